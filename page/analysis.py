@@ -121,14 +121,14 @@ def _noises(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterat
         return
 
     def asked(inputs: Inputs) -> tuple:
-        return inputs.functions, inputs.cells, inputs.epsilons.tolist()
+        return inputs.functions, inputs.delta, inputs.cells, inputs.epsilons.tolist()
 
     grid = grid_of(inputs.epsilons, complete) if complete or inputs.epsilons.size <= LIVE else np.inf
     kept = previous.noises if previous is not None and asked(previous.inputs) == asked(inputs) else ()
     reusable = {noise.name: noise for noise in kept if noise.grid <= grid}
     for name in NOISES:
         if name in reusable:
-            yield reusable[name].at(inputs.delta)
+            yield reusable[name]
         else:
             yield quantify(name, inputs.epsilons, inputs.functions, inputs.delta, inputs.cells, grid)
 

@@ -39,7 +39,7 @@ ABOUT_CELLS = (
     "cells of the answer, by equal parts of the sensitivity: 2 if users move between counts; 1 is the worst case."
 )
 #: What can be saved, and how.
-SAVED = (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"), ("notebook", ".ipynb"), ("report", ".html"))
+SAVED = (("budgets", ".csv"), ("figure", ".svg"), ("notebook", ".ipynb"), ("report", ".html"))
 LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
 FIRST = "Fig. 8 of TKDE 2019"
 # Recent loss functions are kept for users who go back to a matrix.

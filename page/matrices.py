@@ -1,7 +1,7 @@
 """Matrices that a user pastes, uploads or generates, and examples: the papers' and the limits.
 
 Entries may be separated by commas, semicolons, tabs or blanks, in brackets of Python, JSON or Matlab. They
-may be fractions. Labels may stand in the first row, the first column or both.
+may be fractions. Labels may stand in the first row, or in it and the first column.
 """
 
 import re
@@ -12,11 +12,10 @@ from page.text import cells_of_lines, number
 from tplrepro.datasets.table import whole_numbers
 from tplrepro.markov.generators import smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
+from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice
 
 MAX_STATES = 300  # larger matrices would make the page slow
 SAME = "same as forward"  # the choice of a backward matrix that needs no reversal
-KINDS = STRONGEST, RANDOM = ("strongest, smoothed", "random")  # of generated matrices
 
 # Name -> forward rows, backward rows (or SAME, or None for Bayes' reversal), states (None for 0..n-1).
 EXAMPLES: dict[str, tuple] = {
@@ -53,11 +52,9 @@ def check_size(n: int) -> int:
     return n
 
 
-def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
-    """A matrix over n states of one of `KINDS`, smoothed by s (Eq. (28) of [1])."""
-    check_size(check_horizon(n, "n"))
-    matrix = strongest(n) if kind == STRONGEST else TransitionMatrix.random(n, rng=np.random.default_rng(seed))
-    return smoothed(matrix, s)
+def generate(n: int, s: float) -> TransitionMatrix:
+    """The strongest correlation of n states, smoothed by s (Eq. (28) of [1])."""
+    return smoothed(strongest(check_size(n)), s)
 
 
 def reverse(forward: TransitionMatrix) -> TransitionMatrix:
@@ -115,10 +112,8 @@ def _without_brackets(text: str) -> str:
 
 
 def _without_labels(rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, list[str]]], list[str]]:
-    """The rows of numbers of a square matrix, and the labels in a line above it, a column beside it, or both."""
+    """The rows of numbers of a square matrix, and the labels in a line above it, perhaps in a column beside it, too."""
     header, *others = (cells for _, cells in rows)
-    if others and len(header) == len(others[0]) - 1 == len(others):
-        header.insert(0, "")  # R leaves out the corner
     width = len(header)
     for line, cells in rows:
         if len(cells) != width:
@@ -128,17 +123,16 @@ def _without_labels(rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, 
     has_corner = len(rows) == width > 1 and number(header[0]) is None
     if has_corner and header[0] and all(number(one) is not None for one in header[1:]):
         has_corner = header[1:] == [cells[0] for cells in others]  # else a probability that is mistyped
-    has_column = has_corner or (len(rows) == width - 1 and all(number(cells[0]) is None for _, cells in rows))
-    has_header = has_corner or (len(rows) == width + 1 and all(number(one) is None or one.isdigit() for one in header))
-    body = rows[1:] if has_header else rows
-    above, beside = header[has_column:], [cells[0] for _, cells in body]
-    if has_corner and above != beside:
+    if not has_corner:
+        has_header = len(rows) == width + 1 and all(number(one) is None or one.isdigit() for one in header)
+        return (rows[1:], header) if has_header else (rows, [])
+    above, beside = header[1:], [cells[0] for cells in others]
+    if above != beside:
         raise ValueError(
             f"rows and columns must name the same states in the same order, found {beside[:5]} and {above[:5]}; "
             "reorder them"
         )
-    labels = above if has_header else beside if has_column else []
-    return [(line, cells[has_column:]) for line, cells in body], labels
+    return [(line, cells[1:]) for line, cells in rows[1:]], above
 
 
 def _numbers(cells: list[str], line: int) -> list[float]:

@@ -5,13 +5,11 @@ change moves `cells` cells of the answer by equal parts of the sensitivity, the 
 sensitivity / sqrt(cells) and the multiplier sqrt(2 cells) / epsilon_t.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.leakage.profile import PrivacyProfile
-from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
+from tplrepro.leakage.temporal_profile import temporal_privacy_profile
 from tplrepro.validation import FrozenArrays, check_delta, check_horizon
 
 LAPLACE, GAUSSIAN = NOISES = ("Laplace noise", "Gaussian noise")
@@ -29,20 +27,8 @@ class Noise(FrozenArrays):
 
     name: str  # one of NOISES
     grid: float  # of the profile, nats; inf while nothing is computed
-    profile: TemporalPrivacyProfile | None = None
-    together: PrivacyProfile | None = None  # of all releases
-    bpl: np.ndarray | None = None  # (T,)
-    fpl: np.ndarray | None = None
-    tpl: np.ndarray | None = None
+    tpl: np.ndarray | None = None  # (T,)
     user_level: float = np.nan
-
-    def at(self, delta: float) -> Self:
-        """The same noise at another delta."""
-        if self.profile is None or self.together is None:
-            return self
-        profile, together = self.profile, float(self.together.epsilon(delta))
-        bpl, fpl = profile.backward.epsilon(delta), profile.forward.epsilon(delta)
-        return replace(self, bpl=bpl, fpl=fpl, tpl=profile.epsilon(delta), user_level=together)
 
 
 def gaussian_multipliers(epsilons: np.ndarray, cells: int) -> np.ndarray:
@@ -77,4 +63,4 @@ def quantify(name: str, epsilons: np.ndarray, functions: tuple, delta: float, ce
     else:
         events = [GaussianDpEvent(multiplier) for multiplier in gaussian_multipliers(epsilons, cells).tolist()]
     profile = temporal_privacy_profile(events, *functions, grid=grid)
-    return Noise(name, grid, profile, profile.user_level).at(delta)
+    return Noise(name, grid, profile.epsilon(delta), float(profile.user_level.epsilon(delta)))

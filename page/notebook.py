@@ -57,6 +57,8 @@ def result_notebook(analysis: Analysis, origin: str) -> bytes:
         v4.new_code_cell(SCHEMES),
         v4.new_code_cell("page.draw(result)\nplt.show()"),
     ]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"  # a random one by default
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return writes(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})).encode()
 

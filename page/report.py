@@ -27,9 +27,9 @@ def supremum_words(value: float) -> str:
     return "infinite (the leakage grows without bound)" if value == np.inf else counted(value, "nat", ".4g")
 
 
-def column_of(noise: str, what: str) -> str:
-    """A name in a saved file, such as "laplace_tpl_at_delta"."""
-    return f"{noise.split()[0].lower()}_{what}_at_delta"
+def column_of(noise: str) -> str:
+    """Its name in a saved file, such as "laplace_tpl_at_delta"."""
+    return f"{noise.split()[0].lower()}_tpl_at_delta"
 
 
 def _noise_html(noise: Noise, alpha: float) -> str:
@@ -42,7 +42,7 @@ def _noise_html(noise: Noise, alpha: float) -> str:
     largest = float(noise.tpl[peak])
     bound, total = (f"at most {counted(rounded_up(level), 'nat')}" for level in (largest, noise.user_level))
     verdicts = _verdicts_html(largest, noise.user_level, total, alpha, above="not shown to be within")
-    return f"<strong data-number='{column_of(noise.name, 'tpl')}'>{bound}</strong> at release {peak + 1}; {verdicts}"
+    return f"<strong data-number='{column_of(noise.name)}'>{bound}</strong> at release {peak + 1}; {verdicts}"
 
 
 def _verdicts_html(event: float, user: float, total: str, alpha: float, above: str = "above") -> str:
@@ -151,8 +151,7 @@ def budgets_table(analysis: Analysis) -> pd.DataFrame:
     if inputs.delta is not None:
         columns |= {"delta": inputs.delta, "gaussian_scale": np.sqrt(2.0) * inputs.sensitivity / budgets}
         columns |= {"gaussian_multiplier": gaussian_multipliers(budgets, inputs.cells)}
-        for noise in analysis.noises:
-            columns |= {column_of(noise.name, part): getattr(noise, part) for part in ("bpl", "fpl", "tpl")}
+        columns |= {column_of(noise.name): noise.tpl for noise in analysis.noises}
     return pd.DataFrame(columns, index=pd.RangeIndex(1, budgets.size + 1, name="release"))
 
 

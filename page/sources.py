@@ -72,10 +72,8 @@ class MatrixSource(ipywidgets.VBox):
             placeholder="0.8, 0.2\n0.1, 0.9",
         )
         self.normalize = ipywidgets.Checkbox(description="divide each row by its sum", indent=False)
-        self.model = dropdown("Kind", matrices.KINDS)
         self.size = NumberControl("States n", 10, 2, 50, "whole")
         self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
-        self.seed = NumberControl("Seed", 0, 0, 100, "whole", zero=True)
         self.matrix_file = FileInput(wanted="one row of probabilities per line, such as 0.8,0.2")
         self.observations = ObservationFile()
         self.dataset = dropdown("Data set", sequences.DATASETS)
@@ -85,7 +83,7 @@ class MatrixSource(ipywidgets.VBox):
         self._forms: dict[str, list] = {
             EXAMPLE: [self.example],
             TEXT: [self.text, self.normalize],
-            GENERATED: [self.model, self.size, self.spread, self.seed],
+            GENERATED: [self.size, self.spread],
             MATRIX_FILE: [self.matrix_file, note(self.matrix_file.wanted), self.normalize],
             SEQUENCES_FILE: [self.observations, self.smoothing, smoothing],
             DATASET: [self.dataset, self.smoothing, smoothing],
@@ -94,7 +92,7 @@ class MatrixSource(ipywidgets.VBox):
             self._forms = {MATCHING: [], SAME: []} | self._forms
         self.kind = dropdown(direction.capitalize(), self._forms)
         self.kind.tooltip = f"where the {direction} matrix comes from"
-        parts = ("example", "text", "normalize", "model", "size", "spread", "seed", "dataset", "smoothing")
+        parts = ("example", "text", "normalize", "size", "spread", "dataset", "smoothing")
         controls = {direction: self.kind} | {f"{direction}_{part}": getattr(self, part) for part in parts}
         #: Name in the page's address -> widget with a value.
         self.values = {name: getattr(control, "entry", control) for name, control in controls.items()}
@@ -142,7 +140,7 @@ class MatrixSource(ipywidgets.VBox):
         if kind in (SEQUENCES_FILE, DATASET):
             return self._side(estimated(self._observed(), self.smoothing.value), direction)
         if kind == GENERATED:
-            matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)
+            matrix = generate(self.size.value, self.spread.value)
         else:
             text = self.text.value if kind == TEXT else decode(self.matrix_file.read(), self.matrix_file.name)
             matrix = parse(text, self.normalize.value)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from page.analysis import Inputs, analyse, critical_budget
-from page.matrices import KINDS, example, generate
+from page.matrices import example
 from page.report import critical_words, problem_html, schemes_html, summary_html
 from page.sequences import DATASETS, from_dataset, from_file
 from tplrepro.allocation.schemes import PENDING, mean_error
@@ -113,20 +113,10 @@ def test_long_calculations_wait_and_are_not_lost():
     assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
 
 
-def test_generated_matrices_and_the_most_states_of_any():
-    random = tpl.TransitionMatrix.random(5, rng=np.random.default_rng(7))
-    for kind, matrix in zip(KINDS, (tpl.strongest(5), random), strict=True):
-        assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
+def test_more_states_than_the_page_can_show_are_refused():
     walk = "\n".join(["state", *(f"s{k}" for k in range(301))]).encode()
-    for make in (lambda: generate(KINDS[0], 301, 0.1, 0), lambda: from_file(walk, "walk.csv")):
-        with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
-            make()
-
-
-def test_states_that_are_never_left_need_smoothing_or_are_left_out():
-    observed = from_file(b"state\na\nb\na\nb\nend", "walk.csv")
-    assert list(observed.matrices(0.0)[0].states) == ["a", "b"]
-    assert observed.matrices(0.1)[1].probabilities[2].tolist() == [1 / 3] * 3
+    with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
+        from_file(walk, "walk.csv")
 
 
 @pytest.mark.parametrize(

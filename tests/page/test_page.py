@@ -18,11 +18,10 @@ from page.glossary import GLOSSARY, about, glossary_html
 from page.leakage_page import LeakagePage
 from page.matrices import EXAMPLES, example
 from page.plots import CURRENT, PANELS, curves
-from page.scheduling import REST, Scheduler
+from page.scheduling import REST
 from page.sequences import from_dataset
 from page.sources import DATASET, GENERATED, MATCHING, MATRIX_FILE, SAME, SEQUENCES_FILE, TEXT
 from tests.page.serving import upload
-from tplrepro.datasets import read_sequences
 
 BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
 
@@ -67,23 +66,6 @@ def test_a_burst_of_changes_is_one_computation_and_one_long_one_when_they_cease(
     page.alpha.entry.value = 5.0  # between the update and its rest: the long calculation waits until changes cease
     assert (clock.run(REST), clock.run(0.0), clock.run(REST)) == (0, 1, 1)
     assert not page.analysis.pending
-
-
-def test_updates_do_not_nest_and_one_that_fails_does_not_block_the_next(clock):
-    order = []
-
-    def update():
-        order.append("update")
-        if len(order) == 1:
-            scheduler.request()
-            raise ZeroDivisionError
-
-    scheduler = Scheduler(update, lambda: order.append("complete"))
-    scheduler.request()
-    with pytest.raises(ZeroDivisionError):
-        clock.run(0.0)
-    assert [clock.run(delay) for delay in (0.0, REST)] == [1, 1]
-    assert order == ["update", "update", "complete"]
 
 
 def drawn(page, name):
@@ -237,10 +219,6 @@ def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme_and_sa
     assert content.startswith(b"release,epsilon,laplace_scale,bpl,fpl,tpl\n1,")
     assert np.array_equal(np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1)[:, 1], scheme.budgets)
     assert (figures_folder / "explore" / name).read_bytes() == content
-    for suffix, begin in {".svg": b"<?xml", ".pdf": b"%PDF"}.items():
-        page.save[suffix].click()
-        name, _, content = page.browser.download.call_args.args
-        assert (name, content.startswith(begin)) == (f"figure-alpha-1-T-12{suffix}", True)
 
 
 def test_a_scheme_without_budgets_cannot_be_taken_and_a_bad_folder_is_said(monkeypatch):
@@ -268,13 +246,14 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     """For a file of observations at a delta."""
     page.forward.kind.value = SEQUENCES_FILE
     rows = [f"u{k},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
-    content = ("\n".join(["user,time,state", *rows]) + "\n").encode()
-    upload(page.forward.observations.file, content)
+    upload(page.forward.observations.file, "\n".join(["user,time,state", *rows]).encode())
     page.horizon.entry.value, page.epsilon.entry.value = 4, 0.15
     page.privacy.value, page.browser.download = module.WITH_DELTA, Mock()
     page.save[".ipynb"].click()
     name, kind, saved = page.browser.download.call_args.args
     assert (name, kind) == ("notebook-alpha-1-T-4-delta-1e-06.ipynb", "application/x-ipynb+json")
+    page.save[".ipynb"].click()
+    assert page.browser.download.call_args.args[2] == saved  # the same bytes again
     notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
     origin = notebook.cells[0].source
@@ -285,12 +264,6 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     assert (result.supremum, str(result.sides[0])) == (page.analysis.supremum, str(page.analysis.sides[0]))
     shown = curves(page.analysis)  # leakages, budgets of all schemes, and bounds at delta
     assert all(np.array_equal(y, shown[name][1]) for name, (_, y) in curves(result).items())
-    (figures_folder / "file.csv").write_bytes(content)
-    sequences = read_sequences(figures_folder / "file.csv")
-    for direction in ("backward", "forward"):
-        chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1 / 3, direction=direction)
-        shown = getattr(page.analysis.inputs, direction).matrix
-        assert (chain.states, np.array_equal(chain, shown)) == (shown.states, True)
 
 
 @pytest.mark.parametrize(
