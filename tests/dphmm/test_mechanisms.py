@@ -174,15 +174,33 @@ def test_for_one_prior_adversarial_privacy_is_no_constrained_differential_privac
     assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
 
 
-def test_rounding_beside_a_flat_body_does_not_show_the_state():
-    """The third answer lies 3e-15 beside the segment of the others, which counts as rounding."""
-    answers = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5 + 3e-15]])
-    mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.complete(3), answers, 1.0)
-    samples = [mechanism.sample(answer, 4000, np.random.default_rng(1)) for answer in answers]
-    heights = [(values[:, 1] - values[:, 0]).mean() for values in samples]
-    assert np.ptp(heights) < 1e-15
-    noise = samples[2] - answers[2]
-    assert np.sqrt((noise**2).sum(axis=1).mean()) == pytest.approx(mechanism.error, rel=0.1)
+CHAIN = [(i, i + 1) for i in range(39)]
+
+
+def zigzag(step):
+    """To the other end of a segment and back, each time a step farther to its side."""
+    return 1e9 + np.outer(np.arange(40) % 2, [1e3, 1e3]) + np.outer(np.arange(40), [-step, step])
+
+
+@pytest.mark.parametrize(
+    ("answers", "edges", "hull"),
+    [
+        ([[0, 0], [1, 1], [0.5, 0.5 + 3e-15]], [(0, 1)], None),
+        (zigzag(5e-6), CHAIN, None),  # the last differs by more than rounding from the first
+        (zigzag(5e-5), CHAIN, dphmm.SensitivityHull([[1e3, 1e3]], 1e9)),  # as hulls that have grown may
+        ([[1e9], [1e9 + 1e-6], [1e9 + 2e-6]], [], None),
+    ],
+)
+def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hull):
+    answers = np.array(answers, dtype=float)
+    mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(len(answers), edges), answers, 1.0, hull)
+    released = np.array([mechanism.sample(answer, 4000, np.random.default_rng(1)) for answer in answers])
+    offsets = released - answers[0]
+    beside = offsets - mechanism.hull.vector(mechanism.hull.coordinates(offsets))
+    assert np.ptp(beside.mean(axis=1), axis=0).max() <= 4 * np.spacing(np.abs(answers).max())
+    noise = released[2] - answers[2]
+    assert np.sqrt((noise**2).sum(axis=1).mean()) == pytest.approx(mechanism.error, rel=0.1, abs=1e-5)
+    assert np.abs(np.diff(mechanism.log_density(released[:, :, None], answers), axis=-1)).max() <= 1
 
 
 @pytest.mark.parametrize(

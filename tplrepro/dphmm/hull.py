@@ -68,7 +68,7 @@ class SensitivityHull(FrozenArrays):
         # since answers must not be released as they are: each coordinate is then measured by its own largest
         # difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
-        tolerance = FLAT * max(largest, magnitude)
+        tolerance = FLAT * max(largest, magnitude, 1e-300)
         uneven = ((widths > 0.0) & (widths <= tolerance)).any()
         self._unit = np.where(uneven & (widths > 0.0), widths, 1.0)
         self.tolerance = FLAT if uneven else tolerance
@@ -110,10 +110,14 @@ class SensitivityHull(FrozenArrays):
         rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
         inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
-            rows, columns = rows / self._unit, columns / self._unit
-            inside &= cdist(rows @ flat, columns @ flat) <= self.tolerance + FLAT * cdist(rows, columns)
+            inside &= self.pairwise_heights(rows, columns) <= 1
         return inside
+
+    def pairwise_heights(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """How far f_i - f_j lies off the span, (a, b), as a multiple of what counts as rounding."""
+        flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
+        rows, columns = (left - right[:1]) / self._unit, (right - right[:1]) / self._unit
+        return cdist(rows @ flat, columns @ flat) / (self.tolerance + FLAT * cdist(rows, columns))
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
         """The hull of K, a vector (d,) or several (k, d), and their negatives."""

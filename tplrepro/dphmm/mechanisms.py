@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.hull import SensitivityHull, l1_sensitivity, sensitivity_hull
@@ -72,22 +73,11 @@ class KNormMechanism:
         if centre.ndim != 1 or not isinstance(rng, np.random.Generator):
             found = f"found shape {centre.shape} and rng = {rng}"
             raise ValueError(f"a sample needs one true answer and a numpy.random.Generator, {found}; give both")
-        values = self._released(centre, 1 if size is None else size, rng)
+        values = self._plus(centre, self._draw(1 if size is None else size, rng))
         return values[0] if size is None else values
 
-    def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """The answer plus noise, (size, d).
-
-        Noise of a flat body leaves the last bits of the answer beside its span as they are, and these may
-        tell states apart. Answers that agree but for rounding are therefore moved onto one translate of the
-        span.
-        """
-        noise = self._noise.sample(size, rng)
-        if not 0 < self.hull.dimension < centre.size:
-            return centre + noise
-        alike = np.flatnonzero(np.isfinite(self.hull.norm(centre - self.answers)))
-        origin = self.answers[alike[0]] if alike.size else centre
-        return origin + self.hull.vector(self.hull.coordinates(centre - origin) + self.hull.coordinates(noise))
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return self._noise.sample(size, rng)
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         """Log-density of z (..., d) given the true answer (..., d), broadcast against each other.
@@ -95,7 +85,32 @@ class KNormMechanism:
         Nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
         """
         released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
-        return self._noise.log_density(released - true)
+        return self._noise.log_density(released - self._plus(true, np.zeros(self.answers.shape[1])))
+
+    def _plus(self, answers: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Answers (..., d) plus noise, with one translate of a flat body's span for states that look alike.
+
+        Noise leaves the last bits of an answer beside the span as they are, and these may tell states apart.
+        States that are connected, or differ there by rounding, and all that such states link, share an origin.
+        """
+        if self.hull.dimension == self.answers.shape[1]:
+            return answers + noise
+        points = self.answers[self.policy.possible]
+        heights = self.hull.pairwise_heights(answers.reshape(-1, answers.shape[-1]), points)
+        origins = points[self._first_alike[heights.argmin(axis=1)]].reshape(answers.shape)
+        is_alike = (heights.min(axis=1) <= 1).reshape(*answers.shape[:-1], 1)
+        origins = np.where(is_alike, origins, answers)
+        return origins + self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
+
+    @cached_property
+    def _first_alike(self) -> np.ndarray:
+        """For each possible state the position of the first one that shares its origin."""
+        possible = self.policy.possible
+        points = self.answers[possible]
+        alike = self.hull.pairwise_heights(points, points) <= 1
+        alike[tuple(np.searchsorted(possible, self.policy.edge_array).T)] = True
+        component = connected_components(alike, directed=False)[1]
+        return np.unique(component, return_index=True)[1][component]
 
     @cached_property
     def _noise(self) -> Any:  # KNormNoise, or LaplaceNoise in each coordinate
@@ -127,8 +142,11 @@ class LaplaceMechanism(KNormMechanism):
     def _noise(self) -> LaplaceNoise:
         return LaplaceNoise((1 + SLACK) * l1_sensitivity(self.policy, self.answers) / self.epsilon)
 
-    def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        return centre + self._noise.sample((size, centre.size), rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return self._noise.sample((size, self.answers.shape[1]), rng)
+
+    def _plus(self, answers: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        return answers + noise
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         return super().log_density(z, answer).sum(axis=-1)
