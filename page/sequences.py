@@ -20,7 +20,7 @@ import numpy as np
 from experiments.datasets.preparation import prepare
 from page.matrices import check_size
 from tplrepro.datasets import read_sequences
-from tplrepro.datasets.files import column_names
+from tplrepro.datasets.table import column_names
 from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.reporting.command import COLUMNS

@@ -17,21 +17,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.files import (
-    Source,
-    column_names,
-    format_of,
-    open_source,
-    read_spmf,
-    read_workbook,
-    unlike_columns,
-)
+from tplrepro.datasets.files import read_spmf, read_workbook
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.spill import Codes, RowsByUser, Spill
-from tplrepro.datasets.table import LOCAL, UNITS, Place, check_filled, parse_numbers, seconds_of, with_instants
-from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
+from tplrepro.datasets.table import Source, column_names, format_of, open_source, unlike_columns
+from tplrepro.datasets.time_steps import (
+    LOCAL,
+    UNITS,
+    Place,
+    check_filled,
+    fixed_steps,
+    observed_sequences,
+    parse_numbers,
+    seconds_of,
+    with_instants,
+)
 from tplrepro.markov.sequences import Sequences
-from tplrepro.progress import progress_bar
+from tplrepro.progress import with_bar
 from tplrepro.validation import check_choice, warn_caller
 from tplrepro.words import counted
 
@@ -135,7 +137,9 @@ def read_sequences(
     source = open_source(data, wanted)
     users, states = Codes(source.is_text), Codes(source.is_text)
     is_timed = step is not None or max_gap is not None or until is not None
-    blocks = _checked(source, step, time_format, partial(seconds_of, unit=time_unit) if is_timed else None, progress)
+    blocks = _checked(source, step, time_format, partial(seconds_of, unit=time_unit) if is_timed else None)
+    if progress:
+        blocks = with_bar(blocks, None, "reading")
     if states_of_row:
         return _joined(_sequences_of_rows(blocks, users, states), lambda seen: states.labels[seen], users)
     cutter = _Cutter(step, max_gap, same_time, source.place)
@@ -149,8 +153,10 @@ def read_sequences(
         else:
             grid = Grid(Box(*(edges.tolist() if box is None else box)), cell_km)
             cells_of, labels_of = lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels
-        parts_of_users = (cutter.sequences(part, cells_of(part), bool(users.blocks)) for part in rows.parts(progress))
-        found = _joined(parts_of_users, labels_of, users)
+        parts = with_bar(rows.parts(), rows.n_rows, "sequences") if progress else rows.parts()
+        found = _joined(
+            (cutter.sequences(part, cells_of(part), bool(users.blocks)) for part in parts), labels_of, users
+        )
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
     if cutter.repeated:
@@ -182,25 +188,23 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
 
 
 def _checked(
-    source: Source, step: Duration, time_format: str | None, seconds: Callable | None, progress: bool
+    source: Source, step: Duration, time_format: str | None, seconds: Callable | None
 ) -> Iterator[pd.DataFrame]:
     """The blocks with instants for times; an error for a missing user or time, no times for steps, or no row."""
     remedy = f"in {source.name}; check the file and the names of its columns"
     begin, kinds = 0, dict[str, tuple]()
-    with progress_bar(None, progress, "reading", "row") as bar:
-        for block in source.blocks:
-            place: Place = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
-            if step is not None and "time" not in block:
-                raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
-            if "user" in block:
-                check_filled(block["user"], "user", place)
-            block = with_instants(block, time_format, place, kinds)
-            for name in block.columns.intersection([*LOCAL, *LOCAL.values()]):
-                if seconds and block[name].dtype.kind in "iuf":
-                    block[name] = seconds(block[name].to_numpy(), place)
-            yield block
-            begin += len(block)
-            bar.update(len(block))
+    for block in source.blocks:
+        place: Place = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
+        if step is not None and "time" not in block:
+            raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
+        if "user" in block:
+            check_filled(block["user"], "user", place)
+        block = with_instants(block, time_format, place, kinds)
+        for name in block.columns.intersection([*LOCAL, *LOCAL.values()]):
+            if seconds and block[name].dtype.kind in "iuf":
+                block[name] = seconds(block[name].to_numpy(), place)
+        yield block
+        begin += len(block)
     if not begin:
         raise ValueError(f"there must be observations, found no row {remedy}")
 

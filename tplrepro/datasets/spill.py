@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.datasets.table import whole_numbers
-from tplrepro.progress import progress_bar
 
 #: Bytes of arrays that need no temporary file.
 IN_MEMORY = 128 << 20
@@ -85,17 +84,14 @@ class RowsByUser:
         counts[: len(self.counts)] += self.counts
         self.counts = counts
 
-    def parts(self, progress: bool = False) -> Iterator[pd.DataFrame]:
+    def parts(self) -> Iterator[pd.DataFrame]:
         """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
         part_of = (np.cumsum(self.counts) - self.counts) // PART
         limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
         edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(self.n_blocks)]
-        with progress_bar(self.n_rows, progress, "sequences", "row") as bar:
-            for number in range(len(limits) - 1):
-                pieces = [self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)]
-                part = _joined(pieces)
-                yield part.iloc[np.argsort(part["row"].to_numpy())]
-                bar.update(len(part))
+        for number in range(len(limits) - 1):
+            part = _joined([self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)])
+            yield part.iloc[np.argsort(part["row"].to_numpy())]
 
 
 def _joined(pieces: list[np.ndarray]) -> pd.DataFrame:

@@ -1,22 +1,16 @@
-"""Tables of text: their columns by usual names, the rows of CSV files, and times.
+"""Tables of observations: the files of a folder, their columns by usual names, and the rows of CSV files.
 
 A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon, tab or "|")
 that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field
 with a quote in it is quoted; any other row is an error that names its line. A last line without end is a
 warning: the file may be cut.
-
-A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
-2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are
-unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from
-9999 on, which stand for "unknown" and "never". Nanoseconds are kept; with them, years are those from 1678 to
-2261.
 """
 
 import csv
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -25,9 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute
-from pandas.tseries.api import guess_datetime_format
 
+from tplrepro.datasets.files import arrow_blocks, arrow_names, read_workbook
 from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
@@ -63,20 +56,20 @@ TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
     **dict.fromkeys(("user", "state"), pa.dictionary(pa.int32(), pa.string())),
     **dict.fromkeys(("latitude", "longitude"), pa.float64()),
 }
+#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of
+#: pyarrow.dataset.
+FORMATS = {
+    "parquet": rb"PAR1",
+    "ipc": rb"ARROW1",
+    "json": rb'{"',
+    "excel": rb"(?s)PK\x03\x04.*(xl/|Content_Types)",
+    "spmf": rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s",
+}
+#: Ends of the names of files that are read from a folder.
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".jsonl", ".gz", ".bz2", ".xz", ".zip")
+OPTIONAL = ("user", "time")
+TIMES = ("time", "clock", "until")
 MARK = b"\xef\xbb\xbf"
-
-ISO_TIME = (
-    r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
-    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
-)
-CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
-OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
-LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
-LATEST = 1e11  # seconds since 1970: the year 5138
-Place = Callable[[int], str]  # a row -> where it stands, for messages
-WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
-FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 
 
 def plain_name(name: Hashable) -> str:
@@ -213,126 +206,107 @@ def whole_numbers(labels: list[str]) -> list[str] | list[int]:
     return labels
 
 
-def parse_numbers(texts: pd.Series) -> np.ndarray | None:
-    """Texts as whole numbers, or else as floats; None if one of them is no number."""
-    text = pa.array(texts, pa.string())
-    for kind in (pa.int64(), pa.uint64(), pa.float64()):
-        with suppress(pa.ArrowInvalid):
-            text[:1].cast(kind)  # most texts that are no numbers are refused here, at once
-            numbers = text.cast(kind).to_numpy(zero_copy_only=False)
-            has_letters = pa.compute.any(pa.compute.match_substring_regex(text, "[^-+.0-9eE]")).as_py()
-            return None if has_letters else numbers  # "nan" and "0x10"
-    return None
+@dataclass(frozen=True)
+class Source:
+    """What is read."""
+
+    name: str
+    blocks: Iterator[pd.DataFrame]  # with the names of the wanted things as columns
+    place: Callable[[int], str]  # a row -> where it stands, for messages
+    is_text: bool
 
 
-def parse_times(texts: pd.Series, time_format: str = "ISO8601") -> np.ndarray:
-    """Instants in UTC, as datetime64 without a zone; NaT for an unreadable text. Times without an offset are UTC.
+def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> Source:
+    """The wanted columns; of a folder without a column of users, each file is a user's."""
+    if isinstance(data, pd.DataFrame):
+        name, kind = data.attrs.get("source", "the DataFrame"), data.index.name or "row"
+        columns = find_columns(wanted, list(data.columns), name, optional=OPTIONAL)
+        frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
+        blocks = iter([frame] if len(frame) else [])
+        return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", is_text=False)
+    files, starts = _files_of(data), [0]
 
-    `time_format` is "ISO8601" or as for `strptime`.
-    """
-    is_iso = time_format == "ISO8601"
-    instants = _uniform_times(pa.array(texts, pa.string())) if is_iso else None
-    if instants is None:
-        formed = texts.str.fullmatch(ISO_TIME if is_iso else WITH_DIGIT).astype(bool)
-        parsed = pd.to_datetime(texts.where(formed), format=time_format, utc=True, errors="coerce")
-        instants = parsed.dt.tz_localize(None).to_numpy()
-    if np.datetime_data(instants.dtype)[0] != "ns":
-        instants = instants.astype("datetime64[us]")
-        instants[(instants < FIRST_TIME) | (instants > LAST_TIME)] = np.datetime64("NaT")
-    return instants
+    def place(row: int) -> str:
+        number = int(np.searchsorted(starts, row, "right")) - 1
+        file, row = files[number], row - starts[number]
+        if format_of(file) is not None:
+            return f"row {row} of {file}"
+        return f"line {line_of(row, file, wanted, optional=OPTIONAL)} of {file}"
 
-
-def _uniform_times(text: pa.Array) -> np.ndarray | None:
-    """The instants of ISO 8601 texts that all have an offset or all have none; None for others.
-
-    Reading a CSV file takes 1.4 times as long without it.
-    """
-    has_minutes = pa.compute.equal(pa.compute.utf8_slice_codeunits(text, 13, 14), ":")
-    is_whole = pa.compute.or_(has_minutes, pa.compute.equal(pa.compute.binary_length(text), 10))
-    if text.null_count or not pa.compute.all(is_whole).as_py():  # pyarrow also accepts an hour without minutes
-        return None
-    for unit in ("us", "ns"):
-        for zone in (None, "UTC"):
-            with suppress(pa.ArrowInvalid):
-                return text.cast(pa.timestamp(unit, zone)).cast(pa.timestamp(unit)).to_numpy(zero_copy_only=False)
-    return None
+    is_text = all(format_of(file) is None for file in files)
+    return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, is_text)
 
 
-def with_instants(
-    block: pd.DataFrame, time_format: str | None, place: Place, kinds: dict[str, tuple[bool, bool]]
-) -> pd.DataFrame:
-    """The block with instants for times, and the local clock where it differs; `kinds` holds the kinds so far."""
-    block = block.copy(deep=False)
-    if "clock" in block:
-        block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
-    for name in block.columns.intersection([*LOCAL]):
-        check_filled(block[name], name, place)
-        texts = block[name]
-        instants, clock = _times(texts, time_format, place)
-        kind = instants.dtype.kind == "M", clock is instants
-        if kinds.setdefault(name, kind) != kind:
-            raise _unlike_times(str(texts.iloc[0]), time_format, place(0))
-        block[name] = instants
-        if clock is not instants:
-            block[LOCAL[name]] = clock
-    return block
+def format_of(path: Path) -> str | None:
+    """The format of a file that is not text, or of a folder that is partitioned."""
+    if path.is_dir():
+        return "parquet"
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    return next((kind for kind, pattern in FORMATS.items() if re.match(pattern, head)), None)
 
 
-def check_filled(column: pd.Series, name: str, place: Place) -> None:
-    """ValueError for a missing value."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
+def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
+    """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
+    if isinstance(data, pd.DataFrame):
+        return list(data.columns)
+    first = _files_of(data)[0]
+    kind = format_of(first)
+    if kind == "excel":
+        return list(read_workbook(first).columns)
+    return [*(arrow_names(first, kind) if kind else read_header(first)[1])]
 
 
-def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
-    """Instants, which order the observations, and local clock times, which determine the time steps."""
-    if isinstance(column.dtype, pd.ArrowDtype):
-        column = pa.array(column).to_pandas()
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
-    if column.dtype.kind in "iufM":
-        return (column.to_numpy(),) * 2
-    texts, form = column.astype(str), time_format or "ISO8601"
-    numbers = None if time_format else parse_numbers(texts)
-    if numbers is not None:
-        return numbers, numbers
-    instants = clock = parse_times(texts, form)
-    text = pa.array(texts, pa.string())
-    has_offset = pa.compute.match_substring_regex(text, OFFSET).to_numpy(zero_copy_only=False)
-    if has_offset.any():
-        there = pa.compute.replace_substring_regex(text, OFFSET, r"\1").to_pandas()
-        clock = parse_times(there, form.replace("%z", "").strip())
-    wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise _unlike_times(texts.iloc[first], time_format, place(first))
-    return instants, clock
+def _files_of(path: Path) -> list[Path]:
+    """The file itself, or the tables of a folder; a folder that is partitioned counts as one file."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
+    if files:
+        return files
+    if next(path.rglob("*.parquet"), None):
+        return [path]
+    plt = next(path.rglob("*.plt"), None)
+    remedy = "read it by tplrepro.datasets.geolife" if plt else "check it"
+    problem = f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}"
+    raise DataFormatError(problem, path)
 
 
-def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
-    """The error for a time that cannot be read, or that is not like the others."""
-    remedy = "join the columns of the date and of this time of day, such as time='date+time'"
-    if not re.fullmatch(CLOCK, text):
-        with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
-            is_day_first = re.match("[0-9]{4}", text) is None
-            likely = guess_datetime_format(text, dayfirst=is_day_first) or "%d.%m.%Y %H:%M"
-        remedy = f"give such as time_format={likely!r}"
-    return ValueError(
-        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an offset from UTC or all "
-        f"without, found {text!r} in {place}; {remedy}"
-    )
+def _blocks_of_files(
+    path: Path, files: list[Path], wanted: Mapping[str, Hashable], starts: list[int]
+) -> Iterator[pd.DataFrame]:
+    """The blocks of all files, which must have the same columns; `starts` gets the first row after each file."""
+    rows, names, schema = 0, list[str](), pa.schema([])
+    for file in files:
+        for table in filter(len, _blocks_of_file(file, wanted)):
+            if "user" not in table.column_names and files != [path]:
+                users = pa.array([file.name.partition(".")[0]] * len(table), pa.string())
+                table = table.append_column("user", users.dictionary_encode())
+            names = names or table.column_names
+            if set(names) != set(table.column_names):
+                raise DataFormatError(
+                    f"all files of a folder must have the columns {', '.join(names)}, found "
+                    f"{', '.join(table.column_names)}; add or rename one",
+                    file,
+                )
+            others = pa.schema([column for column in table.schema if column.name not in TIMES])
+            try:
+                schema = pa.unify_schemas([schema, others], promote_options="default")
+            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                raise unlike_columns(error, path) from None
+            rows += len(table)
+            yield table.to_pandas(integer_object_nulls=True)
+        starts.append(rows)
 
 
-def seconds_of(times: np.ndarray, place: Place, unit: str | None) -> np.ndarray:
-    """Times that are numbers of a unit, as seconds; an error if they would be centuries away."""
-    far = np.abs(times.astype(float)) > LATEST
-    if unit is None and far.any():
-        first = int(np.argmax(far))
-        likely = next((name for name, many in UNITS.items() if abs(times[first]) / many <= LATEST), "ns")
-        raise ValueError(
-            f"times that are numbers must be seconds, found {times[first]} in {place(first)}, after the year 5000; "
-            f"give time_unit={likely!r} for {likely} since 1970"
-        )
-    many = UNITS[unit or "s"]
-    return times if many == 1 else times.astype(float) / many
+def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
+    """The error for a column that is of one kind here and of another one there."""
+    return DataFormatError(f"a column must be of one kind in all files, found two ({error}); convert one", path)
+
+
+def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
+    """The columns of a file, renamed to the keys of `wanted`, block by block."""
+    kind = format_of(path)
+    if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
+        return (rows.table for rows in table_blocks(path, wanted, optional=OPTIONAL))
+    return arrow_blocks(path, kind, lambda names: find_columns(wanted, names, path, optional=OPTIONAL))

@@ -6,7 +6,7 @@ expanded (billion laughs) nor fetched; the length and nesting of elements are li
 globals, classifiers and extensions are ignored.
 
 The columns of a CSV file are found by name: the XES names that ProM and pm4py write, or the ones that Disco
-does. `datasets.table` describes the format of the rows and of times.
+does. `datasets.table` describes the format of the rows, `datasets.time_steps` that of times.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from tplrepro.datasets.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
-from tplrepro.datasets.table import line_of, parse_times, table_blocks
+from tplrepro.datasets.table import line_of, table_blocks
+from tplrepro.datasets.time_steps import parse_times
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
 COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
