@@ -171,9 +171,9 @@ def edges(graph, f):
     return [float(pair in pairs) for pair in ((0, 1), (0, 2), (1, 2))]
 
 
-def released(f, chosen=CRR, **options):
+def released(f, chosen=CRR):
     chain = sip.SymbolChain.first_order(f.start, f.P)
-    result = sip.release_sequences(sequences(f), chosen, chain, rng=RNG(), **options)
+    result = sip.release_sequences(sequences(f), chosen, chain, rng=RNG())
     return [*expected_release(chosen, chain, 3).leakages, len(result.outputs)]
 
 
@@ -224,7 +224,6 @@ ROWS = [
     ("batch_distance", NONE, lambda f: sip.batch_distance(3, 2, f.distances).sum()),
     ("SymbolChain", BOTH, lambda f: sip.SymbolChain.first_order(f.start, f.P).toarray()),
     ("release_sequences", NONE, released),
-    ("with a distance", NONE, lambda f: released(f, distance=f.distances)),
     ("previous symbols", NONE, lambda f: released(f, sip.TemporalRandomizedResponse(1.0, f.P))),
     ("chain_from_sequences", ONE, lambda f: sip.chain_from_sequences(sequences(f), initial=f.start).initial),
     ("OptimalResponse", BOTH, response(sip.OptimalResponse(1.0))),

@@ -24,13 +24,11 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sip.BatchResponse(1.0, width=5, n_symbols=100), r"batches of 5 make 10\^10.0 batches .* shorten"),
-        (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"10\^4615.6 batches"),
+        (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"of 1000 make 10\^4615.6 batches .* shorten"),
         (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), r"restart must be .* in \[0, 1\], found 1.5"),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
-        (lambda: sip.local_differential_privacy(1.0), r"a row a\(.\|x\) for each, found shape \(\)"),
         (lambda: sip.compose([0.1], 1.0), r"delta must be a probability in \[0, 1\), found 1"),
         (lambda: sip.sequence_leakage(RR(1.0), np.ones((2, 3)) / 6), "the prior must have shape"),
         (lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)), r"1,048,576\^2 pairs .* \(8796.1 GB\)"),
@@ -43,7 +41,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: RESPONSE.sample(4, RNG), "a symbol must be one of 0..1, found 4"),
         (lambda: RESPONSE.column(2), "a symbol must be one of 0..1, found 2"),
         (lambda: TEMPORAL.response([0.5, 0.5], previous=-1), "symbols must be 0..1, found -1"),
-        (lambda: sip.release([0.0, 1.0], RR(1.0), CHAIN, rng=RNG), r"whole numbers.* shape \(2,\) of float64"),
         (lambda: sip.release(["0", "1"], RR(1.0), CHAIN, rng=RNG), "whole numbers.* of <U1; code it"),
         (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
         (lambda: sip.release([], RR(1.0), CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),

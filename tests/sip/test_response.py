@@ -56,16 +56,6 @@ def test_closed_forms_of_appendix_d(p1, phi, first, second):
     assert posterior * phi == pytest.approx(phi * np.array([1 - p1, e1 - 1 + p1]) / e1, **exact)
 
 
-@given(beliefs(), st.floats(0.01, 5.0))
-def test_randomised_response(belief, epsilon):
-    response = sip.RandomizedResponse(epsilon).response(belief)
-    rows = checked_rows(response, belief)
-    n, odds = belief.size, np.exp(epsilon)
-    assert np.diagonal(rows) == pytest.approx(odds / (odds + n - 1), rel=1e-12)
-    assert sip.local_differential_privacy(rows) == pytest.approx(epsilon, rel=1e-9)
-    assert response.leakage <= epsilon + 1e-12
-
-
 def test_large_budgets_lose_no_digits():
     for epsilon in (30.0, 300.0):
         response = sip.RandomizedResponse(epsilon).response([0.5, 0.5])
@@ -75,17 +65,22 @@ def test_large_budgets_lose_no_digits():
     assert budget == pytest.approx(-np.log(1e-17))  # 39.1
 
 
-@given(beliefs(smallest=3), st.floats(0.01, 5.0), st.data())
-def test_the_temporal_variant(belief, epsilon, data):
-    n = belief.size
+@given(beliefs(), st.floats(0.01, 5.0), st.data())
+def test_randomised_response_and_its_temporal_variant(belief, epsilon, data):
+    n, odds = belief.size, np.exp(epsilon)
     support = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n).filter(any)))
-    mechanism = sip.TemporalRandomizedResponse(epsilon, np.tile(support / support.sum(), (n, 1)))
-    response = mechanism.response(belief, previous=0)
-    rows = checked_rows(response, belief)
-    assert not rows[:, ~support].any()
-    odds, inside = np.exp(epsilon), np.flatnonzero(support)
-    assert rows[inside, inside] == pytest.approx(odds / (odds + inside.size - 1))
-    assert mechanism.response(belief).labels.size == n
+    temporal = sip.TemporalRandomizedResponse(epsilon, np.tile(support / support.sum(), (n, 1)))
+    plain, first = sip.RandomizedResponse(epsilon).response(belief), temporal.response(belief)
+    for response, among in (
+        (plain, np.ones(n, bool)),
+        (first, np.ones(n, bool)),
+        (temporal.response(belief, previous=0), support),
+    ):
+        rows = checked_rows(response, belief)
+        assert not rows[:, ~among].any()
+        assert np.diagonal(rows)[among] == pytest.approx(odds / (odds + among.sum() - 1), rel=1e-12)
+        assert sip.local_differential_privacy(rows) == pytest.approx(epsilon if among.sum() > 1 else 0.0, rel=1e-9)
+        assert response.leakage <= epsilon + 1e-12
 
 
 def test_tops():

@@ -22,7 +22,7 @@ from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
-from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_symbols, distance_function
+from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
 from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability, common_states
 
 
@@ -201,7 +201,6 @@ class ReleasedSymbol:
     symbol: int  # the true one; a batch's number, for batches
     output: int
     leakage: float  # true IIL, nats; infinite where a mechanism that uses the previous symbol rules earlier ones out
-    changed: float  # probability that another symbol was to be published
     likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the previous symbol if that is used
 
 
@@ -244,9 +243,8 @@ def _releases(
         response = used.response(belief.current, **previous)
         output = response.sample(symbol, rng)
         likelihood = response.column(output)
-        changed = response.changed()[symbol]
         leakage = response.leakage if is_bounded else np.inf
-        yield ReleasedSymbol(symbol, output, float(leakage), float(changed), likelihood)
+        yield ReleasedSymbol(symbol, output, float(leakage), likelihood)
         if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
             belief = belief.given(np.ones(chain.n_symbols))
             previous, is_bounded = {"previous": symbol}, used.same_supports
@@ -262,9 +260,7 @@ class ReleasedSequences:
     #: If they were to be kept, what each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol)
     #: (n, n) for mechanisms that look at the previous symbol.
     likelihoods: list[list[np.ndarray]]
-    error: float  # share of symbols that were to be changed
-    distance: float  # mean distance between symbols and outputs; the error again without a distance matrix
-    mean_leakage: float  # true leakages of the releases, nats
+    mean_leakage: float  # of the true leakages of all releases, nats
     largest_leakage: float
 
 
@@ -274,27 +270,18 @@ def release_sequences(
     chain: SymbolChain,
     *,
     rng: np.random.Generator,
-    distance: Distance | None = None,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
-    """Release several sequences, each from the start of the chain, and measure their costs and leakages.
-
-    Arguments are as in `release`; `distance` between symbols is as in `OptimalResponse`.
-    """
+    """Release several sequences, each from the start of the chain; arguments are as in `release`."""
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
-    between = None if distance is None else distance_function(distance, chain.states)
     of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
-    outputs, likelihoods, measured = [], [], []
+    outputs, likelihoods, leakages = [], [], []
     for sequence in sequences:
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
             later = [of_pairs(step.output) if of_pairs else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
-        for step in steps:
-            cost = step.changed if between is None else float(between(step.symbol, step.output))
-            measured.append((step.changed, cost, step.leakage))
-    errors, distances, leakages = np.transpose(measured)
-    means = float(errors.mean()), float(distances.mean()), float(leakages.mean())
-    return ReleasedSequences(outputs, likelihoods, *means, largest_leakage=float(leakages.max()))
+        leakages.extend(step.leakage for step in steps)
+    return ReleasedSequences(outputs, likelihoods, float(np.mean(leakages)), max(leakages))
