@@ -19,7 +19,6 @@ from jupyter_client.manager import start_new_kernel
 from tests.page.serving import serve, wait_until
 from workflow.configuration import ROOT
 from workflow.explore import lab_command, main, page_command, page_environment
-from workflow.page_server import FewKernels
 
 SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "a" * 22}
 EVIL = "http://evil.example"
@@ -99,8 +98,6 @@ def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
 def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhere():
     command = page_command(8999, browser=False)
     assert {"--Voila.ip=127.0.0.1", "--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
-    limits = FewKernels.limit, FewKernels.cull_idle_timeout, FewKernels.cull_interval
-    assert [limit.default_value for limit in limits] == [6, 20, 5]
     template = page_environment()["JUPYTER_PATH"].split(":")[0]
     assert subprocess.run(["grep", "-rl", "://", template], capture_output=True).stdout == b""
 
