@@ -40,9 +40,9 @@ def allocate_by_exact_leakage(
         raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
     shape = check_budgets(1.0 if proportions is None else proportions, "proportions", horizon)
     T = shape.size
-    _, _, n = arrays_of_both_sides(backward, forward, T, default=2)
+    *_, states = arrays_of_both_sides(backward, forward, T)
     # more than the rounding errors of the exact leakage: T products of n terms on each side
-    margin = 16.0 * T * (n + 3) * 2.0**-52 * min(1.0 / alpha, T)
+    margin = 16.0 * T * (len(states or range(2)) + 3) * 2.0**-52 * min(1.0 / alpha, T)
     shape = shape / shape.max()
     return fit_to_level(
         lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time, common_states
+from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
 
 MAX_WORK = 3e11  # of n^4 T^2, the order of the operations; about ten minutes
 MAX_TOTAL = 700.0  # e^(sum of budgets) must stay a float
@@ -196,7 +196,8 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
 def _checked(epsilons, backward, forward, horizon):
     """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
     budgets = check_budgets(epsilons, horizon=horizon)
-    before, after, n = arrays_of_both_sides(backward, forward, budgets.size, default=2)
+    before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
+    n = len(states or range(2))
     if budgets.sum() > MAX_TOTAL:
         raise ValueError(
             f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "
@@ -211,20 +212,14 @@ def _checked(epsilons, backward, forward, horizon):
 
 
 def arrays_of_both_sides(
-    backward: Correlation, forward: Correlation, horizon: int, default: int
-) -> tuple[list, list, int]:
-    """The arrays of each step on both sides (None: not known), and the number of states or `default`."""
-    before, after, n = steps_of_both_sides(_as_dense, backward, forward, horizon)
-    if n == 1:  # the matrix of one state reveals nothing
+    backward: Correlation, forward: Correlation, horizon: int
+) -> tuple[list, list, Sequence | None]:
+    """The arrays of each step on both sides (None: not known), and the states, None if no matrix is known."""
+    before, after, states = steps_of_both_sides(_as_dense, backward, forward, horizon)
+    if states is not None and len(states) == 1:  # the matrix of one state reveals nothing
         before, after = [None] * len(before), [None] * len(after)
     before, after = ([None if P is None else P.probabilities for P in side] for side in (before, after))
-    return before, after, n or default
-
-
-def states_of_both_sides(backward: Correlation, forward: Correlation, horizon: int) -> Sequence | None:
-    """The states that the matrices of both sides share, None if no matrix is known."""
-    before, after, _ = steps_of_both_sides(_as_dense, backward, forward, horizon)
-    return common_states(P.states for P in [*before, *after] if P is not None)
+    return before, after, states
 
 
 def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:

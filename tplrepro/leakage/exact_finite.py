@@ -8,13 +8,12 @@ inside the cone of the others, by a margin far above rounding, is left out. With
 number of messages grows with T.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, states_of_both_sides, with_joint
+from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import as_numbers, by_state, check_horizon
 
@@ -49,8 +48,11 @@ def mechanism_leakage(
     >>> exact_leakage([1.0] * 4, P, P).tpl.round(3).tolist()  # the worst 1-DP mechanism
     [2.311, 2.801, 2.801, 2.311]
     """
-    columns = _columns(likelihoods, horizon, backward, forward)
-    before, after, n = arrays_of_both_sides(backward, forward, len(columns), columns[0].shape[1])
+    tables = [*likelihoods] if horizon is None else [likelihoods]
+    repeated = 1 if horizon is None else check_horizon(horizon)
+    before, after, states = arrays_of_both_sides(backward, forward, len(tables) * repeated)
+    columns = _columns(tables, states) * repeated
+    n = len(states or columns[0][0])
     if any(x.shape[1] != n for x in columns):
         raise ValueError(
             f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
@@ -105,18 +107,16 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
     return np.array([(row - logs).max(axis=1) for row in logs])
 
 
-def _columns(likelihoods: Any, horizon: int | None, backward: Correlation, forward: Correlation) -> list[np.ndarray]:
-    """The likelihood vectors of each time as rows, (K, n) each."""
-    tables = likelihoods if horizon is None else [likelihoods]
-    if any(hasattr(x, "iloc") for x in tables):
-        states = states_of_both_sides(backward, forward, len(tables) if horizon is None else horizon)
-        tables = [by_state(x, states, "likelihoods") for x in tables]
-    tables = [as_numbers(x, "likelihoods must be tables of numbers", "give Pr(o | l) of each time") for x in tables]
-    for x in tables:
+def _columns(tables: list, states: Sequence | None) -> list[np.ndarray]:
+    """The likelihood vectors of each table as rows, (K, n) each."""
+    columns = []
+    for table in tables:
+        ordered = by_state(table, states, "likelihoods")
+        x = as_numbers(ordered, "likelihoods must be tables of numbers", "give Pr(o | l) of each time")
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
             raise ValueError(
                 f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
                 f"{x.min(initial=np.inf)}; give Pr(o | l), and horizon = T if all releases have the same"
             )
-    columns = [np.ascontiguousarray(x.T) for x in tables]
-    return columns if horizon is None else columns * check_horizon(horizon)
+        columns.append(np.ascontiguousarray(x.T))
+    return columns

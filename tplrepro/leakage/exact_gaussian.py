@@ -52,7 +52,8 @@ class ExactGaussianProfile:
         horizon: int | None = None,
     ) -> None:
         self._shifts = 1.0 / check_noise_multipliers(noise_multipliers, horizon)
-        before, after, n = arrays_of_both_sides(backward, forward, self._shifts.size, 2)
+        before, after, states = arrays_of_both_sides(backward, forward, self._shifts.size)
+        n = len(states or range(2))
         if n != 2:
             raise ValueError(
                 f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile, the upper bound"

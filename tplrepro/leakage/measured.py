@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.exact import arrays_of_both_sides, states_of_both_sides
+from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays, as_numbers, by_state
@@ -45,9 +45,6 @@ def measured_leakage(
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
-    if hasattr(log_likelihoods, "iloc"):
-        labels = states_of_both_sides(backward, forward, log_likelihoods.shape[0])
-        log_likelihoods = by_state(log_likelihoods, labels, "log-likelihoods", (1,))
     x = as_numbers(log_likelihoods, "log-likelihoods must be numbers", "give log Pr(o_t | l_t)")
     if x.ndim < 2 or not np.isfinite(x).all():
         raise ValueError(
@@ -55,9 +52,12 @@ def measured_leakage(
             f"found shape {x.shape}; give log Pr(o_t | l_t)"
         )
     *_, T, n = x.shape
-    before, after, states = arrays_of_both_sides(backward, forward, T, n)
-    if states != n:
-        raise ValueError(f"log-likelihoods need a column for each of the {states} states, found {n}; give all states'")
+    before, after, states = arrays_of_both_sides(backward, forward, T)
+    known = len(states or range(n))
+    if known != n:
+        raise ValueError(f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'")
+    if hasattr(log_likelihoods, "iloc"):
+        x = np.asarray(by_state(log_likelihoods, states, "log-likelihoods", (1,)), float)
     past = messages(x, before)
     future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(

@@ -193,22 +193,19 @@ def loss_functions(
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
     """The loss functions of both sides, each for all steps, after a check that their states agree."""
     functions = as_loss_function(backward), as_loss_function(forward)
-    _number_of_states(functions)
+    _states_of(functions)
     return functions
 
 
 def steps_of_both_sides(
     make: Callable, backward: Correlation, forward: Correlation, horizon: int
-) -> tuple[list, list, int | None]:
-    """`make(matrix)` for each step of both sides, called once for each matrix, and the number of states.
-
-    The number of states is None if no matrix is known.
-    """
+) -> tuple[list, list, Sequence | None]:
+    """`make(matrix)` for each step of both sides, called once for each matrix, and the states, None if unknown."""
     sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
     distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
     made = {key: make(matrix) for key, matrix in distinct.items()}
     before, after = ([made[id(matrix)] for matrix in matrices] * times for matrices, times in sides)
-    return before, after, _number_of_states(made.values())
+    return before, after, _states_of(made.values())
 
 
 def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
@@ -220,10 +217,9 @@ def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
     return P.toarray()
 
 
-def _number_of_states(matrices: Iterable) -> int | None:
-    """The number of states that all matrices or loss functions share."""
-    states = common_states(getattr(P, "matrix", P).states for P in matrices if P is not None)
-    return None if states is None else len(states)
+def _states_of(matrices: Iterable) -> Sequence | None:
+    """The states that all matrices or loss functions share."""
+    return common_states(getattr(P, "matrix", P).states for P in matrices if P is not None)
 
 
 def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:

@@ -254,9 +254,10 @@ def temporal_privacy_profile(
     """
     kinds, releases, grid = _read(events, horizon, grid)
     if pairs:
-        before, after, n = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
-        pair_past = PairSide(before, releases.tolist(), n or 2)
-        pair_future = PairSide(after[::-1], releases[::-1].tolist(), n or 2)
+        before, after, states = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
+        n = len(states or range(2))
+        pair_past = PairSide(before, releases.tolist(), n)
+        pair_future = PairSide(after[::-1], releases[::-1].tolist(), n)
         return PairwisePrivacyProfile(kinds, releases, pair_past, pair_future, grid)
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
     times, horizon = timeline.times, releases.size
