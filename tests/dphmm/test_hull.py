@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
 
 from tests.dphmm.policies import F, categorical, linear_norm, random_policy
 from tplrepro.dphmm import PolicyGraph, SensitivityHull, l1_sensitivity, protect, sensitivity_hull
@@ -56,6 +57,15 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     assert (1 + K.slack) * K.norm(K.vertices) == pytest.approx(on_boundary, rel=1e-12, abs=1e-13 / thinness)
     assert 1e-10 <= K.slack <= max(1e-10, 3e-11 / thinness)
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
+
+
+def test_of_corners_that_rounding_splits_one_stays():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        points = rng.integers(-3, 4, (20, 2)) + 10 ** rng.uniform(-13, -9) * rng.normal(size=(20, 2))
+        K = SensitivityHull(points)
+        assert K.norm(points).max() <= 1
+        assert K.volume == pytest.approx(ConvexHull(np.vstack([points, -points])).volume, rel=1e-9)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.integers(1, 3), st.sampled_from([None, 1e-3, 1e-6, 1e-9, 1e-11]))

@@ -10,7 +10,8 @@ mechanisms draw from the body so widened.
 """
 
 from contextlib import suppress
-from math import factorial
+from itertools import pairwise
+from math import factorial, hypot
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 2.0**-46
-#: Corners of a polygon closer to each other, or to a line, are told apart by rounding only.
+#: Corners of a polygon closer to the line between their neighbours stand out by rounding only.
 ROUNDING = 1e-12
 #: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
 MANY_FACETS = 4
@@ -272,28 +273,30 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
         vertices, normals = points[corners], np.linalg.solve(coordinates[facets], np.ones((len(facets), 2, 1)))[..., 0]
     else:
         facets, vertices, normals = hull.simplices, points[hull.vertices], _normals(hull)
-    normals = normals @ to_coordinates.T
-    # Rounding may leave points out: the half-spaces then move out to them.
-    return vertices, points[facets], normals / max(1.0, float((points @ normals.T).max()))
+    return vertices, points[facets], normals @ to_coordinates.T
 
 
 def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
     """The indices of a polygon's corners in an order, and a choice, that rounding does not change.
 
     Counter-clockwise from the direction (-1, 0), which itself is last, without corners that lie within
-    `ROUNDING` of the next one or of the line between their neighbours.
+    `ROUNDING` of the line between their neighbours. One goes at a time: of two that are close, one stays.
     """
     start = -to_coordinates[0]
     turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])
     angles = np.sign(np.linalg.det(to_coordinates)) * np.arctan2(turned[:, 1], turned[:, 0])
     angles[angles < 1e-9] += 2 * np.pi
     corners = corners[np.argsort(angles)]
-    steps = coordinates[np.roll(corners, -1)] - coordinates[corners]
-    corners = corners[np.linalg.norm(steps, axis=1) > ROUNDING]
-    before, at, after = (coordinates[np.roll(corners, shift)] for shift in (1, 0, -1))
-    arm, chord = at - before, after - before
-    heights = np.abs(arm[:, 0] * chord[:, 1] - arm[:, 1] * chord[:, 0]) / np.linalg.norm(chord, axis=1)
-    return corners[heights > ROUNDING]
+    farthest = int(np.argmax(np.linalg.norm(coordinates[corners], axis=1)))
+    circuit = coordinates[np.roll(corners, -farthest)].tolist()
+    is_kept = [True] * len(corners)
+    x, y = circuit[0]  # the last one kept
+    for position, ((at_x, at_y), (after_x, after_y)) in enumerate(pairwise([*circuit[1:], circuit[0]]), start=1):
+        area = (at_x - x) * (after_y - y) - (at_y - y) * (after_x - x)
+        is_kept[position] = abs(area) > ROUNDING * hypot(after_x - x, after_y - y)
+        if is_kept[position]:
+            x, y = at_x, at_y
+    return corners[np.roll(is_kept, farthest)]
 
 
 def _corners(points: np.ndarray) -> np.ndarray:
