@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
+from scipy.linalg import toeplitz
 
 from experiments.comparison.catalogue import LARGEST, SMALLEST, CountMechanism
 from experiments.comparison.setting import Setting
@@ -55,42 +55,28 @@ def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None)
 
 
 def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
-    """The best linear estimate of the counts from noisy counts, given the number of users and their chain.
+    """The best linear estimate of the counts (T, n) from noisy counts, given the number of users and their chain.
 
-    Users move independently by the chain, so the counts of one time have mean N pi and covariance
-    N (diag(pi) - pi pi^T), and the next counts are P^T times these plus innovations. This is a Kalman filter,
-    with the smoother of Bryson and Frazier, which inverts no singular covariance. The noise `variances` (T,)
-    are infinite where nothing was published; noise with a `correlation` over time is part of the state.
+    Users move independently by the chain, so the counts of each time have mean N pi, and those of times s <= t
+    have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are infinite where nothing was
+    published; the noise of one count has a `correlation` over time.
     """
-    pi = setting.adversary.initial
-    step = setting.adversary.transitions.toarray().T
-    stationary = setting.n_users * (np.diag(pi) - np.outer(pi, pi))
-    observation = np.eye(pi.size)
-    if correlation != 0.0:
-        step = block_diag(step, correlation * observation)
-        stationary = block_diag(stationary, variances[0] * observation)
-        variances = np.zeros(len(variances))
-        observation = np.hstack((observation, observation))
-    innovations = stationary - step @ stationary @ step.T
-    mean, covariance = np.zeros(len(step)), stationary  # of the counts minus N pi
-    filtered = []
-    for values, variance in zip(np.asarray(noisy, dtype=float), variances, strict=True):
-        closed, weighed = np.eye(len(step)), np.zeros(len(step))
-        if np.isfinite(variance):
-            total = observation @ covariance @ observation.T + variance * np.eye(pi.size)
-            residual = values - setting.n_users * pi - observation @ mean
-            solved = observation.T @ np.linalg.solve(total, np.column_stack((observation, residual)))
-            weighed = solved[:, -1]
-            closed = closed - covariance @ solved[:, :-1]
-            mean, covariance = mean + covariance @ weighed, closed @ covariance
-        filtered.append((mean, covariance, closed, weighed))
-        mean, covariance = step @ mean, step @ covariance @ step.T + innovations
-    inferred, later = np.empty((len(filtered), pi.size)), np.zeros_like(mean)
-    for t in range(len(filtered) - 1, -1, -1):
-        mean, covariance, closed, weighed = filtered[t]
-        inferred[t] = setting.n_users * pi + (mean + covariance @ later)[: pi.size]
-        later = step.T @ (weighed + closed.T @ later)
-    return inferred
+    pi, horizon = setting.adversary.initial, len(variances)
+    counts = np.empty((horizon, pi.size, horizon, pi.size))
+    joint = np.diag(pi)  # Pr(l_s = j, l_t = k)
+    for apart in range(horizon):
+        for t in range(horizon - apart):
+            counts[t, :, t + apart] = setting.n_users * (joint - np.outer(pi, pi))
+            counts[t + apart, :, t] = counts[t, :, t + apart].T
+        joint = joint @ setting.adversary.transitions.toarray()
+    published = np.isfinite(variances)
+    deviations = np.sqrt(np.where(published, variances, 0.0))
+    noise = toeplitz(correlation ** np.arange(horizon)) * np.outer(deviations, deviations)
+    seen = np.repeat(published, pi.size)
+    with_counts = counts.reshape(seen.size, seen.size)[:, seen]
+    total = (with_counts + np.kron(noise, np.eye(pi.size))[:, seen])[seen]
+    residual = (np.asarray(noisy, dtype=float) - setting.expected_counts).ravel()[seen]
+    return setting.expected_counts + (with_counts @ np.linalg.solve(total, residual)).reshape(horizon, pi.size)
 
 
 def simulate(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from experiments.comparison.setting import Setting, SimulatedRelease
 from experiments.comparison.window import WindowScheme
 from tplrepro.mechanisms import LaplaceNoise
-from tplrepro.validation import check_budgets, check_horizon, check_level
+from tplrepro.validation import check_budgets, check_level
 
 #: How much the counts of one time change, in sum, when one user moves.
 SENSITIVITY = 2.0
@@ -39,8 +39,6 @@ def release_gaussian(
     `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary
     AR(1)).
     """
-    if not -1.0 < correlation < 1.0:
-        raise ValueError(f"correlation must be above -1 and below 1, found {correlation!r}; 0 is independent noise")
     variance = 2.0 / check_level(shift, "shift") ** 2
     steps = np.full(setting.horizon, variance * (1.0 - correlation**2))
     steps[0] = variance  # variance of the noise given the noise of the previous time
@@ -64,8 +62,7 @@ def release_by_window(
     Publish when the noisy mean change of the counts exceeds the error of a publication with what the scheme
     may spend; otherwise repeat the last counts, at first the expected ones.
     """
-    w = check_horizon(window, "window")
-    unit = check_level(epsilon, "epsilon") / (2 * w)
+    unit = check_level(epsilon, "epsilon") / (2 * window)
     runs, horizon, n = setting.present.shape
     # One user changes the sum of the n changes by at most 2.
     deciding = LaplaceNoise(SENSITIVITY / n / unit)
@@ -79,7 +76,7 @@ def release_by_window(
     for t in range(horizon):
         target = setting.present[:, t]
         others = setting.counts[t] - target
-        units = scheme(spent[:, :t], w)
+        units = scheme(spent[:, :t], window)
         may_publish = units > 0
         scale = SENSITIVITY / (unit * np.where(may_publish, units, 1.0))
         distance = np.abs(others - last)

@@ -17,7 +17,7 @@ from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import protect
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
-from tplrepro.validation import check_horizon, check_level
+from tplrepro.validation import check_level
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ def release_reports_by_window(
     these reports and the last published counts, minus the variance of their noise, estimates the change. When
     it exceeds the variance of a publication with what the scheme may spend, all users report again.
     """
-    w = check_horizon(window, "window")
-    unit = check_level(epsilon, "epsilon") / (2 * w)
+    unit = check_level(epsilon, "epsilon") / (2 * window)
     deciding = Reports(unit, setting.n_cells)
     log_likelihoods = np.empty(setting.present.shape)
     counts = np.empty(setting.counts.shape)
@@ -97,7 +96,7 @@ def release_reports_by_window(
         first, second = step_rng.spawn(2)
         supported = deciding.sample(setting.paths[:, t], first)
         log_likelihoods[:, t] = unit * supported
-        units = float(scheme(spent[:, :t], w)[0])
+        units = float(scheme(spent[:, :t], window)[0])
         noise = setting.n_users * deciding.mean_variance
         change = np.mean((deciding.counts(supported) - last) ** 2) - noise
         publishing = Reports(unit * units, setting.n_cells)

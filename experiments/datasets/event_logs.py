@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.datasets import writing
+from experiments.datasets.writing import lines_to, stand_in
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
@@ -91,12 +91,12 @@ def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = 
     A case begins with the first activity and goes on to one of two to four activities that follow each one;
     it ends after any event with the same probability.
     """
-    return writing.stand_in(path, "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed)
+    return stand_in(path, "event log", "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed)
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
     """Write a synthetic log in bounded memory."""
-    with writing.synthetic_file(path, set="event log", n_cases=check_horizon(n_cases, "n_cases"), seed=seed) as out:
+    with lines_to(path) as out:
         out.write(HEAD.encode())
         for case, events in _cases(n_cases, seed):
             out.write(f'\t<trace>\n\t\t<string key="{ACTIVITY}" value="{case}"/>\n'.encode())
@@ -114,7 +114,7 @@ def _cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]
         count = int(rng.integers(2, 5))
         followers = rng.choice(N_ACTIVITIES, count, replace=False).tolist()
         successors.append((followers, np.cumsum(rng.dirichlet(np.full(count, 1.5))).tolist()))
-    for case in range(1, n_cases + 1):
+    for case in range(1, check_horizon(n_cases, "n_cases") + 1):
         length = int(rng.geometric(1.0 / MEAN_LENGTH))
         time = 1_640_995_200 + rng.uniform(0, 365 * 24 * 3600)  # in the year from 2022-01-01 on
         at, events = 0, []

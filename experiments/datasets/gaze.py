@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.datasets.cutting import DataSet, in_time
 from experiments.datasets.places import popular
-from experiments.datasets.writing import line_bytes, stand_in, synthetic_folder
+from experiments.datasets.preparation import DataSet, in_time
+from experiments.datasets.writing import line_bytes, stand_in
 from tplrepro.datasets.gaze import ANDERSSON2017, GAZEGRAPH, SCREENS, areas, load
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice, check_horizon
@@ -27,7 +27,7 @@ def synthetic(
     samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
     """
     options |= {"n_users": n_users, "seed": seed, "layout": layout}
-    return stand_in(path, "gaze", write, partial(load, **layout), **options)
+    return stand_in(path, "gaze", "gaze", write, partial(load, **layout), **options)
 
 
 def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout) -> None:
@@ -35,19 +35,17 @@ def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, lay
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
     n_users, n_recordings = check_horizon(n_users, "n_users"), check_horizon(n_recordings, "n_recordings")
     samples = check_horizon(int(seconds * rate), "seconds * rate")
-    if not 1 <= rate <= 2000:
-        raise ValueError(f"rate must be from 1 to 2000 samples a second, found {rate}; times have four decimals")
     rng = np.random.default_rng([int(seed), 4])
     spots = rng.uniform(0.05, 0.95, (N_SPOTS, 2))
     header = f"{layout['time']},{layout['x']},{layout['y']}\n".encode()
-    with synthetic_folder(target, set="gaze", n_users=n_users, seed=int(seed)) as folder:
-        for user in range(1, n_users + 1):
-            for recording in range(1, n_recordings + 1):
-                looked_at = spots[_scan_path(rng, spots, samples, rate)] + rng.normal(0, 0.004, (samples, 2))
-                points = np.round(looked_at.clip(0.001, 0.999) * size, 5)
-                points[(rng.random(samples // 50 + 1) < 0.03).repeat(50)[:samples]] = 0  # blinks
-                columns = {"time": np.round(np.arange(samples) / rate, 4), "x": points[:, 0], "y": points[:, 1]}
-                (folder / f"P{user}_SYNTHETIC{recording}.csv").write_bytes(header + line_bytes(columns, ","))
+    target.mkdir()
+    for user in range(1, n_users + 1):
+        for recording in range(1, n_recordings + 1):
+            looked_at = spots[_scan_path(rng, spots, samples, rate)] + rng.normal(0, 0.004, (samples, 2))
+            points = np.round(looked_at.clip(0.001, 0.999) * size, 5)
+            points[(rng.random(samples // 50 + 1) < 0.03).repeat(50)[:samples]] = 0  # blinks
+            columns = {"time": np.round(np.arange(samples) / rate, 4), "x": points[:, 0], "y": points[:, 1]}
+            (target / f"P{user}_SYNTHETIC{recording}.csv").write_bytes(header + line_bytes(columns, ","))
 
 
 def _scan_path(rng: np.random.Generator, spots: np.ndarray, samples: int, rate: float) -> np.ndarray:

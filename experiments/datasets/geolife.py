@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.cutting import DataSet, cells, grid_box
 from experiments.datasets.places import city, popular
-from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from experiments.datasets.preparation import DataSet, cells, grid_box
+from experiments.datasets.writing import line_bytes, stand_in
 from tplrepro.datasets.geolife import load
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
 from tplrepro.validation import check_horizon
@@ -26,7 +26,8 @@ def synthetic(n_users: int = 10, seed: int = 0, path: str | Path | None = None, 
     with a point every `seconds_between_points` on the way and few while staying. The `n_trajectories`, by
     default 20 per user, are spread over users with a heavy tail. `options` are those of `write`.
     """
-    return stand_in(path, "Geolife Trajectories 1.3.zip", write, load, n_users=n_users, seed=seed, **options)
+    options |= {"n_users": n_users, "seed": seed}
+    return stand_in(path, "geolife", "Geolife Trajectories 1.3.zip", write, load, **options)
 
 
 def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING) -> None:
@@ -35,16 +36,11 @@ def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=
     n_trajectories = 20 * n_users if n_trajectories is None else check_horizon(n_trajectories, "n_trajectories")
     if n_trajectories < n_users:
         raise ValueError(f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; a user has one")
-    if not 1 <= seconds_between_points <= 600:
-        raise ValueError(f"seconds_between_points must be from 1 to 600, found {seconds_between_points}; try 2.5")
     rng = np.random.default_rng([int(seed), 0])
     town = city(rng, box, 2000)
     activity = rng.lognormal(0, 1, n_users)
     counts = 1 + rng.multinomial(n_trajectories - n_users, activity / activity.sum())
-    with (
-        synthetic_file(target, set="geolife", n_users=n_users, seed=int(seed), n_trajectories=n_trajectories) as out,
-        zipfile.ZipFile(out, "w") as archive,
-    ):
+    with zipfile.ZipFile(target, "w") as archive:
         for user, count in enumerate(counts.tolist()):
             places = town[popular(rng, len(town), 8)]
             days = 13_615 + rng.choice(max(1800, count), count, replace=False)  # from 2007-04-12

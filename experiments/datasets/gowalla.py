@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.cutting import DataSet, cells, grid_box
 from experiments.datasets.places import city, heavy_tailed_counts, popular
-from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from experiments.datasets.preparation import DataSet, cells, grid_box
+from experiments.datasets.writing import line_bytes, lines_to, stand_in
 from tplrepro.datasets import registry
 from tplrepro.datasets.gowalla import load
 from tplrepro.datasets.grid import LOS_ANGELES, Box, as_box
@@ -29,7 +29,8 @@ def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None,
     Half of the users live in the `box` (south, north, west, east), the others in three other cities. Each has
     a home, a work place and six more popular places; few users have many check-ins.
     """
-    return stand_in(path, "loc-gowalla_totalCheckins.txt", write, load, n_users=n_users, seed=seed, box=box)
+    options = {"n_users": n_users, "seed": seed, "box": box}
+    return stand_in(path, "gowalla", "loc-gowalla_totalCheckins.txt", write, load, **options)
 
 
 def write(target, n_users, seed, box=LOS_ANGELES) -> None:
@@ -39,7 +40,7 @@ def write(target, n_users, seed, box=LOS_ANGELES) -> None:
     rng = np.random.default_rng([int(seed), 1])
     degrees = np.concatenate([city(rng, box, n_places) for box in (as_box(box), *OTHER_CITIES)])
     location_ids = rng.permutation(len(degrees))
-    with synthetic_file(target, set="gowalla", n_users=n_users, seed=int(seed)) as out:
+    with lines_to(target) as out:
         for start in range(0, n_users, BATCH_USERS):
             counts = heavy_tailed_counts(rng, min(BATCH_USERS, n_users - start), MEAN_CHECK_INS, MOST_CHECK_INS)
             user, time = _times(rng, counts)

@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.cutting import DataSet
 from experiments.datasets.places import heavy_tailed_counts, popular
-from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from experiments.datasets.preparation import DataSet
+from experiments.datasets.writing import line_bytes, lines_to, stand_in
 from tplrepro.datasets.kosarak import load, to_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon
@@ -26,7 +26,7 @@ def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = No
 
     A session goes from a page to one of its eight links, or to any page by popularity.
     """
-    return stand_in(path, "kosarak.dat", write, load, n_users=n_users, seed=seed)
+    return stand_in(path, "kosarak", "kosarak.dat", write, load, n_users=n_users, seed=seed)
 
 
 def write(target, n_users, seed) -> None:
@@ -34,7 +34,7 @@ def write(target, n_users, seed) -> None:
     n_users = check_horizon(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
     links = popular(rng, N_PAGES, (N_PAGES, LINKS))
-    with synthetic_file(target, set="kosarak", n_users=n_users, seed=int(seed)) as out:
+    with lines_to(target) as out:
         for start in range(0, n_users, BATCH_SESSIONS):
             lengths = heavy_tailed_counts(rng, min(BATCH_SESSIONS, n_users - start), MEAN_LENGTH, LONGEST)
             offsets = np.concatenate([[0], lengths.cumsum()])

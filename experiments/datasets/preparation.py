@@ -1,6 +1,10 @@
-"""From the name of a data set to sequences of states with their provenance: recorded data, or else a stand-in."""
+"""From the name of a data set to sequences of states with their provenance: recorded data, or else a stand-in.
 
-from collections.abc import Mapping
+States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's module says how it is read, what
+stands in for it, and how it is cut into states.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -10,10 +14,24 @@ import pandas as pd
 
 from tplrepro.datasets import registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
+from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
 PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles"}
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """How one data set is read, what stands in for it, and how it is cut into states."""
+
+    title: str
+    load: Callable[..., pd.DataFrame]
+    synthetic: Callable[..., pd.DataFrame]
+    states: Callable[[pd.DataFrame, dict], tuple[Sequences, list[str], Grid | None]]
+    cut: Mapping[str, Any]  # default arguments of the cut
+    load_options: Callable[[dict], dict] = lambda cut: {}  # cut -> arguments of `load`
+    synthetic_options: Callable[[dict], dict] = lambda cut: {}  # cut -> arguments of `synthetic`
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +131,26 @@ def prepare(
     inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
     official = all(registry.is_official(name, path) for path in inputs)
     return Prepared(sequences, state_names, grid, set_name, title, is_synthetic, official, inputs, observations)
+
+
+def grid_box(cut: dict) -> dict:
+    """The box of the whole cells, as an argument."""
+    return {"box": Grid(cut["box"], cut["cell_km"]).box}
+
+
+def cells(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], Grid]:
+    """Sequences of cells of positions, the names of the cells, and their grid; adds a column "cell"."""
+    grid = Grid(cut["box"], cut["cell_km"])
+    observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
+    sequences = in_time(observations, cut, "cell", "user")
+    return sequences, grid.labels(sequences.labels), grid
+
+
+def in_time(observations: pd.DataFrame, cut: dict, state: str, user: str | list[str]) -> Sequences:
+    """Sequences at fixed steps, or as observed where the cut has `step` None."""
+    if cut["step"] is None:
+        return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
+    return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
 
 
 def _place(box: Box) -> str:

@@ -1,6 +1,5 @@
 """`prepare` against the steps that it joins, one data set after the other."""
 
-import numpy as np
 import pytest
 
 from experiments.datasets.preparation import joint_kind, joint_record, prepare
@@ -105,13 +104,3 @@ def test_arguments_are_checked(tmp_path):
         prepare("gaze", layout="mojo")
     with pytest.raises(datasets.DatasetNotFoundError, match="no file or folder"):
         prepare("kosarak", path=tmp_path / "absent")
-
-
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_recorded_geolife(real_data):
-    folder = real_data("geolife")
-    found = prepare("geolife")
-    assert found.inputs[0].is_relative_to(folder)
-    assert found.title == "Geolife in Beijing"
-    assert np.isin(found.sequences.labels, np.arange(found.grid.n_cells)).all()

@@ -1,16 +1,13 @@
-"""Stand-ins and recorded files against plain readers and what is known of them; no half-written stand-in is left."""
+"""Stand-ins and recorded files against plain readers and what is known of them; stand-ins are marked and whole."""
 
-import errno
 import gzip
-import os
 import zipfile
 
 import pytest
 
-from experiments.datasets import writing
 from tests.datasets import plain
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak
-from tplrepro.datasets.reading import marker_path, read_marker
+from tplrepro.datasets.reading import read_marker
 
 
 def test_an_unpacked_geolife_reads_as_the_archive_and_by_a_plain_reader(tmp_path):
@@ -41,8 +38,6 @@ def test_arguments_are_checked():
         geolife.synthetic(0)
     with pytest.raises(ValueError, match="n_trajectories must be at least n_users"):
         geolife.synthetic(5, n_trajectories=3)
-    with pytest.raises(ValueError, match="seconds_between_points must be from 1 to 600"):
-        geolife.synthetic(1, seconds_between_points=0)
 
 
 @pytest.mark.real_data
@@ -69,16 +64,6 @@ def test_recorded_sets(real_data, module, name, rows, counts):
 
 
 @pytest.mark.real_data
-def test_unpacked_recorded_folder_reads_as_by_a_plain_reader(real_data, tmp_path):
-    folder = real_data("geolife/Data")
-    with zipfile.ZipFile(tmp_path / "again.zip", "w") as archive:
-        for file in sorted(folder.glob("00[0-2]/Trajectory/*.plt")):
-            archive.write(file, file.relative_to(folder.parent).as_posix())
-    frame = geolife.load(folder)
-    assert plain.content(frame[frame["user"] <= 2])[0] == plain.trajectories(tmp_path / "again.zip")
-
-
-@pytest.mark.real_data
 def test_recorded_gaze(real_data):
     real_data("gaze/andersson2017"), real_data("gaze/gazegraph")
     frame = gaze.load(**gaze.ANDERSSON2017)  # the columns tell which of the sets is meant
@@ -101,44 +86,6 @@ SETS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "name"), [(kosarak, "a.dat"), (gaze, "gaze")])
-def test_what_cannot_be_written_is_named_with_a_remedy_and_not_kept(tmp_path, monkeypatch, module, name):
-    def refuse(source, target, replace=os.replace):
-        if str(target).endswith(".synthetic.json"):
-            return replace(source, target)  # so that the set itself fails
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.raises(OSError, match="No space left on device while writing, so nothing was kept; free some space"):
-        module.synthetic(3, path=tmp_path / name)
-    left = [] if module is gaze else [f"{name}.synthetic.json"]  # in a folder the note is a file of it
-    assert [file.name for file in tmp_path.iterdir()] == left
-
-
-@pytest.mark.parametrize("name", ["a", "a.gz"])
-def test_an_error_in_the_middle_keeps_the_earlier_file(tmp_path, name):
-    path = tmp_path / name
-    with writing.synthetic_file(path) as out:
-        out.write(b"first")
-    kept = path.read_bytes()
-    with pytest.raises(KeyboardInterrupt), writing.synthetic_file(path) as out:
-        out.write(b"second")
-        raise KeyboardInterrupt
-    assert path.read_bytes() == kept
-    assert set(tmp_path.iterdir()) == {path, marker_path(path)}
-    assert (gzip.decompress(kept) if name == "a.gz" else kept) == b"first"
-
-
-def test_a_stand_in_folder_replaces_a_stand_in_and_nothing_else(tmp_path):
-    for n_users in (2, 1):
-        assert gaze.synthetic(n_users, path=tmp_path / "g", seconds=2)["user"].nunique() == n_users
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.csv").write_text("x")
-    with pytest.raises(FileExistsError, match=r"not a stand-in of ours; give another path="):
-        gaze.synthetic(1, path=tmp_path / "mine")
-    assert (tmp_path / "mine" / "thesis.csv").exists()
-
-
 @pytest.mark.parametrize(("module", "name", "options"), SETS)
 def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, module, name, options):
     def written(label, seed):
@@ -151,6 +98,29 @@ def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, m
         return [file.read_bytes() for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
 
     assert written("a", 4) == written("b", 4) != written("c", 5)
+
+
+@pytest.mark.parametrize(("module", "name"), [(kosarak, "a.dat.gz"), (gaze, "gaze")])
+def test_a_stand_in_is_replaced_by_a_whole_one_alone_and_other_data_never(tmp_path, monkeypatch, module, name):
+    for seed in (1, 2):
+        module.synthetic(3, seed=seed, path=tmp_path / name)
+    files = sorted(tmp_path.rglob("*"))
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("experiments.datasets.writing.write_whole", interrupt)
+        module.synthetic(4, seed=3, path=tmp_path / name)
+    assert read_marker(tmp_path / name)["seed"] == 2
+    assert sorted(tmp_path.rglob("*")) == files
+    if module is kosarak:
+        assert gzip.decompress((tmp_path / name).read_bytes()).count(b"\n") == 3
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.csv").touch()
+    with pytest.raises(FileExistsError, match=r"not a stand-in of ours; give another path="):
+        gaze.synthetic(1, path=tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.csv").exists()
 
 
 @pytest.mark.parametrize("module", [geolife, gaze])

@@ -22,38 +22,30 @@ def test_users_are_told_apart_and_noise_hides_them():
     assert identification.identification_rate(classifier, hidden) < 0.8
 
 
-def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
+@pytest.mark.parametrize("symbols", [None, np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])], ids=["symbols", "batches"])
+def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences(symbols):
     classifier = identification.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
-    channel = sip.RandomizedResponse(0.7).matrix([0.5, 0.5])
-    outputs = [0, 1, 1]
-    told = channel[:, outputs].T
-    found = classifier.log_likelihoods([outputs], [told])[0]
+    states = np.array([[0], [1]]) if symbols is None else symbols
+    told = np.random.default_rng(5).random((2, len(states)))
+    found = classifier.log_likelihoods([[0, 1]], [told], symbols)[0]
     for i in range(2):
-        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)
-        expected = sum(joint[x] * np.prod([channel[x[k], outputs[k]] for k in range(3)]) for x in np.ndindex(2, 2, 2))
-        assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
-    # The same as statements about the previous symbol, too; and without noise.
-    pairs = [told[0], *(np.tile(row, (2, 1)) for row in told[1:])]
-    assert classifier.log_likelihoods([outputs], [pairs])[0] == pytest.approx(found, rel=1e-12)
-    long = [0, 1] * 2000
-    exact = classifier.log_likelihoods([long])[0]
-    assert exact.min() < -1000  # so the likelihood itself would underflow
-    assert classifier.log_likelihoods([long], [np.eye(2)[long]])[0] == pytest.approx(exact, rel=1e-12)
-
-
-def test_likelihood_of_batches_is_the_sum_over_hidden_sequences():
-    classifier = identification.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
-    symbols = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
-    told = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
-    found = classifier.log_likelihoods([[0, 2]], [told], symbols)[0]
-    for i in range(2):
-        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 6)
+        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 2 * states.shape[1])
         expected = sum(
-            joint[tuple(np.concatenate([symbols[a], symbols[b]]))] * told[0, a] * told[1, b]
-            for a, b in np.ndindex(3, 3)
+            joint[(*states[a], *states[b])] * told[0, a] * told[1, b] for a, b in np.ndindex(len(states), len(states))
         )
         assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
-    assert classifier.predict([[0, 2]], [told], symbols)[0] == classifier.users[int(np.argmax(found))]
+    assert classifier.predict([[0, 1]], [told], symbols)[0] == classifier.users[int(np.argmax(found))]
+    if symbols is None:  # the same as statements about the previous symbol, too
+        pairs = [told[0], np.tile(told[1], (2, 1))]
+        assert classifier.log_likelihoods([[0, 1]], [pairs])[0] == pytest.approx(found, rel=1e-12)
+
+
+def test_likelihoods_of_long_sequences_do_not_underflow():
+    classifier = identification.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
+    long = [0, 1] * 2000
+    exact = classifier.log_likelihoods([long])[0]
+    assert exact.min() < -1000
+    assert classifier.log_likelihoods([long], [np.eye(2)[long]])[0] == pytest.approx(exact, rel=1e-12)
 
 
 def smoothed_by_definition(chain, told, reads):
@@ -69,30 +61,22 @@ def smoothed_by_definition(chain, told, reads):
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("temporal", [False, True])
-def test_smoothed_symbols_are_the_sum_over_all_sequences(order, temporal):
+@pytest.mark.parametrize("kind", ["exact", "temporal", "batches"])
+def test_smoothed_symbols_are_the_sum_over_all_sequences(order, kind):
     rng, n = np.random.default_rng(5), 3
     recorded = [rng.integers(0, n, 40), [0, 0, 1, 1, 2, 2, 0]]
+    pieces, symbols, mechanism = [[0, 1, 0, 2], [2, 2, 0, 1]], None, sip.OptimalResponse(0.7)
+    if kind == "temporal":  # 0 does not follow 0, so outputs rule symbols out
+        mechanism = sip.TemporalRandomizedResponse(0.7, sip.chain_from_sequences([[0, 1, 0, 2, 2]], n).transition)
+    if kind == "batches":
+        recorded = sip.observed_batches([rng.integers(0, 2, 24), [0, 0, 1, 1]], 2, 2)
+        n, symbols, pieces = recorded.n_states, recorded.symbols, [recorded[0][:3]]
     chain = sip.chain_from_sequences(recorded, n, order, restart=0.2)
-    # 0 does not follow 0, so outputs rule symbols out.
-    steps = sip.chain_from_sequences([[0, 1, 0, 2, 2]], n).transition
-    mechanism = sip.TemporalRandomizedResponse(0.7, steps) if temporal else sip.OptimalResponse(0.7)
-    pieces = [[0, 1, 0, 2], [2, 2, 0, 1]]
     likelihoods = sip.release_sequences(pieces, mechanism, chain, rng=rng, keep_likelihoods=True).likelihoods
-    for told, smoothed in zip(likelihoods, identification.smoothed_symbols(chain, likelihoods), strict=True):
-        expected = smoothed_by_definition(chain, told, lambda x: np.eye(n)[x])
+    digits = np.arange(n)[:, None] if symbols is None else symbols
+    for told, smoothed in zip(likelihoods, identification.smoothed_symbols(chain, likelihoods, symbols), strict=True):
+        expected = smoothed_by_definition(chain, told, lambda x: np.eye(digits.max() + 1)[digits[x].ravel()])
         assert smoothed == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-def test_smoothed_symbols_of_batches_that_occur_at_order_2():
-    rng = np.random.default_rng(7)
-    batches = sip.observed_batches([rng.integers(0, 2, 24), [0, 0, 1, 1]], 2, 2)
-    chain = sip.chain_from_sequences(batches, batches.n_states, 2, restart=0.2)
-    found = sip.release_sequences(list(batches)[:1], sip.OptimalResponse(0.5), chain, rng=rng, keep_likelihoods=True)
-    told = found.likelihoods[0][:3]
-    smoothed = identification.smoothed_symbols(chain, [told], batches.symbols)
-    expected = smoothed_by_definition(chain, told, lambda x: np.eye(2)[batches.symbols[x].ravel()])
-    assert smoothed[0] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.slow  # the network is compiled for each seed
