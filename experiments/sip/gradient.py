@@ -18,13 +18,11 @@ SWEEPS = 5000
 
 
 class GradientResponse(BeliefMechanism):
-    """Arguments as in `BatchResponse`; `step` is the step length phi of the descent."""
+    """Arguments as in `BatchResponse`, with the Hamming distance; `step` is the step length phi of the descent."""
 
-    def __init__(
-        self, epsilon: float, width: int, n_symbols: int, distance: str | ArrayLike = "hamming", step: float = 1e-2
-    ):
+    def __init__(self, epsilon: float, width: int, n_symbols: int, step: float = 1e-2):
         super().__init__(epsilon)
-        self.distance, self.step = batch_distance(n_symbols, width, distance), step
+        self.distance, self.step = batch_distance(n_symbols, width), step
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, len(self.distance), "a belief")

@@ -9,36 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.sip.response import check_symbols
-from tplrepro.validation import check_horizon, check_level, check_probability
+from tplrepro.validation import check_level
+
+#: The quantile of the noisy first symbols at which later ones are cut off, and the weight of the newest output.
+QUANTILE, SMOOTHING = 0.95, 0.5
 
 
 def release_tops(
-    sequence: ArrayLike,
-    n_symbols: int,
-    epsilon: float,
-    *,
-    rng: np.random.Generator,
-    warm_up: int = 5,
-    quantile: float = 0.95,
-    smoothing: float = 0.5,
+    sequence: ArrayLike, n_symbols: int, epsilon: float, *, rng: np.random.Generator, warm_up: int = 5
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
-    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a `quantile` of them is
-    the threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
+    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is the
+    threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
     response with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average
-    over the outputs, with weight `smoothing` in [0, 1] for the newest, is rounded.
+    over the outputs is rounded.
     """
     budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
-    first, largest = symbols[: check_horizon(warm_up, "warm_up")], n_symbols - 1
+    first, largest = symbols[:warm_up], n_symbols - 1
     noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
-    highest = np.quantile(noisy, check_probability(quantile, "quantile"))
-    threshold = int(np.clip(np.ceil(highest), min(1, largest), largest))
+    threshold = int(np.clip(np.ceil(np.quantile(noisy, QUANTILE)), min(1, largest), largest))
     levels = np.arange(threshold.bit_length())
     digits = np.minimum(symbols[warm_up:], threshold)[:, None] >> levels & 1
     flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(budget / max(levels.size, 1)))
     later = np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold)
-    weight = check_probability(smoothing, "smoothing")
     perturbed = np.append(np.clip(noisy, 0, largest), later)
-    smooth = list(accumulate(perturbed, lambda state, value: state + weight * (value - state)))
+    smooth = list(accumulate(perturbed, lambda state, value: state + SMOOTHING * (value - state)))
     return np.clip(np.rint(smooth), 0, largest).astype(np.int64)

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.sip.tops import release_tops
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
 from tplrepro.markov.sequences import as_sequences
@@ -45,8 +44,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
         (lambda: sip.release([], RR(1.0), CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
         (lambda: sip.release([0, 2], RR(1.0), CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
-        (lambda: release_tops([0], 4, 1.0, rng=RNG, smoothing=1.5), "smoothing must be a probability"),
-        (lambda: release_tops([0], 4, 1.0, rng=RNG, warm_up=-3), "warm_up must be at least 1.*, found -3"),
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],
         *[(partial(kind, 0.0), "epsilon must be a finite level in nats, greater than 0") for kind in MECHANISMS],
     ],

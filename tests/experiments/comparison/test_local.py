@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from experiments.comparison import local
 from experiments.comparison.local import Reports
-from experiments.comparison.window import by_absorption, by_distribution
+from experiments.comparison.window import by_absorption
 from tests.experiments.comparison.schemes import SCHEMES
 from tplrepro import sip
 from tplrepro.dphmm import PolicyGraph
@@ -21,7 +21,6 @@ LOCAL = {
     "published": local.release_conditional_response,
     "exact": local.release_optimal_response,
     "LBA": partial(local.release_reports_by_window, window=2, scheme=by_absorption),
-    "LBD": partial(local.release_reports_by_window, window=2, scheme=by_distribution),
     "policy": lambda s, *given: local.release_by_policy(s, *given, policy=PolicyGraph.utility(s.positions, 1.0)),
 }
 
