@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.datasets.writing import lines_to, stand_in
+from experiments.datasets.stand_ins import lines_to, stand_in
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP

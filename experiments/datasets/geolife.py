@@ -8,9 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.places import city, popular
 from experiments.datasets.preparation import DataSet, cells, grid_box
-from experiments.datasets.writing import line_bytes, stand_in
+from experiments.datasets.stand_ins import city, line_bytes, popular, stand_in
 from tplrepro.datasets.geolife import load
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
 from tplrepro.validation import check_horizon

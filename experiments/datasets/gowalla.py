@@ -7,9 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.places import city, heavy_tailed_counts, popular
 from experiments.datasets.preparation import DataSet, cells, grid_box
-from experiments.datasets.writing import line_bytes, lines_to, stand_in
+from experiments.datasets.stand_ins import city, heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
 from tplrepro.datasets import registry
 from tplrepro.datasets.gowalla import load
 from tplrepro.datasets.grid import LOS_ANGELES, Box, as_box

@@ -7,9 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.places import heavy_tailed_counts, popular
 from experiments.datasets.preparation import DataSet
-from experiments.datasets.writing import line_bytes, lines_to, stand_in
+from experiments.datasets.stand_ins import heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
 from tplrepro.datasets.kosarak import load, to_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon

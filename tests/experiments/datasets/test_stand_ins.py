@@ -110,12 +110,14 @@ def test_a_stand_in_is_replaced_by_a_whole_one_alone_and_other_data_never(tmp_pa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("experiments.datasets.writing.write_whole", interrupt)
+        patched.setattr("experiments.datasets.stand_ins.write_whole", interrupt)
         module.synthetic(4, seed=3, path=tmp_path / name)
     assert read_marker(tmp_path / name)["seed"] == 2
     assert sorted(tmp_path.rglob("*")) == files
     if module is kosarak:
-        assert gzip.decompress((tmp_path / name).read_bytes()).count(b"\n") == 3
+        content = (tmp_path / name).read_bytes()
+        assert gzip.decompress(content).count(b"\n") == 3
+        assert content[4:8] == bytes(4)  # no date, so that the same seed gives the same bytes
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.csv").touch()
     with pytest.raises(FileExistsError, match=r"not a stand-in of ours; give another path="):

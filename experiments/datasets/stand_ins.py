@@ -1,4 +1,9 @@
-"""Writing stand-ins: each is marked as synthetic, and moved to its place once it is whole."""
+"""What the stand-ins share: how they are written, and how people of a city move.
+
+A stand-in is marked as synthetic, and moved to its place once it is whole. People stay at few places, commute
+between them at the usual hours, and choose other places by a heavy-tailed popularity. This makes recorded
+mobility predictable, and therefore makes it leak.
+"""
 
 import gzip
 import json
@@ -9,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
@@ -62,3 +68,21 @@ def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
     pa.csv.write_csv(pa.table(columns), sink, options)
     return sink.getvalue().to_pybytes().replace(b"\n", end)
+
+
+def popular(rng: np.random.Generator, n: int, size) -> np.ndarray:
+    """Random ranks 0..n-1, rank k with probability proportional to log(1 + 1 / (k + 1))."""
+    return np.minimum((n + 1) ** rng.random(size), n).astype(np.int64) - 1
+
+
+def city(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
+    """Random places in districts of a box (south, north, west, east): degrees (n_places, 2)."""
+    low, span = np.array([box[0], box[2]]), np.array([box[1] - box[0], box[3] - box[2]])
+    districts = rng.normal(0.5, 0.22, (12, 2))
+    points = districts[popular(rng, 12, n_places)] + rng.normal(0, 0.06, (n_places, 2))
+    return low + span * (0.02 + 0.96 * (points % 1))  # clipping would accumulate places on the edges
+
+
+def heavy_tailed_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:
+    """Counts (n,), at least 1 and at most `most`, log-normal with about the given mean."""
+    return np.clip(np.rint(mean * rng.lognormal(-0.72, 1.2, n)), 1, most).astype(np.int64)
