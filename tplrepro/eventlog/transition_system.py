@@ -218,11 +218,11 @@ def release_step(
 
 
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """A matrix with the privacy loss function of the known rows (n, n), and the state of each of its rows.
+    """A matrix (n, n) whose privacy loss function is that of the known rows, and the state of each row of it.
 
-    None if fewer than two rows are known. Empty rows are replaced by the known row that is cheapest to store,
-    which does not change L, a maximum over pairs of rows. `smoothing` >= 0 is the s of Eq. (28) of [1], added
-    to every probability of the known rows.
+    None if fewer than two rows are known. Unknown rows, which are empty, are replaced by the known row with
+    the fewest entries: a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is
+    the s of Eq. (28) of [1], added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known = np.flatnonzero(stored > 0)

@@ -13,16 +13,17 @@ a symbol of its own, and from there on everything is as for single symbols:
     released = release_sequences(batches, mechanisms, chain, rng=rng)
     symbols = [np.concatenate(batches.labels[output]) for output in released.outputs]
 
-Under the chain estimated, no output changes the belief in any batch, or in any sequence of batches, by more
-than its budget. The length of a sequence is taken as known, and so is the width of its last batch. But:
+Under the estimated chain, no output changes the belief in any batch, or in any sequence of batches, by more
+than its budget. The adversary is assumed to know the length of each sequence, and so the width of its last
+batch. Mind three limits:
 
-- A batch that the table does not hold cannot be released: fix the table beforehand, and answer such a batch
-  as one that it holds, by a rule that anybody may know.
-- Outputs are batches of somebody's data, and the table is not protected; take one from public data, or one
-  that is published with a guarantee of its own.
-- With few observations of each batch the belief is nearly certain, an output adds little, and the leakage,
-  measured against that belief, says nothing about an adversary who has not seen the table. `restart` keeps
-  the belief from certainty; report results for several.
+- A batch that is not in the table cannot be released. Fix the table in advance, and replace such a batch by
+  one in the table, by a public rule.
+- The table is not protected, and outputs are batches from it. Build it from public data, or publish it with
+  a guarantee of its own.
+- If each batch was seen only a few times, the chain predicts the next batch almost with certainty. Outputs
+  then leak little to an adversary who knows the table, which says nothing about one who does not. A larger
+  `restart` makes the chain less certain; report results for several values.
 """
 
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def _check_alphabet(n_symbols: int, width: int) -> None:
 
 
 def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamming") -> np.ndarray:
-    """Distance between batches, (n^w, n^w): the sum over their symbols; batch 3 of two bits is (1, 1).
+    """Distance between batches, (n^w, n^w): the sum over their symbols. Batch 3 of two bits is (1, 1).
 
     >>> batch_distance(2, 2).tolist()[0]
     [0.0, 1.0, 1.0, 2.0]
@@ -102,7 +103,6 @@ class BatchResponse(OptimalResponse):
 
     def __init__(self, epsilon: float, width: int, n_symbols: int, distance: str | ArrayLike = "hamming"):
         super().__init__(epsilon, batch_distance(n_symbols, width, distance))
-        self.width, self.n_symbols = width, n_symbols
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -96,8 +96,8 @@ def joint_information(joint: np.ndarray) -> float:
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
-    `leakages` (T,) bound the IIL (or BIL) of each release; delta in [0, 1) is the probability with which each
-    side of the two-sided leakage may exceed the result.
+    `leakages` (T,) bound the IIL (or BIL) of each release. With delta > 0, the outputs raise a belief by more
+    than the result with probability at most delta, and lower one by more with probability at most delta.
 
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)

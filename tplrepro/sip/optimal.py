@@ -37,15 +37,16 @@ RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or a
-    function of two arrays of symbols that broadcast against each other, for more than a few hundred symbols.
-    Under a function, outputs are symbols that the belief holds possible, and a distance may be infinite.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
+    more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.
+    With a function, only symbols that are possible under the belief are output, and distances may be infinite.
 
-    `response(belief).bound` is a proven lower bound of the cost, and the response's own cost agrees with it to
-    1e-8, under distances to 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the
-    response of 20 nats, which costs at most 3e-9 of the largest distance more. Nothing is proven, and `bound`
-    is -inf, under a function if some symbols are impossible, as they might be better outputs, or if more than
-    250 are possible: see `tplrepro.sip.generation` for what these responses cost.
+    `response(belief).bound` is a proven lower bound on the cost of every response within the budget. The cost
+    of the response itself exceeds it by at most 1e-8 under Hamming distance, else by at most 1e-8 of the cost
+    or 1e-11 of the largest distance. Budgets above 20 nats get the response for 20 nats, which costs at most
+    3e-9 of the largest distance more. With a function, `bound` is -inf (nothing is proven) if some symbols
+    are impossible, since they might be better outputs, or if more than 250 are possible: then
+    `tplrepro.sip.generation` says how near to the optimum its responses were in trials.
 
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])

@@ -25,7 +25,10 @@ LARGEST_MATRIX = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A response under one belief: a(y|x) = share base(y) + (1 - share) w(y|x) over a few outputs."""
+    """A response under one belief: a draw from `base` with probability `share`, otherwise one from w(.|x).
+
+    So a(y|x) = share base(y) + (1 - share) w(y|x), and symbols of one class have the same w(.|x).
+    """
 
     belief: np.ndarray  # (n,)
     labels: np.ndarray  # (m,), the symbols that are ever output

@@ -1,13 +1,13 @@
 """Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the belief that follows them.
 
 The belief is what the outputs so far tell about the next symbol (Eqs. (3) and (13) of [3]). A chain of order
-1 or 2 is kept as a first-order chain over *contexts*, each with a last symbol: for order 1 the symbols
-themselves, for order 2 the symbols (what is known after the first one) and the pairs. The belief is a
-distribution over contexts, kept in logarithms where it gets too small; observing y multiplies it by a(y|x) /
-p(y), and one step of the chain follows, in O(nonzeros) for a sparse chain.
+1 or 2 is kept as a first-order chain over *contexts*, each of which ends in a symbol: at order 1 these are
+the symbols themselves, at order 2 the pairs, and the symbols as contexts of the second symbol. The belief is
+a distribution over contexts, kept in logarithms where it gets too small. Observing y multiplies it by
+a(y|x) / p(y); then it takes one step of the chain, in O(nonzeros) if the chain is sparse.
 
-`restart` is the probability with which the next symbol is drawn from the initial distribution whatever the
-context: a chain estimated from data stays sparse, and steps never seen are possible.
+With probability `restart` the next symbol is drawn from the initial distribution, whatever the context. So
+steps that were never seen are possible, and a chain estimated from data stays sparse.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,24 +129,24 @@ class Belief(FrozenArrays):
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y is impossible."""
         return self.given(response.column(y))
 
-    def given(self, likelihood: np.ndarray) -> "Belief":
-        """The same after an output of this likelihood given each symbol, (n,)."""
-        return self._after(likelihood if self.chain.order_1 else likelihood[self.chain.symbols])
-
     def among(self, possible: np.ndarray) -> "Belief":
         """The belief given that the next symbol is in a mask (n,)."""
         mask = possible if self.chain.order_1 else possible[self.chain.symbols]
-        logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
-        return self._of_logs(condition(logs, log_probabilities(mask))[0])
+        return self._of_logs(condition(self._logs(), log_probabilities(mask))[0])
 
-    def _after(self, likelihood: np.ndarray) -> "Belief":
+    def given(self, likelihood: np.ndarray) -> "Belief":
+        """The same after an output with this likelihood given each symbol, (n,)."""
+        likelihood = likelihood if self.chain.order_1 else likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
         smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
         if self.log_weights is None and smallest > LOWEST and posterior.any():
             weights = self.chain.predict(posterior)
             return Belief(self.chain, weights / weights.sum())
-        logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
-        return self._of_logs(self.chain.log_predict(condition(logs, log_probabilities(likelihood))[0]))
+        logs = condition(self._logs(), log_probabilities(likelihood))[0]
+        return self._of_logs(self.chain.log_predict(logs))
+
+    def _logs(self) -> np.ndarray:
+        return log_probabilities(self.weights) if self.log_weights is None else self.log_weights
 
     def _of_logs(self, logs: np.ndarray) -> "Belief":
         weights = np.exp(logs)
@@ -160,11 +160,12 @@ def chain_from_sequences(
     restart: float = 0.01,
     initial: ArrayLike | None = None,
 ) -> SymbolChain:
-    """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
+    """Maximum-likelihood chain of order 1 or 2, sparse.
 
-    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. For
-    order 2, a pair that was never seen counts as its last symbol. `initial` (n,) is by default the
-    frequencies of all symbols, one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. At order
+    2, after a pair that was never seen the chain goes on as from the pair's last symbol alone. Contexts after
+    which nothing was seen restart with probability 1. `initial` (n,) is by default the frequencies of all
+    symbols, with one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
