@@ -80,7 +80,7 @@ figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every f
 	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
-	@exec $(PY) -m workflow.publish_figures $(if $(filter command,$(origin PROFILE)),--profile "$$PROFILE")
+	@exec $(PY) -m workflow.publish_figures
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
 	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
@@ -94,8 +94,8 @@ OWN = $(filter-out PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(o
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
 	@exec $(PY) -m workflow.own_data $(OWN)
 
-explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
-	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
+explore: $(READY) ## serve the interactive notebook as a page (PORT=8866)
+	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT))
 
 lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 	@exec $(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))

@@ -14,12 +14,12 @@ from workflow.kernel_environment import kernel_environment
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
 
-def page_command(port=None, theme="light", browser=True):
+def page_command(port=None, browser=True):
     """The command that serves the page, by default at the first free port from 8866 on.
 
-    The theme "light" follows the reader's system; ``?theme=`` in the address sets either one.
+    The theme follows the reader's system; ``?theme=`` in the address sets either one.
     """
-    command = [sys.executable, "-m", "workflow.page_server", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
+    command = [sys.executable, "-m", "workflow.page_server", str(NOTEBOOK), "--template=tplrepro", "--theme=light"]
     # Show the controls as soon as their cell has run.
     command += ["--Voila.ip=127.0.0.1", "--progressive_rendering=True"]
     if port is not None:
@@ -46,9 +46,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
     parser.add_argument("--port", type=int)
-    parser.add_argument("--theme", choices=["light", "dark"], default="light")
     options = parser.parse_args(arguments)
-    command = lab_command(options.port) if options.lab else page_command(options.port, options.theme)
+    command = lab_command(options.port) if options.lab else page_command(options.port)
     if not options.lab:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the server can take it
     os.chdir(ROOT)

@@ -5,7 +5,6 @@ date are copied, and none in which a stand-in replaced a data set. If the whole 
 files in ``figures/`` are removed. The costs of both profiles' notebooks are written to docs/costs.json.
 """
 
-import argparse
 import shutil
 import sys
 
@@ -66,15 +65,8 @@ def note_costs(root=ROOT):
     return stale
 
 
-def main(arguments=None):
+def main():
     """Publish the figures of the paper profile."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--profile", default=PUBLISHED)
-    profile = parser.parse_args(arguments).profile
-    if profile != PUBLISHED:
-        message = f"PROFILE must be {PUBLISHED}, whose figures are evidence, found {profile!r}; leave it out"
-        print(message, file=sys.stderr)
-        return 2
     copied, refused = publish()
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:

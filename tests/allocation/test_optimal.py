@@ -178,14 +178,6 @@ def test_knots_lose_nothing_against_all_unknowns(s):
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
 
 
-def test_a_thousand_releases_have_the_ends_of_forty_and_the_constant_between():
-    budgets, short = (tpl.allocate_optimally(1.0, BACKWARD, FORWARD, T) for T in (1000, 40))
-    assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD).tpl.max() <= 1
-    constant = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
-    assert budgets[6:-6] == pytest.approx(np.full(988, constant), rel=1e-4)
-    assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
-
-
 @pytest.mark.parametrize("times", [None, [0, 2, 3, 8], [1, 5, 6]])
 def test_derivatives_agree_with_differences(times):
     rng = np.random.default_rng(8)

@@ -74,35 +74,12 @@ def test_agrees_with_a_long_known_series_of_falling_weights(alpha, p, horizon, e
     assert alpha * (1 - 1e-9) < largest <= alpha
 
 
-def test_no_grid_search_over_three_unknowns_does_better():
-    # Backward only, soon over: two first budgets and a tail are enough, as BPL then has reached its supremum.
-    alpha, p, loss = 1.0, 0.9, tpl.PrivacyLossFunction(BACKWARD)
-    endless = tpl.allocate_with_stopping(alpha, loss, None, p)
-    first = np.linspace(0.8, 1.0, 41)[:, None] * alpha
-    second = np.linspace(0.01, 1.0, 200) * (alpha - loss(first))
-    # The tail follows: its supremum and its first leakage stay within alpha.
-    tail = np.minimum(alpha - loss(loss(first) + second), loss.budget_for(alpha))
-    least = (1 / first + (1 - p) / second + (1 - p) ** 2 / p / tail).min()
-    assert endless.expected_error(p) <= least * (1 + 1e-9)
-    assert endless.expected_error(p) == pytest.approx(least, rel=1e-3)
-
-
 def test_tends_to_algorithm_7_as_the_series_gets_longer():
     constant, few = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD), (1e-2, 1e-4, 1e-6)
     endless = [tpl.allocate_with_stopping(1.0, BACKWARD, FORWARD, p) for p in few]
     assert [one.tail for one in endless] == pytest.approx([constant] * 3, rel=1e-5)
     gains = [1 - p * constant * one.expected_error(p) for p, one in zip(few, endless, strict=True)]
     assert 0 < gains[2] < gains[1] / 50 < gains[0] / 2000
-
-
-def test_nearly_deterministic_correlation():
-    P = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(5, seed=3), 1e-6))
-    endless = tpl.allocate_with_stopping(1.0, P, P, 0.5)
-    # All budgets together are nearly bounded by alpha, which budgets falling by sqrt(1 - p) spend best.
-    ratios = endless.first[1:12] / endless.first[:11]
-    assert ratios == pytest.approx(np.full(11, np.sqrt(0.5)), rel=0.01)
-    for horizon in (1, 30, 1000):
-        assert tpl.temporal_privacy_leakage(endless.budgets(horizon), P, P).tpl.max() <= 1
 
 
 @pytest.mark.parametrize("count", [5, 50])

@@ -5,7 +5,7 @@ import pytest
 
 from workflow.artifact import read_costs
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import main, note_costs, publish
+from workflow.publish_figures import note_costs, publish
 
 
 @pytest.fixture
@@ -126,8 +126,3 @@ def test_costs_of_a_batch_that_is_up_to_date_are_noted(finished):
     assert note_costs(finished.root) == ["quick"]
     noted = {"seconds": 1.5, "peak_megabytes": 300, "machine": "Some, 2 cores", "time_utc": "now"}
     assert read_costs(finished.root) == {"quick": "kept", "paper": {"a/one": noted}}
-
-
-def test_another_profile_is_not_published(capsys):
-    assert main(["--profile", "quick"]) == 2
-    assert "PROFILE must be paper, whose figures are evidence, found 'quick'; leave it out" in capsys.readouterr().err

@@ -12,16 +12,13 @@ from workflow.mutate_claims import break_code, mutants, mutate, report
 @pytest.mark.parametrize(
     ("value", "results"),
     [
-        (2, {"halve": 1.0, "double": 4.0, "10 % up": 2.2, "10 % down": 1.8}),
         (True, {"negate": False}),
         ("Algorithm 1", {}),
-        (["a", "b"], {"swap the ends": ["b", "a"], "reverse": ["b", "a"], "flatten": ["a", "a"]}),
         ({"value": 2.0, "low": 1.0, "repeats": 3}, {"halve": {"value": 1.0, "low": 0.5, "repeats": 3}}),
         ("inf", {"make finite": 1000.0}),
-        ([1.0, 3.0], {"halve": [0.5, 1.5], "swap the ends": [3.0, 1.0], "flatten": [2.0, 2.0]}),
         ([[1, 2], [3]], {"halve": [[0.5, 1.0], [1.5]], "reverse": [[3], [1, 2]], "flatten": [[1, 2], [1, 2]]}),
         ([1, 2, 4], {"shuffle": [4, 1, 2], "swap the ends": [4, 2, 1], "reverse": [4, 2, 1], "flatten": [7 / 3] * 3}),
-        ([5.0, 5.0], {"halve": [2.5, 2.5], "reverse": None, "flatten": None, "shuffle": None, "swap the ends": None}),
+        ([5.0, 5.0], {"halve": [2.5, 2.5], "reverse": None, "flatten": None}),
     ],
 )
 def test_mutations_by_form(value, results):

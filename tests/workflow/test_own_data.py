@@ -1,4 +1,4 @@
-"""A file through `make own-data`: three shapes, the noisy series, and what is said of each mistake."""
+"""A file through `make own-data`: two shapes, the noisy series, and what is said of each mistake."""
 
 import json
 import os
@@ -85,22 +85,14 @@ def test_the_notebook_has_the_options_of_the_command():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["positions", "100 MB"])
-def test_files_of_other_shapes(run, tmp_path, shape):
-    rng, path = np.random.default_rng(1), tmp_path / "data.parquet"
-    if shape == "positions":
-        times = pd.Timestamp("2024-01-01", tz="Europe/Berlin") + pd.to_timedelta(rng.integers(0, 10**6, 3000), "s")
-        frame = pd.DataFrame({"id": rng.integers(0, 20, 3000), "timestamp": times})
-        frame.assign(lat=39.9 + rng.random(3000) / 20, lon=116.3 + rng.random(3000) / 20).to_parquet(path)
-        words = {"CELL_KM": 2, "STEP": "1h", "MAX_GAP": "6h"}
-    else:
-        path, n = tmp_path / "data.csv", 3_000_000
-        times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 86_400 * 60, n), unit="s")
-        places = np.char.add("place ", rng.integers(0, 100, n).astype(str))
-        frame = pd.DataFrame({"user": rng.integers(0, 20_000, n), "time": times, "place": places})
-        frame.to_csv(path, index=False)
-        words = {"SAME_TIME": "last"}
-    status, printed, folder = run(FILE=path, HORIZON="10", **words)
+def test_positions_become_cells(run, tmp_path):
+    rng = np.random.default_rng(1)
+    times = pd.Timestamp("2024-01-01", tz="Europe/Berlin") + pd.to_timedelta(rng.integers(0, 10**6, 3000), "s")
+    frame = pd.DataFrame({"id": rng.integers(0, 20, 3000), "timestamp": times})
+    frame = frame.assign(lat=39.9 + rng.random(3000) / 20, lon=116.3 + rng.random(3000) / 20)
+    frame.to_parquet(tmp_path / "data.parquet")
+    words = {"FILE": tmp_path / "data.parquet", "HORIZON": "10", "CELL_KM": 2, "STEP": "1h", "MAX_GAP": "6h"}
+    status, printed, folder = run(**words)
     assert (status, printed.err) == (0, "")
     assert len(pd.read_csv(folder / "own_data_budgets.csv")) == 10
 
