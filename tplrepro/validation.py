@@ -108,7 +108,7 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
 
     A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
     not the states. An array or a list is in that order already. So is a pandas object with the default index
-    0..k-1, unless these are the labels of the states in another order.
+    0..k-1 on all these axes, unless these are the labels of the states in another order.
 
     Examples
     --------
@@ -120,12 +120,12 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
         return [held[k] for k in _order([*values], states, name)]
     if not hasattr(values, "iloc"):
         return values
-    for axis in axes[: values.ndim]:
-        found = values.axes[axis].tolist()
-        default = found == [*range(len(found))]
-        named = not isinstance(states, (int, range, type(None))) and {*found} == {*states}
-        if not default or named:
-            values = values.take(_order(found, states, name), axis=axis)
+    found = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}
+    default = all(labels == [*range(len(labels))] for labels in found.values())
+    named = not isinstance(states, (int, range, type(None))) and {*states} in map(set, found.values())
+    if not default or named:
+        for axis, labels in found.items():
+            values = values.take(_order(labels, states, name), axis=axis)
     return values
 
 

@@ -33,6 +33,7 @@ MATRICES = [
     (EYE, {"states": [["a"], ["b"]]}, r"labels, found \[\['a'\], \['b'\]\] \(unhash.*; list them"),
     (EYE, {"states": {"a", "b"}}, "states must be labels, found .* no order"),
     (pd.DataFrame(EYE, columns=["a", "b"]), {}, r"states \[0, 1\] as labels once each, found \['a', "),
+    (pd.DataFrame(EYE, index=["a", "b"]), {"states": ["b", "a"]}, r"as labels once each, found \[0, 1\]; reindex"),
     (SPARSE * 0.5, {}, "rows must sum to 1 .* found 0.5 in row 0"),
     (SPARSE * -1.0, {}, "not be negative, found -1"),
     (SPARSE, {"background": -0.1}, "background.*found -0.1"),

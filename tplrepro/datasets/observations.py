@@ -153,9 +153,9 @@ def read_sequences(
         else:
             grid = Grid(Box(*(edges.tolist() if box is None else box)), cell_km)
             cells_of, labels_of = lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels
-        parts = with_bar(rows.parts(), rows.n_rows, "sequences") if progress else rows.parts()
+        of_users = with_bar(rows.parts(), rows.n_rows, "sequences") if progress else rows.parts()
         found = _joined(
-            (cutter.sequences(part, cells_of(part), bool(users.blocks)) for part in parts), labels_of, users
+            (cutter.sequences(part, cells_of(part), bool(users.blocks)) for part in of_users), labels_of, users
         )
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
