@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FORWARD, SWAPPED, THREE, matrices
+from tests.leakage.matrices import FORWARD, THREE, matrices
 from tests.oracles import exhaustive_leakage
 from tplrepro.leakage import exact_finite
-from tplrepro.mechanisms import LaplaceNoise
 
 
 def vertices(n, epsilon, released=None):
@@ -44,21 +43,15 @@ def cases(draw, longest=4):
 
 
 @settings(max_examples=60)
-@given(cases())
-def test_all_sequences_of_vertices(case):
+@given(cases(), st.data())
+def test_all_sequences_of_vertices(case, data):
+    """If the counts of all states are released, or of some of them."""
     epsilons, n, *sides = case
-    assert_exhaustive(tpl.exact_leakage(epsilons, *sides), [vertices(n, epsilon) for epsilon in epsilons], *sides)
-
-
-@pytest.mark.parametrize("released", [[0], [2], [0, 1], [1, 2], [0, 1, 2]])
-def test_counts_of_some_states_against_all_vertices(released):
-    rng = np.random.default_rng(5)
-    for _ in range(5):
-        epsilons = rng.uniform(0.1, 2.0, 4)
-        sides = [[rng.dirichlet(np.full(3, 0.5), size=3) for _ in range(3)] for _ in range(2)]
-        r = tpl.exact_leakage(epsilons, *sides, released=released)
-        assert_exhaustive(r, [vertices(3, epsilon, released) for epsilon in epsilons], *sides)
-        assert (r.tpl <= tpl.exact_leakage(epsilons, *sides).tpl + 1e-12).all()
+    n = n if any(P is not None for side in sides for P in side) else 2
+    released = data.draw(st.none() | st.sets(st.integers(0, n - 1), min_size=1).map(sorted))
+    r = tpl.exact_leakage(epsilons, *sides, released=released)
+    assert_exhaustive(r, [vertices(n, epsilon, released) for epsilon in epsilons], *sides)
+    assert (r.tpl <= tpl.exact_leakage(epsilons, *sides).tpl + 1e-12).all()
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.3, 8.0])
@@ -125,19 +118,6 @@ def test_the_worst_outputs_attain_it_and_no_others_exceed_it():
             assert (getattr(anything, name) <= getattr(r, name) + 1e-12).all()
 
 
-def test_laplace_noise_stays_below_and_comes_close():
-    """Counts of a user who moves: never more than the exact leakage, and the worst run reaches it."""
-    rng = np.random.default_rng(17)
-    epsilons, truth = np.array([1.0, 0.5, 1.5]), np.eye(2)[[0, 1, 1]]
-    r = tpl.exact_leakage(epsilons, SWAPPED, SWAPPED)
-    released = truth + rng.laplace(size=(4000, 3, 2)) * (2.0 / epsilons)[:, None]
-    told = tpl.measured_leakage(LaplaceNoise(2.0 / epsilons[:, None]).log_ratio(released), SWAPPED, SWAPPED)
-    for name in ("bpl", "fpl", "tpl"):
-        assert (getattr(told, name) <= getattr(r, name) + 1e-12).all()
-        np.testing.assert_allclose(getattr(told, name).max(axis=0), getattr(r, name), rtol=1e-9)
-    assert (np.median(told.tpl, axis=0) < 0.9 * r.tpl).all()
-
-
 @settings(max_examples=60)
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.05, 2.0))
 def test_two_states_attain_the_recursion_if_the_determinant_is_not_negative(p, q, epsilon):
@@ -188,7 +168,7 @@ def assert_all_outputs(r, responses, *sides):
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-@pytest.mark.parametrize("kind", ["randomised response", "any", "changing"])
+@pytest.mark.parametrize("kind", ["randomised response", "any", "weak", "changing"])
 def test_mechanisms_against_all_sequences_of_outputs(n, kind):
     rng = np.random.default_rng(n)
     T = 5
@@ -198,6 +178,8 @@ def test_mechanisms_against_all_sequences_of_outputs(n, kind):
         r = tpl.mechanism_leakage(responses, backward, forward)
     else:
         response = np.exp(1.3 * np.eye(n)) if kind == "randomised response" else rng.dirichlet(np.ones(3), size=n)
+        if kind == "weak":  # messages that hardly differ
+            response = 1.0 + 1e-3 * response
         responses = [response] * T
         r = tpl.mechanism_leakage(response, backward, forward, horizon=T)
     assert_all_outputs(r, responses, backward, forward)

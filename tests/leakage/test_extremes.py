@@ -1,6 +1,4 @@
-"""Numbers at the ends of floating point, arguments that are no such numbers, and long schedules."""
-
-import time
+"""Numbers at the ends of floating point, arguments that are no such numbers."""
 
 import mpmath
 import numpy as np
@@ -65,21 +63,6 @@ def test_discrete_laplace_noise_of_a_large_sensitivity():
         masses += [(mpmath.tanh(p / 2) * mpmath.exp(-p * b), p * (sensitivity - 2 * b)) for b in between]
         exact = mpmath.fsum(mass * max(-mpmath.expm1(x - loss), 0) for mass, loss in masses)
         assert exact <= profile.deltas[j] <= exact * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("stay", [0.8, pytest.param(0.99, marks=pytest.mark.slow)])
-def test_a_schedule_that_repeats(stay):
-    """The bound of the whole schedule is that of single steps; without the period it takes minutes."""
-    Q = [[stay, 1.0 - stay], [1.0 - stay, stay]]
-    schedule = [dp_event.GaussianDpEvent(20.0), dp_event.GaussianDpEvent(30.0), 0.01]
-    short = tpl.temporal_privacy_profile(schedule * 11, Q)  # not at rest yet
-    start = time.process_time()
-    long = tpl.temporal_privacy_profile([*schedule * 1000, 0.01], Q)
-    found = long.epsilon(1e-6)
-    assert time.process_time() - start < 15.0
-    assert found[:33] == pytest.approx(short.epsilon(1e-6), rel=1e-6)
-    assert (found[3:] >= found[:-3] - 1e-9)[:2997].all()
-    assert found[2900:2903] == pytest.approx(found[2990:2993], rel=1e-9) or stay == 0.99
 
 
 def test_unsigned_times():

@@ -14,10 +14,6 @@ from tplrepro.leakage.filter import LeakageExceededError
 BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
 
 
-def random_matrix(rng, n):
-    return tpl.TransitionMatrix(rng.random((n, n)) ** 2 + 0.02, normalize=True)
-
-
 def test_with_the_greatest_floor_it_is_algorithm_8_without_a_horizon():
     floor = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
     account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor)
@@ -56,64 +52,43 @@ def test_no_leakage_exceeds_alpha_in_high_precision(share):
         assert 0.7 - 1e-6 < largest <= mpmath.mpf(0.7)
 
 
-def check_adaptive(rng, horizon):
-    """All output paths of one adaptive mechanism; each choice depends on the outputs before. Returns their number."""
-    n, alpha = int(rng.integers(2, 4)), float(rng.uniform(0.3, 3))
-    P = random_matrix(rng, n)
-    if rng.random() < 0.5:
-        initial, sides = rng.dirichlet(np.ones(n)), (tpl.PriorFreeLoss(P), tpl.PriorFreeLoss(P))
-    else:  # the reversal under the prior, the same at each time
-        initial = P.stationary()
-        sides = P.reverse(initial), P
-    priors = [initial]
-    for _ in range(horizon - 1):
-        priors.append(priors[-1] @ P.probabilities)
-    floor = float(rng.choice([0.0, 0.5]))
-    try:
-        floor *= tpl.allocate_by_upper_bound(alpha, *sides)
-    except tpl.NoFiniteSupremumError:
-        floor = 0.0
-    first = tpl.TemporalFilter(alpha, *sides, floor=floor)
-    paths = 0
-
-    def visit(account, likelihoods):
-        nonlocal paths
-        if len(likelihoods) == horizon:
-            paths += 1
-            check(likelihoods)
-            return
-        epsilon = float(rng.choice([0.3, 0.8, 1.0])) * account.remaining
-        if epsilon == 0.0:
-            visit(copy(account).skip(), [*likelihoods, np.ones(n)])
-            return
+def adaptive_outputs(rng, account, n, horizon):
+    """The likelihoods of all output paths of one mechanism, which chooses each budget by the outputs before."""
+    if horizon == 0:
+        return [[]]
+    epsilon = float(rng.choice([0.3, 0.8, 1.0])) * account.remaining
+    if epsilon == 0.0:
+        following, outputs = copy(account).skip(), [np.ones(n)]
+    else:
         extremes = rng.integers(0, 2, n)
         keep = np.exp(epsilon) / (1 + np.exp(epsilon)) if rng.random() < 0.5 else 1 - np.exp(-epsilon) * rng.random()
         low, high = sorted((keep, min(keep * np.exp(epsilon), 1 - (1 - keep) * np.exp(-epsilon))))
         of_one = np.where(extremes == 1, high, low)
-        spent = copy(account).spend(epsilon)
-        visit(spent, [*likelihoods, of_one])
-        visit(spent, [*likelihoods, 1 - of_one])
-
-    def check(likelihoods):
-        for t in range(horizon):
-            past, later = np.ones(n), np.ones(n)
-            weights = initial.copy()
-            for s in range(t):
-                weights = (weights * likelihoods[s]) @ P.probabilities
-            past = weights / priors[t] if t else past
-            for s in range(horizon - 1, t, -1):
-                later = P.probabilities @ (likelihoods[s] * later)
-            outputs = past * likelihoods[t] * later
-            assert np.log(outputs.max() / outputs.min()) <= alpha * (1 + 1e-12)
-
-    visit(first, [])
-    return paths
+        following, outputs = copy(account).spend(epsilon), [of_one, 1 - of_one]
+    return [[x, *later] for x in outputs for later in adaptive_outputs(rng, following, n, horizon - 1)]
 
 
 @pytest.mark.parametrize(("chains", "horizon"), [(40, 4), pytest.param(1000, 7, marks=pytest.mark.slow)])
 def test_no_path_of_adaptive_releases_leaks_more(chains, horizon):
-    rng = np.random.default_rng(5)
-    assert sum(check_adaptive(rng, horizon) for _ in range(chains)) > 7 * chains
+    rng, paths = np.random.default_rng(5), 0
+    for _ in range(chains):
+        n, alpha = int(rng.integers(2, 4)), float(rng.uniform(0.3, 3))
+        P = tpl.TransitionMatrix(rng.random((n, n)) ** 2 + 0.02, normalize=True)
+        if rng.random() < 0.5:
+            initial, sides = rng.dirichlet(np.ones(n)), (tpl.PriorFreeLoss(P), tpl.PriorFreeLoss(P))
+        else:  # the reversal under the prior, the same at each time
+            initial = P.stationary()
+            sides = P.reverse(initial), P
+        floor = float(rng.choice([0.0, 0.5]))
+        try:
+            floor *= tpl.allocate_by_upper_bound(alpha, *sides)
+        except tpl.NoFiniteSupremumError:
+            floor = 0.0
+        outputs = adaptive_outputs(rng, tpl.TemporalFilter(alpha, *sides, floor=floor), n, horizon)
+        backward = [P.reverse(initial @ np.linalg.matrix_power(P.probabilities, t)) for t in range(horizon - 1)]
+        assert tpl.measured_leakage(np.log(outputs), backward, P).tpl.max() <= alpha * (1 + 1e-12)
+        paths += len(outputs)
+    assert paths > 7 * chains
 
 
 def test_memory_does_not_grow_and_a_refused_release_spends_nothing():
@@ -159,11 +134,8 @@ def test_an_account_with_a_level_refuses_what_would_exceed_it_and_copies_are_ind
         (lambda account: account.remaining(1.0, plans=0), "plans must be"),
     ],
 )
-def test_what_cannot_remain_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.1))
-
-
-def test_plans_share_delta():
+def test_what_cannot_remain_is_refused_and_plans_share_delta(call, message):
     account = tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.1)
+    with pytest.raises(ValueError, match=message):
+        call(account)
     assert account.remaining(1.0, 1e-6, adaptive=True, plans=4) == account.remaining(1.0, 2.5e-7)

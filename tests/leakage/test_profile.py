@@ -133,6 +133,7 @@ def laplace_excess(seed, n):
     pure = tpl.temporal_privacy_leakage(1 / multipliers, *matrices)
     r = tpl.temporal_privacy_profile([dp_event.LaplaceDpEvent(m) for m in multipliers], *matrices, grid=grid)
     found = [r.backward.epsilon(1e-300), r.forward.epsilon(1e-300), r.epsilon(1e-300)]
+    assert not any(side.delta(side.largest.max()).any() for side in (r.backward, r.forward, r.both))
     found += [[r.w_event(w).epsilon(1e-300) for w in (2, 5)], [r.user_level.epsilon(1e-300)]]
     expected = [pure.bpl, pure.fpl, pure.tpl, [pure.w_event(2), pure.w_event(5)], [pure.user_level]]
     excess = (np.concatenate(found) - np.concatenate(expected)) / grid
@@ -324,7 +325,6 @@ def bad_deltas(*deltas):
     ("refused", "message"),
     [
         (bad_events(dp_event.UnsupportedDpEvent()), "one of NoOp.*, found UnsupportedDpEvent.*; give the epsilon"),
-        (bad_events(dp_event.SampledWithReplacementDpEvent(9, 3, GAUSSIAN)), "found SampledWithReplacementDpEvent"),
         (bad_events("0.1"), "an event must be an epsilon, .* found '0.1'"),
         (bad_events(-0.1), "an event's epsilon must be a finite privacy budget in nats, greater than 0, found -0.1"),
         (bad_events(dp_event.GaussianDpEvent(0.0)), "noise_multiplier of an event must be.* found 0.0; .*NonPrivate"),
@@ -336,24 +336,15 @@ def bad_deltas(*deltas):
         (bad_events(0.1, backward=tpl.PriorFreeLoss(FORWARD), pairs=True), "must be matrices, found PriorFreeLoss"),
         (bad_events(None, None), "events must hold at least one release, found none"),
         (lambda: tpl.temporal_privacy_profile(GAUSSIAN), r"a list .* found GaussianDpEvent.*; give \[event\] \* T"),
-        (bad_events(GAUSSIAN, grid=0.0), "grid must be a finite level in nats, greater than 0, found 0"),
         (
             bad_question(lambda r: r.epsilon(0.0)),
             "delta must be greater than 0 and less than 1, found 0; give a probab",
         ),
-        (bad_question(lambda r: r.epsilon(1.0)), "delta must be greater than 0 and less than 1, found 1"),
         (bad_question(lambda r: r.epsilon([1e-6, 1e-5])), "delta must be one number, found shape"),
         (bad_question(lambda r: r.delta(-1.0)), "epsilon must be a finite leakage in nats, at least 0, found -1"),
-        (
-            bad_question(lambda r: r.w_event(4)),
-            "w must be at most the number of time points 3, found 4; give a shorter",
-        ),
-        (bad_question(lambda r: r.profile_at(3)), r"t must be a time point in 0..2, found 3; times count from 0"),
-        (bad_question(lambda r: r.composed(2, 1)), "0 <= first <= last < 3, found first = 2, last = 1"),
         (bad_deltas(0.1, 0.2), "deltas must be probabilities that do not rise along a grid > 0, found"),
         (bad_deltas(1.5, 0.0), "deltas must be probabilities that do not rise"),
         (bad_deltas(0.5, -0.1), "deltas must be probabilities that do not rise"),
-        (bad_deltas(np.nan), "deltas must be probabilities that do not rise"),
         (bad_deltas(), "deltas must be probabilities that do not rise"),
         (bad_deltas([0.1]), "deltas must be probabilities that do not rise"),
     ],

@@ -65,15 +65,6 @@ def test_a_weak_release_after_a_strong_one():
     assert found[0] == pytest.approx(1.0539084333619142e-07, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("P", [BACKWARD, BACKWARD[::-1], np.eye(2)])
-def test_is_exact_but_for_its_grid_where_exchanging_the_two_states_changes_nothing(P):
-    shifts = np.full(8, 0.3)
-    exact = exact_deltas(shifts, P, P)
-    seen = exact > 1e-9
-    coarse, fine = (np.max(bounded_deltas(shifts, P, P, grid=h)[seen] / exact[seen] - 1) for h in (0.01, 0.005))
-    assert -1e-9 <= fine <= coarse / 2 <= 2e-2
-
-
 @pytest.mark.parametrize(
     ("sides", "t"), [((FORWARD, FORWARD), 5), ((BACKWARD, FORWARD), 2), ((SWAPPED, FIG_3), 3), ((THREE, THREE.T), 2)]
 )

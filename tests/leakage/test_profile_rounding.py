@@ -25,18 +25,23 @@ def fifty_digits():
 
 
 class Exact:
-    """A mechanism whose losses lie on a grid: masses p_1, p_2, ... of the positive losses, and an infinite loss."""
+    """A mechanism whose losses lie on a grid: masses p_1, p_2, ... of the positive losses, and an infinite loss.
 
-    def __init__(self, grid, masses, infinite=0):
+    `reverse` are the masses of the reverse order of the two values, if they differ.
+    """
+
+    def __init__(self, grid, masses, infinite=0, reverse=None):
         self.grid, self.masses, self.infinite = mpf(grid), [mpf(mass) for mass in masses], mpf(infinite)
-        ratio = mpmath.exp(-self.grid)
-        powers = list(accumulate(self.masses, lambda power, _: power * ratio, initial=mpf(1)))
-        self.mirrored = [p * power for p, power in zip(self.masses, powers[1:], strict=True)]
+        self.mirrored = self.shrunk(self.masses if reverse is None else map(mpf, reverse))
         above, below = [self.infinite], [mpf(0)]
-        for p, mirrored in zip(self.masses[::-1], self.mirrored[::-1], strict=True):
+        for p, mirrored in zip(self.masses[::-1], self.shrunk(self.masses)[::-1], strict=True):
             above.append(above[-1] + p)
             below.append(below[-1] + mirrored)
         self.above, self.below = above[::-1], below[::-1]  # Pr(loss > x_j) given either value
+
+    def shrunk(self, masses):
+        """The probabilities given the other value."""
+        return [p * mpmath.exp(-self.grid * k) for k, p in enumerate(masses, start=1)]
 
     def delta(self, x):
         j = max(0, min(int(mpmath.floor(mpf(x) / self.grid)), len(self.masses)))
@@ -146,11 +151,18 @@ def test_bounds_on_the_loss_itself(share):
         if first < 4:
             loss = mpmath.log1p(mpf(share) * mpmath.expm1(1 / mpf(1 / first)))
             assert Release(event).epsilon >= loss
-    epsilons = (10.0 ** rng.uniform(-2, 0, 9)).tolist()
-    r = tpl.temporal_privacy_profile([float(x) for x in epsilons], np.eye(2), np.eye(2), grid=0.1)
-    total = mpmath.fsum(mpf(x) for x in epsilons)
-    for largest in (*r.both.largest, r.user_level.largest, r.w_event(3).largest, r.composed(2, 4).largest):
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_on_the_loss_of_several_releases(seed):
+    epsilons = (10.0 ** np.random.default_rng(seed).uniform(-2, 0, 9)).tolist()
+    alone, everything = (tpl.temporal_privacy_profile(epsilons, P, P, grid=0.1) for P in (None, np.eye(2)))
+    total = mpmath.fsum(map(mpf, epsilons))
+    for largest in (*everything.both.largest, everything.user_level.largest, everything.w_event(3).largest):
         assert largest >= total
+    for first in range(7):
+        window = mpmath.fsum(map(mpf, epsilons[first : first + 3]))
+        assert alone.composed(first, first + 2).largest >= window
 
 
 def exact_gaussian(shift, x):

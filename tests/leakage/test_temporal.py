@@ -25,15 +25,6 @@ def series(draw, longest=6):
     return epsilons, draw(side), draw(side)
 
 
-def test_example_1_of_the_conference_version():
-    """Always loc5 after loc4: two releases leak 2 epsilon if another location never leads to loc5, less otherwise."""
-    certain = [[0, 1, 0], [0.5, 0, 0.5], [0.3, 0.3, 0.4]]
-    assert tpl.temporal_privacy_leakage([1, 1], forward=certain).fpl.tolist() == [2, 1]
-    likely = [[0, 1, 0], [0.4, 0.3, 0.3], [0.3, 0.3, 0.4]]
-    expected = 1 + np.log(0.7 * (np.e - 1) + 1)
-    assert tpl.temporal_privacy_leakage([1, 1], forward=likely).fpl.tolist() == pytest.approx([expected, 1], rel=1e-14)
-
-
 @given(series())
 @settings(max_examples=60)
 def test_matrices_that_change_over_time(case):
