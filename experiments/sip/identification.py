@@ -23,8 +23,8 @@ from tplrepro.sip.sequence_release import SymbolChain
 
 #: Added to every count of a user's chain.
 SMOOTHING = 0.1
-#: Sequences in one training step of the network, and its step length.
-TOGETHER, STEP = 64, 3e-3
+#: Recurrent units of the network, sequences in one training step, its step length, and passes over all sequences.
+UNITS, TOGETHER, STEP, EPOCHS = 32, 64, 3e-3, 15
 
 OfUsers = Mapping[Any, Sequence[ArrayLike]]  # the sequences of each user
 
@@ -96,8 +96,8 @@ class RecurrentClassifier:
     one length.
     """
 
-    def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):
-        self.n_symbols, self.units, self.epochs = n_symbols, units, epochs
+    def __init__(self, n_symbols: int):
+        self.n_symbols = n_symbols
 
     def fit(self, sequences: OfUsers, *, rng: np.random.Generator) -> Self:
         """Learn from the sequences; returns itself."""
@@ -107,7 +107,7 @@ class RecurrentClassifier:
         self.users = np.array(list(sequences))
         seeds = iter(rng.integers(2**31, size=3).tolist())
         recurrent = keras.layers.GRU(
-            self.units,
+            UNITS,
             kernel_initializer=keras.initializers.GlorotUniform(next(seeds)),
             recurrent_initializer=keras.initializers.Orthogonal(seed=next(seeds)),
         )
@@ -118,7 +118,7 @@ class RecurrentClassifier:
         self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
         inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
         targets = np.repeat(np.arange(len(sequences)), [len(own) for own in sequences.values()])
-        for _ in range(self.epochs):
+        for _ in range(EPOCHS):
             order = rng.permutation(len(inputs))
             self.network.fit(inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0)
         return self

@@ -80,14 +80,15 @@ def test_smoothed_symbols_are_the_sum_over_all_sequences(order, kind):
 
 
 @pytest.mark.slow  # the network is compiled for each seed
-def test_the_network_finds_who_is_who_and_is_the_same_for_the_same_seed():
+def test_the_network_finds_who_is_who_and_is_the_same_for_the_same_seed(monkeypatch):
     pytest.importorskip("jax", reason="needs the extra attack")
     rng = np.random.default_rng(6)
     train, test = streams(rng, 20, 200), streams(rng, 20, 50)
     train["fast"] = train["fast"][:150]
+    monkeypatch.setattr(identification, "UNITS", 8)
+    monkeypatch.setattr(identification, "EPOCHS", 30)
     one, same, other = (
-        identification.RecurrentClassifier(2, units=8, epochs=30).fit(train, rng=np.random.default_rng(seed))
-        for seed in (1, 1, 2)
+        identification.RecurrentClassifier(2).fit(train, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     assert identification.identification_rate(one, test) > 0.95
     first, second, third = ([np.asarray(w.value) for w in found.network.weights] for found in (one, same, other))
