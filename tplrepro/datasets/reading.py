@@ -66,13 +66,13 @@ def _at(file: str | Path, line: int | None) -> str:
 
 
 class Defects:
-    """Counts the rows that a reader skips, by reason; `strict` makes the first one an error.
+    """Counts the rows that a reader skips, by reason.
 
     `expected` describes the format for the error of a malformed line: "seven fields: latitude, ...".
     """
 
-    def __init__(self, expected: str = "", strict: bool = False):
-        self.expected, self.strict = expected, strict
+    def __init__(self, expected: str = ""):
+        self.expected = expected
         self.skipped: dict[str, int] = {}
         self.examples: dict[str, str] = {}
 
@@ -80,11 +80,8 @@ class Defects:
         """Count `count` rows under `reason`; `place` gives the place of the first one, if it is needed."""
         if not count:
             return
-        if self.strict or reason not in self.examples:
-            file, line, content = place()
-            if self.strict:
-                problem = f"{reason}, found {_quote(content)}; pass strict=False to count such lines"
-                raise DataFormatError(problem, file, line)
+        if reason not in self.examples:
+            file, line, _ = place()
             self.examples[reason] = _at(file, line)
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 

@@ -33,12 +33,12 @@ EVENTS_AT_ONCE = 1 << 14  # converted into columns; as Python objects they take 
 PARENTS = {"log": "", "trace": "log", "event": "trace"}
 
 
-def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
+def read_xes(path: str | Path) -> pd.DataFrame:
     """Read an XES log, plain or compressed, into a frame with one event a row.
 
-    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
-    Raises DataFormatError if the file is not XES, declares a document type, ends early, or has no event with
-    name and time.
+    Events without a name or a time are skipped and counted, and events out of order are sorted. Raises
+    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name and
+    time.
 
     Returns
     -------
@@ -68,19 +68,18 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     lines = table.pop("line").to_numpy()
     table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
     remedy = "check that the export of the traces took their events and times along"
-    return _as_log(path, "event", table, lambda row: int(lines[row]), strict, remedy)
+    return _as_log(path, "event", table, lambda row: int(lines[row]), remedy)
 
 
-def read_csv(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
+def read_csv(path: str | Path) -> pd.DataFrame:
     """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are ignored.
 
-    The header names the columns as in XES, or by usual names such as "Case ID", "Activity" and "Timestamp". Times
-    are ISO 8601, those without an offset are in UTC. For other tables use `pandas.read_csv` and rename the
-    columns: a log is any DataFrame with these columns.
+    The header names the columns as in XES, or by usual names such as "Case ID", "Activity" and "Timestamp".
+    Times are ISO 8601; those without an offset are in UTC. For other tables use `pandas.read_csv` and rename
+    the columns: a log is any DataFrame with these columns.
 
-    With `strict`, a row without case, activity or time, or out of order, is an error instead of being counted.
-    Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not
-    UTF-8, or no row has a case, an activity and a readable time.
+    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column is missing,
+    a row does not fit the header, the file is empty or not UTF-8, or no row has all three.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -94,23 +93,20 @@ def read_csv(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     table = pa.concat_tables([rows.table for rows in blocks])
     events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
     remedy = "check the file, or read it by pandas.read_csv"
-    return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), strict, remedy)
+    return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), remedy)
 
 
-def _as_log(
-    path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], strict: bool, remedy: str
-) -> pd.DataFrame:
+def _as_log(path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], remedy: str) -> pd.DataFrame:
     """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
 
-    `line` gives the line of an event in the file; messages call an event `unit`. Defects are counted, or with
-    `strict` refused, see `datasets.reading`; DataFormatError with the `remedy` if no event is valid.
+    `line` gives the line of an event in the file; messages call an event `unit`. Events with a defect are
+    counted and left out; DataFormatError with the `remedy` if no event is valid.
     """
     times = parse_times(events[TIMESTAMP])
-    defects = Defects(strict=strict)
+    defects = Defects()
 
     def place(rows: np.ndarray) -> Place:
-        case, activity, time = events[COLUMNS].iloc[rows[0]]
-        return path, line(int(rows[0])), f"case {case!r}, activity {activity!r}, time {time!r}"
+        return path, line(int(rows[0])), ""
 
     lacking = {f"{unit} without {name}": events[name] == "" for name in COLUMNS}
     good = np.ones(len(events), dtype=bool)
@@ -125,9 +121,6 @@ def _as_log(
     cases, times = pd.factorize(events[CASE])[0][rows], times[rows]
     in_file = np.argsort(cases, kind="stable")
     back = (np.diff(cases[in_file]) == 0) & (times[in_file][1:] < times[in_file][:-1])
-    if strict and back.any():
-        _, number, content = place(np.sort(rows[in_file[1:][back]]))
-        raise DataFormatError(f"times must be in order, found {content}; pass strict=False to sort", path, number)
     order = np.lexsort((times, cases))
     frame = events[[CASE, ACTIVITY]].take(rows[order]).reset_index(drop=True)
     frame[TIMESTAMP] = pd.DatetimeIndex(times[order], tz="UTC")

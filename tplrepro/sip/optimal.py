@@ -39,7 +39,7 @@ class OptimalResponse(BeliefMechanism):
 
     `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
     more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.
-    With a function, only symbols that are possible under the belief are output, and distances may be infinite.
+    With a function, only symbols that are possible under the belief are output; distances may be infinite.
 
     `response(belief).bound` is a proven lower bound on the cost of every response within the budget. The cost
     of the response itself exceeds it by at most 1e-8 under Hamming distance, else by at most 1e-8 of the cost
