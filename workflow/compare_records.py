@@ -6,14 +6,14 @@ results, tables and pictures are not compared, because they contain times.
 
 import argparse
 import json
+import math
 import sys
-from math import inf
 from pathlib import Path
 
 from workflow.configuration import owner_of, read_notebooks
 
 NOT_COMPARED = ("cost", "time_utc")
-# With a tolerance, numbers that differ by less are equal: differences of numbers near 1 that should be 0.
+# With a tolerance, numbers that differ by less are equal, such as differences of numbers near 1 that should be 0.
 ROUNDING = 1e-12
 
 
@@ -39,31 +39,20 @@ def differences(one, other, tolerance=0.0):
 
 
 def _differing(one, other, timing, tolerance):
-    """Parts of a record that differ, each with its first differing value and the distance of the numbers."""
+    """Parts of a record that differ, each with its first differing values."""
     leaves, parts = [dict(_leaves(record)) for record in (one, other)], {}
     for path in dict.fromkeys([*leaves[0], *leaves[1]]):
         values = [known.get(path, "nothing") for known in leaves]
         is_time = timing and path[0] == "results" and all(type(value) is float for value in values)
         if path[0] not in NOT_COMPARED and not is_time and not _equal(*values, tolerance):
-            parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], []).append(values)
-    for path, pairs in parts.items():
-        words = f"{' / '.join(map(str, path))}: {pairs[0][0]!r} and {pairs[0][1]!r}"
-        apart = [distance for distance in (_apart(*pair) for pair in pairs) if distance < inf]
-        words += f", relative {max(apart):.1e} at most" if apart else ""
-        yield words + (f"; {len(pairs)} values in all" if len(pairs) > 1 else "")
+            parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], values)
+    return [f"{' / '.join(path)}: {before!r} and {now!r}" for path, (before, now) in parts.items()]
 
 
 def _equal(one, other, tolerance):
-    if one == other:
-        return True
-    apart = _apart(one, other)
-    return apart <= tolerance or (bool(tolerance) and apart < inf and abs(one - other) <= ROUNDING)
-
-
-def _apart(one, other):
-    """The relative distance of two different numbers; inf for anything else."""
-    numbers = {type(one), type(other)} <= {int, float}
-    return abs(one - other) / max(abs(one), abs(other)) if numbers else inf
+    if tolerance and {type(one), type(other)} <= {int, float}:
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=ROUNDING)
+    return one == other
 
 
 def _leaves(value, path=()):

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 import nbformat
@@ -60,8 +59,7 @@ def parameters_of(given):
     keys = {"FILE" if key == "path" else key.upper(): key for key in declared if key != "saved_as"}
     for name in given:
         if name not in keys:
-            near = get_close_matches(name, keys, n=1)
-            remedy = f"write {near[0]}" if near else f"choose one of {', '.join(keys)}"
+            remedy = f"choose one of {', '.join(keys)}"
             raise ValueError(f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}")
     if not given.get("FILE"):
         example = "make own-data FILE=my.csv ALPHA=1"

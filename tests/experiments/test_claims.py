@@ -42,15 +42,12 @@ def claim(**facts):
         ({"why": "no {epsilon}"}, "not checkable here", ": no 0.1"),
         # A printed number is met from both sides within its tolerance.
         ({"printed": {"bpl[1]": "0.2 ± 0.05"}}, "reproduced", ""),
-        ({"printed": {"bpl[1]": "0.2 ± 0.04"}, "why": "b"}, "not reproduced", ": b"),
         ({"printed": {"bpl[1]": "0.3 ± 0.04"}, "why": "b"}, "not reproduced", ": b"),
         ({"printed": {"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,000 ± 1"}}, "reproduced", ""),
-        ({"printed": {"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,100 ± 1"}, "why": "b"}, "not reproduced", ": b"),
         ({"printed": {"bpl": "0.2 ± 0.06"}, "why": "b"}, "not reproduced", ": b"),
         # A statement with an open choice is judged at each of its values.
         ({"swept": SWEPT, "predicate": "time < 12"}, "reproduced", ", at every threshold tried: 90, 95, 98"),
         ({"swept": SWEPT, "predicate": "time <= 9", "why": "b"}, "in part", ": at threshold 90, 95, not at 98; b"),
-        ({"swept": SWEPT, "predicate": "time > value", "why": "b"}, "not reproduced", ": b"),
         ({"swept": SWEPT, "predicate": "time_low > 8", "why": "b"}, "in part", ": at threshold 98, not at 90, 95; b"),
     ],
 )

@@ -29,21 +29,18 @@ def change(path, **facts):
     ("name", "facts", "tolerance", "words"),
     [
         (FIGURE, {}, 0, []),
-        (
-            *(FIGURE, {"results": {"x": [2.0, 2.5], "n": 5}}, 0),
-            ["results / x: 1.0 and 2.0, relative 5.0e-01 at most; 2 values in all"],
-        ),
+        (FIGURE, {"results": {"x": [2.0, 2.5], "n": 5}}, 0, ["results / x: 1.0 and 2.0"]),
         (FIGURE, {"results": {"x": [1.0], "n": 5}}, 0, ["results / x: 2.0 and 'nothing'"]),
         (FIGURE, {"data": "real"}, 0, ["data: 'nothing' and 'real'"]),
         # Within a tolerance numbers count as equal, and nothing else does.
-        (FIGURE, {"results": {"x": [1.0 + 1e-13, 2.5], "n": 5}}, 0.21, []),
-        (FIGURE, {"results": {"x": [1.0, 2.5], "n": 5}}, 0.19, ["results / x: 2.0 and 2.5, relative 2.0e-01 at most"]),
+        (FIGURE, {"results": {"x": [1.0, 2.5], "n": 5}}, 0.21, []),
+        (FIGURE, {"results": {"x": [1.0, 2.5], "n": 5}}, 0.19, ["results / x: 2.0 and 2.5"]),
         (FIGURE, {"results": {"x": [1.0, "inf"], "n": 5}}, 0.21, ["results / x: 2.0 and 'inf'"]),
         # Of a notebook that measures time, numbers with a fraction may differ.
         (TIMING, {"results": {"x": [1.1, 2.2], "n": 5}}, 0, []),
         (
             *(TIMING, {"results": {"x": [1.1, 2.2], "n": 6}, "parameters": {"n": 3.5}}, 0),
-            ["parameters / n: 3 and 3.5, relative 1.4e-01 at most", "results / n: 5 and 6, relative 1.7e-01 at most"],
+            ["parameters / n: 3 and 3.5", "results / n: 5 and 6"],
         ),
     ],
 )

@@ -46,16 +46,13 @@ def test_changed_and_missing_code_makes_a_record_older_but_words_layout_and_othe
     assert older_records.older_records(published.root).get("a/one_more", []) == changed
 
 
-def test_a_notebook_that_came_after_the_record_is_named(published):
-    published.notebook("a/other", "answer = 1")
-    published.configure("a/one: {notebook: a/other}", "notebooks:\n  a/one: {value: 0.75}\n")
-    assert older_records.older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
-
-
-def test_the_notebook_its_parameters_and_a_commit_that_is_not_there_are_named(published):
+def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named(published):
     published.notebook("a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2")
     changed = older_records.older_records(published.root)
     assert changed == {"a/one_more": ["notebooks/a/one.ipynb", "parameters"]}
+    published.notebook("a/other", "answer = 1")
+    published.configure("a/one: {notebook: a/other}", "notebooks:\n  a/one: {value: 0.75}\n")
+    assert older_records.older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
     record = json.loads((published.root / RECORD).read_text())
     published.write(RECORD, json.dumps(record | {"commit": {"id": "0123456789"}}))
     changed = older_records.older_records(published.root)

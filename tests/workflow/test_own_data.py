@@ -115,7 +115,6 @@ def test_a_mistake_that_the_notebook_notices_is_named_with_the_words_of_make(run
     ("words", "message"),
     [
         ({}, "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv"),
-        ({"FLIE": "my.csv"}, "FLIE must be a parameter of explore/own_data, found no such one; write FILE"),
         ({"FILE": __file__, "XYZ": "1"}, "XYZ must be a parameter .*; choose one of FILE, USER, TIME"),
         ({"FILE": __file__, "ALPHA": "one"}, "ALPHA must be a float, found 'one'; give such as 1.0"),
         ({"FILE": "/no/such.csv"}, "there must be a file /no/such.csv, found none; check its name"),
