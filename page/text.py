@@ -17,10 +17,9 @@ MAX_RELEASES = 1000
 
 
 def decode(content: bytes, name: str) -> str:
-    """The text of an uploaded file; ValueError if it is empty or not text in UTF-8 or UTF-16."""
-    is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    """The text of an uploaded file; ValueError if it is empty or not text in UTF-8."""
     try:
-        text = content.decode("utf-16" if is_utf16 else "utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if not text.strip() or "\0" in text:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -61,11 +60,10 @@ class Page:
         self.tab = self.context.new_page()
         self.tab.set_default_timeout(1000 * PATIENCE)
         self.theme = theme or system
-        self.errors, self.addresses, self.messages = [], [], []
+        self.errors, self.addresses = [], []
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.tab.on("request", lambda request: self.addresses.append(request.url))
-        self.tab.on("websocket", self._watch)
         self.tab.goto(f"{address}&theme={theme}" if theme else address, wait_until="commit")
         # The labels and the optimal budgets follow the plots.
         late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]"]
@@ -75,15 +73,6 @@ class Page:
     def leave(self):
         self.tab.close(run_before_unload=True)
         self.context.close()
-
-    def _watch(self, connection):
-        """Note which changes of a slider are sent, and which results come, in their order."""
-        connection.on("framesent", partial(self._saw_message, "change", '"state":{"value":'))
-        connection.on("framereceived", partial(self._saw_message, "result", '"curve_2"'))
-
-    def _saw_message(self, kind, mark, frame):
-        text = frame if isinstance(frame, str) else frame.decode(errors="replace")
-        self.messages += [kind] * (mark in text)
 
     def wait_until(self, holds):
         wait_until(holds, PATIENCE, lambda seconds: self.tab.wait_for_timeout(1000 * seconds))
@@ -119,10 +108,10 @@ class Page:
     def press(self, name):
         self.tab.get_by_role("button", name=name, exact=True).click()
 
-    def download(self, role, name):
-        """What is downloaded where a button or link is pressed."""
+    def download(self, name):
+        """What is downloaded where a button is pressed."""
         with self.tab.expect_download() as download:
-            self.tab.get_by_role(role, name=name).click()
+            self.press(name)
         return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
     def upload(self, content):

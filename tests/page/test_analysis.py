@@ -10,7 +10,7 @@ import tplrepro as tpl
 from page.analysis import Inputs, analyse, critical_budget
 from page.matrices import example
 from page.report import critical_words, problem_html, schemes_html, summary_html
-from page.sequences import DATASETS, from_dataset, from_file
+from page.sequences import from_file
 from tplrepro.allocation.schemes import PENDING, mean_error
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
@@ -104,19 +104,6 @@ def test_more_states_than_the_page_can_show_are_refused():
     walk = "\n".join(["state", *(f"s{k}" for k in range(301))]).encode()
     with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
         from_file(walk, "walk.csv")
-
-
-@pytest.mark.parametrize(
-    ("name", "missing"),
-    [*((name, True) for name in DATASETS), pytest.param("Kosarak", False, marks=pytest.mark.real_data)],
-)
-def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(name, missing, monkeypatch, tmp_path):
-    if missing:
-        monkeypatch.delenv("TPLREPRO_DATA", raising=False)
-        monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
-    observed = from_dataset(name)
-    assert (observed.synthetic, observed.title.endswith(" (synthetic data)")) == (missing, missing)
-    assert observed.matrices(1.0)[0].n_states == len(observed.states) <= 40
 
 
 def test_labels_are_escaped_wherever_they_are_shown():

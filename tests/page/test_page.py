@@ -19,7 +19,7 @@ from page.leakage_page import LeakagePage
 from page.matrices import EXAMPLES, example
 from page.plots import CURRENT, PANELS, curves
 from page.scheduling import REST
-from page.sequences import from_dataset
+from page.sequences import DATASETS, MOST_VISITED, from_dataset
 from page.sources import DATASET, GENERATED, MATCHING, MATRIX_FILE, SAME, SEQUENCES_FILE, TEXT
 from tests.page.serving import upload
 
@@ -146,9 +146,12 @@ def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path, f
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
     monkeypatch.setattr(sources, "dataset", sources.keep(from_dataset))  # nothing read before
-    page.forward.dataset.value, page.forward.kind.value = "Gaze", DATASET
-    assert "Synthetic data" in page.title.value
-    assert "(synthetic data): 12 states" in page.forward.about.value
+    page.forward.kind.value = DATASET
+    for name in DATASETS:
+        page.forward.dataset.value = name
+        assert (page.problems, "Synthetic data" in page.title.value) == ([], True)
+        assert "(synthetic data): " in page.forward.about.value
+        assert 10 < page.analysis.inputs.forward.matrix.n_states <= MOST_VISITED
     page.browser.download, draw = Mock(), Mock(side_effect=module.draw)
     monkeypatch.setattr(module, "draw", draw)
     for kind, title, named in ((DATASET, "Synthetic data", True), (GENERATED, "", False)):
