@@ -31,28 +31,33 @@ def stand_in(
     In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal frames
     everywhere. An earlier stand-in at `path` is replaced, a folder of other data never.
     """
-    place = None if path is None else Path(path)
-    if place is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.is_dir() and any(place.iterdir()) and read_marker(place) is None:
-            raise FileExistsError(f"{place} holds files that are not a stand-in of ours; give another path=")
-    with tempfile.TemporaryDirectory(prefix=".tplrepro-", dir=place and place.parent) as folder:
-        target = Path(folder) / (place.name if place else file_name)
-        write(target, **options)
-        note = {"synthetic": True, "set": set_name, **options}
-        write_whole(marker_path(target), json.dumps(note, indent=1, sort_keys=True, default=int).encode() + b"\n")
-        if place is None:
-            frame = read(target)
-        else:
-            if place.is_dir():
-                shutil.rmtree(place)
-            for file in sorted(Path(folder).iterdir(), reverse=True):  # the note before the file that it marks
-                os.replace(file, place.parent / file.name)
-            return read(place)
+    note = {"synthetic": True, "set": set_name, **options}
+    if path is not None:
+        _put(Path(path), write, options, note)
+        return read(Path(path))
+    with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:
+        target = Path(folder) / file_name
+        _put(target, write, options, note)
+        frame = read(target)
     skipped = frame.attrs["skipped_examples"].items()
     frame.attrs["skipped_examples"] = {reason: found.removeprefix(folder + os.sep) for reason, found in skipped}
     frame.attrs["source"] = f"synthetic {file_name}"
     return frame
+
+
+def _put(path: Path, write: Callable, options: dict, note: dict) -> None:
+    """Write a file or folder and the `note` that marks it in a folder beside `path`, and move both to their place."""
+    if path.is_dir() and any(path.iterdir()) and read_marker(path) is None:
+        raise FileExistsError(f"{path} holds files that are not a stand-in of ours; give another path=")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".tplrepro-", dir=path.parent) as folder:
+        target = Path(folder) / path.name
+        write(target, **options)
+        write_whole(marker_path(target), json.dumps(note, indent=1, sort_keys=True, default=int).encode() + b"\n")
+        if path.is_dir():
+            shutil.rmtree(path)
+        for made in sorted(Path(folder).iterdir(), reverse=True):  # the note before the file that it marks
+            os.replace(made, path.parent / made.name)
 
 
 def lines_to(path: str | Path) -> BinaryIO | gzip.GzipFile:

@@ -20,25 +20,19 @@ def moving():
     return [places[s] + rng.normal(size=(len(s), 2)) * [0.5, 0.7] for s in states]
 
 
-def test_recovers_a_known_gaussian_chain_and_for_one_state_the_mean(moving):
-    series = moving
-    chain = fit_hidden_chain(series, 3, rng=np.random.default_rng(0), restarts=2)
+def test_recovers_a_known_gaussian_chain(moving):
+    chain = fit_hidden_chain(moving, 3, rng=np.random.default_rng(0), restarts=2)
     assert chain.converged
     assert np.abs(chain.matrix.probabilities - MATRIX).max() < 0.04
     assert np.abs(chain.means - [[0, 0], [3, 0], [5, 4]]).max() < 0.1
-    x = np.random.default_rng(0).normal(size=(500, 1))
-    chain = fit_hidden_chain([x], 1, rng=np.random.default_rng(0), restarts=1)
-    assert chain.matrix.probabilities.tolist() == [[1.0]]
-    assert chain.means[0, 0] == pytest.approx(x.mean())
 
 
 def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving, monkeypatch):
-    series = moving
-    two_units = series[1], series[1] * 1e-5 + 7.0
+    two_units = moving[1], moving[1] * 1e-5 + 7.0
     plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units)
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     monkeypatch.setattr(hidden, "MOST_ITERATIONS", 2)
     with pytest.warns(UserWarning, match="stopped after 2 iterations"):
-        chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1)
+        chain = fit_hidden_chain([moving[1]], 3, rng=np.random.default_rng(0), restarts=1)
     assert not chain.converged
