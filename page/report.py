@@ -5,10 +5,10 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from page.analysis import Analysis
+from page.analysis import PENDING, Analysis
 from page.glossary import explained
 from page.noises import Noise, gaussian_multipliers
-from tplrepro.allocation.schemes import PENDING, mean_error
+from tplrepro.allocation.schemes import mean_error
 from tplrepro.reporting.sentences import rounded_up
 from tplrepro.words import counted
 

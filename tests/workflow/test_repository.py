@@ -175,16 +175,13 @@ DOI = r"10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+"
 
 def check_citation(citation):
     assert citation["cff-version"] == "1.2.0"
-    assert citation.keys() <= set(FIELDS.split())
-    assert all(citation[name] for name in ("message", "title", "authors"))
-    for work in (citation, *citation["references"]):
-        assert re.fullmatch(DOI, work.get("doi", "10.1000/1"))
-        for author in work["authors"]:
-            person = {"family-names", "given-names", "name-particle", "orcid"}
-            assert author.keys() == {"name"} or {"family-names", "given-names"} <= author.keys() <= person
+    assert {"message"} < citation.keys() <= set(FIELDS.split())
     for reference in citation["references"]:
-        assert {"type", "title", "authors"} <= reference.keys() <= set(OF_REFERENCE.split())
-        assert reference["type"] in ("article", "conference-paper", "unpublished", "report")
+        assert {"type"} < reference.keys() <= set(OF_REFERENCE.split())
+    for work in (citation, *citation["references"]):
+        assert work["title"]
+        assert re.fullmatch(DOI, work.get("doi", "10.1000/1"))
+        assert all("name" in author or {"family-names", "given-names"} <= author.keys() for author in work["authors"])
 
 
 def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_licence_of_the_package():

@@ -22,9 +22,6 @@ SCHEMES: dict[str, Callable[..., np.ndarray]] = {
     "Algorithm 8 (T known)": allocate_by_quantification,
     OPTIMAL: allocate_optimally,
 }
-#: Computed only when the sliders rest: it takes a tenth of a second for T = 100, a second for T = 1,000.
-SLOW = (OPTIMAL,)
-PENDING = "being computed"
 
 
 @dataclass(frozen=True, eq=False)
