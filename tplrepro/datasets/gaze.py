@@ -85,16 +85,15 @@ def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
     tables: list[pa.Table] = []
     filled = False
     types = dict.fromkeys(wanted, pa.float64())
-    for rows in table_blocks(file, wanted, types, defects, quotes=False, argument="time=, x= and y="):
+    for rows in table_blocks(file, wanted, types, defects, quotes=False):
         filled |= bool(rows.block.strip())
         finite = np.isfinite([rows[name] for name in wanted]).all(axis=0)
         rows.drop(~finite | ((rows["x"] == 0) & (rows["y"] == 0)), "lost sample")
         rows.put_in_time()
         tables.append(rows.table)
-    defects.known("file without samples", not filled, lambda: (file, 2, ""))
+    defects.known("file without samples", not filled, lambda: (file, 2))
     frame = pa.concat_tables(tables).to_pandas().assign(user=match[1], recording=match[2])
-    time = frame["time"].to_numpy()
-    return frame.iloc[in_time(time, defects, lambda row: (file, None, f"time {time[row]:g}"))]
+    return frame.iloc[in_time(frame["time"].to_numpy(), defects, lambda row: (file, None))]
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:

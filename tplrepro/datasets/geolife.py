@@ -132,7 +132,7 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
     for file in others:
         file.read()  # which tells a damaged name
         is_plt = file.label.lower().endswith(".plt")
-        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, lambda: (file.place, None, ""))  # noqa: B023
+        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, lambda: (file.place, None))  # noqa: B023
     return files[len(others) :]
 
 
@@ -177,7 +177,7 @@ def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
             1,
         )
     lines = data[header.end() :]
-    positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7, ""))
+    positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7))
     rows = rows_of(lines, 7, file.place, _parse, positions.defects)
     positions.select(rows)
     return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
@@ -201,7 +201,7 @@ def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.T
     time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
     if not (np.diff(time) <= 0).any():
         return table.combine_chunks()
-    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, None, ""))
+    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, None))
     return table.take(pa.array(order))
 
 

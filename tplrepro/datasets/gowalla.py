@@ -69,10 +69,9 @@ def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with at most one check-in per user and second."""
     table = pa.concat_tables(parts)
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
-    stamps = time.view("datetime64[us]")
-    order = in_time(time, defects, lambda row: (path, None, f"user {user[row]} at {stamps[row]}"), user)
+    order = in_time(time, defects, lambda row: (path, None), user)
     columns = {name: table[name].to_numpy()[order] for name in COLUMNS}
-    return pd.DataFrame(columns | {"time": pd.DatetimeIndex(stamps[order], tz="UTC")}, copy=False)
+    return pd.DataFrame(columns | {"time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC")}, copy=False)
 
 
 __getattr__ = moved_names(__name__)

@@ -44,7 +44,7 @@ def load(path: str | Path | None = None) -> pd.DataFrame:
     for rows in read_rows(path, _parse, defects):
         count = _line_lengths(rows.block)
         empty = np.flatnonzero(count == 0) + rows.first_line
-        defects.known("empty session", len(empty), lambda: (path, int(empty[0]), ""))  # noqa: B023 (called at once)
+        defects.known("empty session", len(empty), lambda: (path, int(empty[0])))  # noqa: B023 (called at once)
         filled = np.flatnonzero(count)
         parts.append((rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32)))
     pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))

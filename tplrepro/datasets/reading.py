@@ -49,7 +49,7 @@ UTF_16 = re.compile(rb"(?s)\xff\xfe[^\0]\0|\xfe\xff\0[^\0]")  # its mark and a L
 OUT_OF_RANGE = "coordinates out of range"
 
 Parse = Callable[[bytes], pa.Table]
-Place = tuple[str | Path, int | None, str]  # file, line and content of a row
+Place = tuple[str | Path, int | None]  # file and line of a row
 
 
 class DataFormatError(ValueError):
@@ -81,8 +81,7 @@ class Defects:
         if not count:
             return
         if reason not in self.examples:
-            file, line, _ = place()
-            self.examples[reason] = _at(file, line)
+            self.examples[reason] = _at(*place())
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
 
@@ -114,11 +113,10 @@ class Rows:
         """Sort the rows by group and time; rows that repeat a time are a known defect."""
         self.keep(in_time(self["time"], self.defects, self.place, group))
 
-    def place(self, row: int | np.intp) -> tuple[str | Path, int, str]:
+    def place(self, row: int | np.intp) -> tuple[str | Path, int]:
         """Where one of the remaining rows stands; blank lines do not count as rows."""
-        filled = ((line, text) for line, text in _numbered_rows(self.block, self.first_line, self.quotes) if text)
-        line, text = next(itertools.islice(filled, self._numbers[row], None))
-        return self.file, line, text.decode("utf-8", "replace")
+        filled = (line for line, text in _numbered_rows(self.block, self.first_line, self.quotes) if text)
+        return self.file, next(itertools.islice(filled, self._numbers[row], None))
 
 
 def in_time(

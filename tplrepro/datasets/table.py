@@ -115,7 +115,7 @@ def find_columns(
     return places
 
 
-def read_header(path: str | Path, separator: str | None = None) -> tuple[str, list[str], str]:
+def read_header(path: str | Path) -> tuple[str, list[str], str]:
     """The separator of a table, the fields of its first line, and what the file seems to be."""
     head = next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK)
     first = head.partition(b"\n")[0].rstrip(b"\r")
@@ -130,9 +130,7 @@ def read_header(path: str | Path, separator: str | None = None) -> tuple[str, li
         raise DataFormatError(f"a header must not begin with #, found {text[:40]!r}; remove # or the comment", path, 1)
     if "\r" in text:
         raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1)
-    separator = separator or max(",;\t|", key=text.count)
-    if len(separator.encode()) != 1 or separator in '"\r\n':
-        raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
+    separator = max(",;\t|", key=text.count)
     names, *second = (
         [field.strip() for field in next(csv.reader([line], delimiter=separator))]
         for line in head.decode(errors="replace").splitlines()[:2]
@@ -149,7 +147,6 @@ def table_blocks(
     types: Mapping[str, pa.DataType] | None = None,
     defects: Defects | None = None,
     *,
-    separator: str | None = None,
     quotes: bool = True,
     optional: Sequence[str] = (),
     argument: str = "",
@@ -161,7 +158,7 @@ def table_blocks(
     """
     types = TYPES if types is None else types
     defects = defects or Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
-    separator, names, kind = read_header(path, separator)
+    separator, names, kind = read_header(path)
     # On a command line, numbers are positions of columns, unless the header has all of them.
     digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
     if not digits.issubset(names):

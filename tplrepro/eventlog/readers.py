@@ -106,7 +106,7 @@ def _as_log(path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[i
     defects = Defects()
 
     def place(rows: np.ndarray) -> Place:
-        return path, line(int(rows[0])), ""
+        return path, line(int(rows[0]))
 
     lacking = {f"{unit} without {name}": events[name] == "" for name in COLUMNS}
     good = np.ones(len(events), dtype=bool)
