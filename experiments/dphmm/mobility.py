@@ -42,37 +42,28 @@ def recorded_models(
     stand_ins: dict[str, int],
     seed: int,
 ) -> tuple[dict[str, MobilityModel], dict]:
-    """The models of Geolife and Gowalla by the names of `names_of`, and the record of their data.
+    """The models of Geolife and Gowalla by name, such as "Gowalla 89 x 92 km", and the record of their data.
 
     There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps,
     and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
     `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
-    arguments: list[dict] = [
-        {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)
-    ]
-    arguments += [{"cell_km": 0.89, "max_gap": "3D", "box": box} for box in boxes]
+    arguments: dict[str, dict] = {}
+    for cut in cuts:
+        step, gap = cut.split("/")
+        arguments[f"Geolife {cut}"] = {"cell_km": 0.34, "step": step, "max_gap": gap}
+    for south, north, west, east in boxes:
+        height, width = 111.2 * (north - south), 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
+        box = (south, north, west, east)
+        arguments[f"Gowalla {height:.0f} x {width:.0f} km"] = {"cell_km": 0.89, "max_gap": "3D", "box": box}
     models, sets = {}, {}
-    for name, cut in zip(names_of(cuts, boxes), arguments, strict=True):
+    for name, cut in arguments.items():
         data_set = name.split()[0].lower()
         sets[data_set] = one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **cut)
         assert one.grid is not None  # both sets are positions
         centres = one.grid.centre(one.sequences.labels)
         models[name] = mobility_model(one.sequences, centres, n_trajectories, horizon)
     return models, joint_record(*sets.values())
-
-
-def names_of(cuts: Sequence[str], boxes: Sequence[Sequence[float]]) -> list[str]:
-    """Names of the models of `recorded_models`: with the cut, and with the height and the width of the box.
-
-    >>> names_of(["10s/20s"], [(33.6, 34.4, -118.8, -117.8)])
-    ['Geolife 10s/20s', 'Gowalla 89 x 92 km']
-    """
-    names = [f"Geolife {cut}" for cut in cuts]
-    for south, north, west, east in boxes:
-        width = 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
-        names.append(f"Gowalla {111.2 * (north - south):.0f} x {width:.0f} km")
-    return names
 
 
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:

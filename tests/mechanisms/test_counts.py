@@ -26,8 +26,6 @@ ERRORS = [
     ({"series": np.zeros((3, 2, 2))}, r"series must have shape .* found \(3, 2, 2\)"),
     ({"series": [1.0, np.nan, 2.0]}, "counts must be finite, found nan; fill in missing counts"),
     ({"series": [[1, 2], [3], [4]]}, "series must be a rectangular array of counts, found list"),
-    ({"series": np.array(["3", "4", "5"], dtype=object)}, "series must be .*<U1 are no real numbers"),
-    ({"series": np.array(["2024-01-01"] * 3, dtype="M8[D]")}, "series must be .*datetime64"),
     ({"series": np.ma.masked_less([1, 2, 3], 2)}, "series must be .*some are masked"),
     *(({"series": big}, r"below 2\*\*63, found 92233.*; give") for big in ([2**63, -2], np.array([2**63], np.uint64))),
     ({"epsilons": None}, 'mechanism="opendp" needs epsilons and no noise_multipliers, found neither; Laplace'),
