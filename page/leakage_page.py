@@ -38,8 +38,8 @@ ABOUT_CELLS = (
     "The Gaussian noise has the variance of the Laplace noise. A change of one user's value changes this many "
     "cells of the answer, by equal parts of the sensitivity: 2 if users move between counts; 1 is the worst case."
 )
-#: What can be saved, and how.
-SAVED = (("budgets", ".csv"), ("figure", ".svg"), ("notebook", ".ipynb"), ("report", ".html"))
+#: How each of what can be saved is saved.
+SAVED = {"budgets": ".csv", "figure": ".svg", "notebook": ".ipynb", "report": ".html"}
 LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
 FIRST = "Fig. 8 of TKDE 2019"
 # Recent loss functions are kept for users who go back to a matrix.
@@ -77,7 +77,7 @@ class LeakagePage(ipywidgets.VBox):
         self.fill = ipywidgets.Button(description="Use these budgets")
         self.reset = ipywidgets.Button(description="Reset to ε")
         self.save = {
-            suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})") for what, suffix in SAVED
+            what: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})") for what, suffix in SAVED.items()
         }
         self.saved, self.link, self.about_delta = note(), note().add_class("tplr-address"), note()
         self.status = ipywidgets.HTML().add_class("tplr-status")
@@ -100,8 +100,8 @@ class LeakagePage(ipywidgets.VBox):
             control.observe(self._changed, "value")
         self.fill.on_click(self._fill)
         self.reset.on_click(self._reset)
-        for (what, suffix), button in zip(SAVED, self.save.values(), strict=True):
-            button.on_click(partial(self._save, what, suffix))
+        for what, button in self.save.items():
+            button.on_click(partial(self._save, what))
         self._refused = read_query(os.environ.get("QUERY_STRING", ""), self._values)
         self._write_address()
 
@@ -261,12 +261,12 @@ class LeakagePage(ipywidgets.VBox):
         self.budgets.value = ""
         self.unequal.value = False
 
-    def _save(self, what: str, suffix: str, _) -> None:
+    def _save(self, what: str, _) -> None:
         """Write the file below the folder for figures, and make the browser download it as well."""
         self._complete()
         try:
-            content, said = self._content(what, suffix)
-            file = report.file_name(self.analysis, what, suffix)
+            content, said = self._content(what)
+            file = report.file_name(self.analysis, what, SAVED[what])
             path = output_folder() / "explore" / file
             write_whole(path, content)
         except (ValueError, OSError) as error:
@@ -276,7 +276,7 @@ class LeakagePage(ipywidgets.VBox):
         sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in said)
         self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}{sentences}"
 
-    def _content(self, what: str, suffix: str) -> tuple[bytes, list[str]]:
+    def _content(self, what: str) -> tuple[bytes, list[str]]:
         """A file to save, and sentences that say what is in it."""
         if what == "budgets":
             return report.budgets_table(self.analysis).to_csv(lineterminator="\n").encode(), []
@@ -286,6 +286,6 @@ class LeakagePage(ipywidgets.VBox):
             advice = self._report()
             return advice.to_html().encode(), [*advice.warnings, *advice.sentences]
         figure = draw(self.analysis, "Synthetic data" if self.synthetic else "")
-        content = figure_bytes(figure, suffix)
+        content = figure_bytes(figure, SAVED[what])
         plt.close(figure)
         return content, []

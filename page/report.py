@@ -1,6 +1,7 @@
 """The results as HTML that follows the theme of the page, with escaped labels, and as files to save."""
 
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -146,7 +147,7 @@ def budgets_table(analysis: Analysis) -> pd.DataFrame:
     """The chosen budgets with scales of the noise and leakages, one row per release."""
     inputs, leakage = analysis.inputs, analysis.leakage
     budgets = inputs.epsilons
-    columns: dict[str, np.ndarray | float] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}
+    columns: dict[str, Any] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}
     columns |= {"bpl": leakage.bpl, "fpl": leakage.fpl, "tpl": leakage.tpl}
     if inputs.delta is not None:
         columns |= {"delta": inputs.delta, "gaussian_scale": np.sqrt(2.0) * inputs.sensitivity / budgets}

@@ -84,7 +84,7 @@ def test_the_switch_shows_a_panel_its_meaning_and_what_is_saved_has_its_delta(fi
     figure = draw(page.analysis)
     assert [axis.get_title() for axis in figure.axes] == [*pure, "leakage at δ = 1e-05", ""]
     assert np.array_equal(figure.axes[4].lines[1].get_ydata(), page.analysis.noises[1].tpl)
-    page.save[".csv"].click()
+    page.save["budgets"].click()
     name, _, content = page.browser.download.call_args.args
     assert name == "budgets-alpha-1-T-10-delta-1e-05.csv"
     table = np.genfromtxt(io.BytesIO(content), delimiter=",", names=True)

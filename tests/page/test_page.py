@@ -156,8 +156,8 @@ def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path, f
     monkeypatch.setattr(module, "draw", draw)
     for kind, title, named in ((DATASET, "Synthetic data", True), (GENERATED, "", False)):
         page.forward.kind.value = kind
-        page.save[".svg"].click()
-        page.save[".ipynb"].click()
+        page.save["figure"].click()
+        page.save["notebook"].click()
         assert draw.call_args.args[1] == title
         assert (module.NOT_REAL in page.browser.download.call_args.args[2].decode()) == named
     assert page.title.value == ""
@@ -216,7 +216,7 @@ def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme_and_sa
         assert page.problems == []
         assert np.array_equal(page.analysis.inputs.epsilons, scheme.budgets)
     page.browser.download = Mock()
-    page.save[".csv"].click()
+    page.save["budgets"].click()
     name, kind, content = page.browser.download.call_args.args
     assert (name, kind) == ("budgets-alpha-1-T-12.csv", "text/csv")
     assert content.startswith(b"release,epsilon,laplace_scale,bpl,fpl,tpl\n1,")
@@ -230,7 +230,7 @@ def test_a_scheme_without_budgets_cannot_be_taken_and_a_bad_folder_is_said(monke
     page.fill.click()
     assert page.problems[0].startswith("budgets: Algorithm 7 (any T) has no budgets: the backward leakage has no")
     monkeypatch.setenv("TPLREPRO_FIGURES", __file__)
-    page.save[".csv"].click()
+    page.save["budgets"].click()
     assert "Not a directory" in page.saved.value
 
 
@@ -252,10 +252,10 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     upload(page.forward.observations.file, "\n".join(["user,time,state", *rows]).encode())
     page.horizon.entry.value, page.epsilon.entry.value = 4, 0.15
     page.privacy.value, page.browser.download = module.WITH_DELTA, Mock()
-    page.save[".ipynb"].click()
+    page.save["notebook"].click()
     name, kind, saved = page.browser.download.call_args.args
     assert (name, kind) == ("notebook-alpha-1-T-4-delta-1e-06.ipynb", "application/x-ipynb+json")
-    page.save[".ipynb"].click()
+    page.save["notebook"].click()
     assert page.browser.download.call_args.args[2] == saved  # the same bytes again
     notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
