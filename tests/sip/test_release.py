@@ -116,5 +116,9 @@ def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
     found = sip.release_sequences([[0, 1]] * 40, mechanism, on_a_cycle, rng=rng)
     assert {int(second) for _, second in found.outputs} == {0, 1}  # never 2, which cannot follow 0
     assert found.largest_leakage == np.inf  # an output rules out what cannot precede it
+    found = sip.release_sequences([[0, 1, 2]], mechanism, on_a_cycle, rng=rng, keep_likelihoods=True)
+    for output, told in zip(found.outputs[0][1:], found.likelihoods[0][1:], strict=True):
+        responses = [mechanism.response(on_a_cycle.initial, before) for before in range(3)]
+        assert told.tolist() == [[response.row(x)[output] for x in range(3)] for response in responses]
     same = sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3))
     assert sip.release_sequences([[0, 1]], same, on_a_cycle, rng=rng).largest_leakage <= 0.7
