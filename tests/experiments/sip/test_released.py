@@ -15,8 +15,8 @@ def test_costs_of_randomised_response_are_those_of_its_matrix():
 
 
 def test_expected_costs_of_clicks_are_the_means_of_simulated_ones():
-    chain = sip.chain_from_sequences([[0, 1, 2, 0, 2, 1, 1, 0]], restart=0.2)
-    sessions, rng, draws = [np.array([0, 1, 2])], np.random.default_rng(4), 1000
+    chain = sip.chain_from_sequences([[0, 0, 0, 1, 0, 0, 2, 0]], restart=0.2)
+    sessions, rng, draws = [np.array([2, 1, 2])], np.random.default_rng(4), 1000
     mechanism = sip.ConditionalRandomizedResponse(0.8)
     expected = clicks.click_costs(sessions * draws, mechanism, chain, rng=rng)
     released = sip.release_sequences(sessions * draws, mechanism, chain, rng=rng)
