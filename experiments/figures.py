@@ -91,7 +91,8 @@ def subplots(
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
     """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the previous one.
 
-    A line drawn later therefore never hides an earlier one at the same place. There are eight styles.
+    A line drawn later therefore never hides an earlier one at the same place. When the colours run out, lines
+    are grey with hollow markers.
     """
     import matplotlib as mpl
 
@@ -100,8 +101,10 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
     widths = [2.6 - 1.6 * i / max(len(names) - 1, 1) for i in range(len(names))]
     sizes = [2.5 * width**0.5 + 1.5 for width in widths]
     return {
-        name: style | {"linewidth": width, "markersize": size}
-        for name, style, width, size in zip(names, cycle[: len(names)], widths, sizes, strict=True)
+        name: cycle[i % len(cycle)]
+        | {"linewidth": width, "markersize": size}
+        | ({"color": "0.45", "markerfacecolor": "white"} if i >= len(cycle) else {})
+        for i, (name, width, size) in enumerate(zip(names, widths, sizes, strict=True))
     }
 
 

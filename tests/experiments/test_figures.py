@@ -44,6 +44,11 @@ def test_text_has_seven_points_and_lines_differ_in_grey_whatever_the_users_own_s
         assert len(set(styles)) == len(styles) == len(figures.PALETTE)
 
 
+def test_each_of_many_lines_has_a_style_of_its_own():
+    styles = figures.line_styles(range(12))  # the figures of SIP have nine
+    assert len({(own["color"], own["linestyle"], own["marker"]) for own in styles.values()}) == 12
+
+
 def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_PICTURES", "no")
     file = tmp_path / "observations.csv"
