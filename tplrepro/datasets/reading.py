@@ -284,7 +284,7 @@ def _malformed(block: bytes, first_line: int, file, parse: Parse, expected: str,
             start = middle
     line, content = numbered[start]
     text = content.decode("utf-8", "backslashreplace")
-    found, remedy = f"found {_quote(text)}", "mend the line or the download"
+    found, remedy = f"found {text[:60]!r}", "mend the line or the download"
     if line == 1:
         found += f" in {describe_content(content)}"
         remedy = "check that this is the right file, columns in the official order"
@@ -359,11 +359,6 @@ def describe_content(head: bytes) -> str:
     if not what and (b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace")):
         what = "data that are not UTF-8 text"
     return what or ("a comma-separated file" if b"," in first else "a text file")
-
-
-def _quote(content: str) -> str:
-    text = repr(content)
-    return text if len(text) <= 80 else text[:76] + "...'"
 
 
 def marker_path(path: str | Path) -> Path:
