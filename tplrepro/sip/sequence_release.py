@@ -201,7 +201,7 @@ class ReleasedSymbol:
 
     symbol: int  # the true one; a batch's number, for batches
     output: int
-    leakage: float  # true IIL, nats; infinite where a mechanism that uses the previous symbol rules earlier ones out
+    leakage: float  # true IIL, nats; infinite if a mechanism that uses the previous symbol rules out earlier ones
     likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the previous symbol if that is used
 
 
@@ -258,8 +258,8 @@ class ReleasedSequences:
     """What happened to recorded sequences."""
 
     outputs: list[np.ndarray]  # one a sequence
-    #: If they were to be kept, what each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol)
-    #: (n, n) for mechanisms that look at the previous symbol.
+    #: With `keep_likelihoods`, of each output: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n) for mechanisms
+    #: that use the previous symbol.
     likelihoods: list[list[np.ndarray]]
     mean_leakage: float  # of the true leakages of all releases, nats
     largest_leakage: float
@@ -277,7 +277,8 @@ def release_sequences(
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
     of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
-    outputs, likelihoods, leakages = [], [], []
+    outputs, likelihoods = [], []
+    leakages: list[float] = []
     for sequence in sequences:
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
