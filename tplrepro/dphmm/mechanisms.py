@@ -95,11 +95,10 @@ class KNormMechanism:
         """
         if self.hull.dimension == self.answers.shape[1]:
             return answers + noise
-        points = self.answers[self.policy.possible]
-        heights = self.hull.pairwise_heights(answers.reshape(-1, answers.shape[-1]), points)
-        origins = points[self._first_alike[heights.argmin(axis=1)]].reshape(answers.shape)
-        is_alike = (heights.min(axis=1) <= 1).reshape(*answers.shape[:-1], 1)
-        origins = np.where(is_alike, origins, answers)
+        rows, possible = answers.reshape(-1, self.answers.shape[1]), self.answers[self.policy.possible]
+        heights = self.hull.pairwise_heights(rows, possible)
+        shared = possible[self._first_alike[heights.argmin(axis=1)]]
+        origins = np.where(heights.min(axis=1, keepdims=True) <= 1, shared, rows).reshape(answers.shape)
         return origins + self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
 
     @cached_property
