@@ -57,9 +57,9 @@ def recorded_models(
         box = (south, north, west, east)
         arguments[f"Gowalla {height:.0f} x {width:.0f} km"] = {"cell_km": 0.89, "max_gap": "3D", "box": box}
     models, sets = {}, {}
-    for name, cut in arguments.items():
+    for name, options in arguments.items():
         data_set = name.split()[0].lower()
-        sets[data_set] = one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **cut)
+        sets[data_set] = one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **options)
         assert one.grid is not None  # both sets are positions
         centres = one.grid.centre(one.sequences.labels)
         models[name] = mobility_model(one.sequences, centres, n_trajectories, horizon)
