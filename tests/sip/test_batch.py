@@ -69,3 +69,11 @@ def test_longer_batches_cost_less_for_the_same_total_budget():
         assert found.instantaneous.max() <= mechanism.epsilon  # Theorem 5
         costs.append(expected_release(mechanism, chain, 4 // width, mechanism.distance).costs.sum())
     assert costs[0] > costs[1] > costs[2]
+
+
+@pytest.mark.slow
+def test_about_a_thousand_batches_are_solved_exactly():
+    mechanism = sip.BatchResponse(2.0, 10, 2)
+    response = mechanism.response(sip.batch_belief([0.5, 0.5], STEP, 10))
+    assert response.leakage <= 2.0
+    assert response.cost(mechanism.distance) <= response.bound + 1e-6
