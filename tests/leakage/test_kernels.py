@@ -78,7 +78,7 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 40))
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 48))
 @settings(max_examples=10)
 def test_the_hull_of_few_rows_is_that_of_all_pairs(kind, seed, n):
     rows = small_matrix(kind, seed, n).probabilities

@@ -21,7 +21,7 @@ from tplrepro.validation import check_probability
 TANGENTS = 5
 #: Newton steps from above, each of which squares the error; 12 end at the last bits.
 STEPS = 12
-#: Exceeds all rounding of a probability here.
+#: Exceeds all rounding of a divergence and of a probability here.
 ROUNDING = 1e-14
 
 
@@ -51,6 +51,7 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     """The largest p with KL(share || p) <= radius, elementwise, rounded up."""
     if radius == np.inf:
         return np.ones_like(shares)
+    radius += ROUNDING  # as a rounding of the divergence moves an end close to the share by far more than its own
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(shares > 0, shares * np.log(shares), 0.0)
         entropy -= np.where(shares < 1, (1 - shares) * np.log1p(-shares), 0.0)

@@ -171,7 +171,7 @@ class PrivacyLossFunction(Suggesting):
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two derivatives."""
         return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
 
-    @cached_property
+    @property
     def table(self) -> np.ndarray:
         """The vertices (K, 5) for `vertex.ascend`: d, gap, 1 - q, the alpha up to which each applies, the scale."""
         until = [*self._breakpoints, inf]
@@ -260,9 +260,8 @@ class PrivacyLossFunction(Suggesting):
         if level == inf:
             return inf
         vertex = self._sums[bisect_right(self._losses, level)]
-        # The margins exceed the rounding of the next line, and the understatement of L.
-        certain = level * (1.0 - ROUNDING) + TIES * expm1(-level)
-        return max(self.scale * vertex_inverse(*vertex, max(certain, 0.0) / self.scale), level)
+        certain = level * (1.0 - ROUNDING - TIES)
+        return max(self.scale * vertex_inverse(*vertex, certain / self.scale), level)
 
     @cached_property
     def _losses(self) -> list[float]:

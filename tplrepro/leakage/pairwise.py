@@ -33,7 +33,8 @@ CAPS = (30.0, 300.0)
 #: The bounds that choose the trees are higher by once to twice this share of the largest: closed, and without ties.
 BLUR = 1e-13
 REMEDY = "give (n, n), for one time with a horizon or for each, 0 between a state and itself, inf for no bound"
-UP = 1.0 + 2.0**-50  # by which numbers are rounded up
+#: Each step is raised by this, which exceeds the rounding of its logarithm and sums, and of BPL + FPL - R.
+UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class PairwiseLeakage(FrozenArrays):
 
     @property
     def tpl(self) -> np.ndarray:
-        """Temporal privacy leakage, (T, n, n): BPL + FPL - R, rounded up; inf where R is."""
+        """Temporal privacy leakage, (T, n, n): BPL + FPL - R; inf where R is."""
         with np.errstate(invalid="ignore"):  # inf - inf
-            return np.where(self.bounds < np.inf, (self.bpl + self.fpl) * UP - self.bounds, np.inf)
+            return np.where(self.bounds < np.inf, self.bpl + self.fpl - self.bounds, np.inf)
 
 
 def pairwise_leakage(
@@ -162,5 +163,5 @@ def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None)
             kernels.largest_ratios(rows, i, *others, ratios[i])
 
         for_each(solve, n, kernels.thread_count(n, 30))
-        np.minimum(losses, np.log(ratios) * UP, out=losses)
+        np.minimum(losses, np.log(ratios), out=losses)
     return losses

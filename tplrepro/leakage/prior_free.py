@@ -47,7 +47,7 @@ class PriorFreeLoss(PrivacyLossFunction):
     Parameters
     ----------
     matrix : TransitionMatrix or array-like (n, n)
-        Pr(l^t | l^{t-1}) or Pr(l^{t-1} | l^t); rows sum to 1, else ValueError.
+        Pr(l^t | l^{t-1}) or Pr(l^{t-1} | l^t); rows sum to 1, else ValueError. Memory is O(n^2), also if it is sparse.
 
     Examples
     --------
@@ -120,53 +120,32 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, i
     """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ in their support."""
     from tplrepro.leakage.envelope import kernels  # loads SciPy
 
-    n = matrix.n_states
-    columns = np.arange(n)
-    full = matrix.is_sparse and matrix.background.all() and matrix.probabilities.data.all()
-    if not full:
-        possible = matrix.row(0) > 0.0
-        for other in range(1, n):
-            if (different := (matrix.row(other) > 0.0) != possible).any():
-                column = int(np.argmax(different))
-                i, j = (0, other) if possible[column] else (other, 0)
-                return inf, i, j, column, int(np.argmax(matrix.row(j)))
-        columns = np.flatnonzero(possible)
-    if full and matrix.is_sparse:
-        stored = matrix.probabilities.tocoo()
-        ratios = np.log(stored.data / matrix.background[stored.coords[0]])
-        high, low = np.zeros((2, n))
-        np.maximum.at(high, stored.coords[0], ratios)
-        np.minimum.at(low, stored.coords[0], ratios)
-        radius, size = high - low, np.abs(np.log([stored.data.min(), matrix.background.min()])).max()
-
-        def block(rows: np.ndarray) -> np.ndarray:
-            return np.log([matrix.row(i) for i in rows.tolist()])
-
-    else:
-        stored = matrix.probabilities[:, columns]
-        logs = np.log(stored.toarray() if matrix.is_sparse else stored)
-        size = -logs.min()
-        logs -= logs.mean(axis=0)  # a change of all rows alike, after which most are close to 0
-        radius = np.ptp(logs, axis=1)
-
-        def block(rows: np.ndarray) -> np.ndarray:
-            return logs[rows]
-
+    rows, n = matrix.toarray(), matrix.n_states
+    different = np.argwhere((rows > 0.0) != (rows[0] > 0.0))
+    if different.size:
+        other, column = different[0].tolist()
+        i, j = (0, other) if rows[0, column] > 0.0 else (other, 0)
+        return inf, i, j, column, int(np.argmax(rows[j]))
+    columns = np.flatnonzero(rows[0])
+    logs = np.log(rows[:, columns])
+    size = -logs.min()
+    logs -= logs.mean(axis=0)  # a change of all rows alike, after which most are close to 0
+    radius = np.ptp(logs, axis=1)
     # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need comparing.
     order = np.argsort(-radius, kind="stable")
     best = 0.0, 0, 0
     kernels.expect(n * n * columns.size // 2)
     for a in range(0, n, BLOCK):
-        first = block(order[a : a + BLOCK])
+        first = logs[order[a : a + BLOCK]]
         for b in range(a, n, BLOCK):
             if radius[order[a]] + radius[order[b]] <= best[0]:
                 break
-            width, i, j = kernels.farthest(first, block(order[b : b + BLOCK]), best[0])
+            width, i, j = kernels.farthest(first, logs[order[b : b + BLOCK]], best[0])
             if width > best[0]:
                 best = width, int(order[a + i]), int(order[b + j])
     width, i, j = best
     if width == 0.0:
         return 0.0, 0, 0, 0, 0
-    difference = np.log(matrix.row(i)[columns]) - np.log(matrix.row(j)[columns])
+    difference = np.log(rows[i, columns]) - np.log(rows[j, columns])
     k, other = int(columns[np.argmax(difference)]), int(columns[np.argmin(difference)])
     return width + ERROR * size, i, j, k, other

@@ -38,7 +38,7 @@ BLOCK = 256
 # Parts of the work for each of several threads.
 PARTS = 4
 # The largest number of states for which `kernels.hull_of_few` is used.
-SMALL = 40
+SMALL = 48
 # Slopes at which the first hull takes the best pair of a sample.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
 # Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which
