@@ -52,6 +52,18 @@ def test_no_leakage_exceeds_alpha_in_high_precision(share):
         assert 0.7 - 1e-6 < largest <= mpmath.mpf(0.7)
 
 
+@pytest.mark.parametrize("alpha", [30.0, 100.0])
+def test_rounding_next_to_a_small_leakage(alpha):
+    """Where L is far below the level, its own margin is no margin for the difference."""
+    q, d = 0.5 + 2.0**-30, 0.5
+    account = tpl.TemporalFilter(alpha, [[q, 1 - q], [d, 1 - d]])
+    for first in np.linspace(0.01, alpha, 20, endpoint=False).tolist():
+        rest = copy(account).spend(first).remaining
+        with mpmath.workdps(40):
+            u = mpmath.expm1(first)
+            assert mpmath.log((mpmath.mpf(q) * u + 1) / (mpmath.mpf(d) * u + 1)) + mpmath.mpf(rest) <= alpha
+
+
 def adaptive_outputs(rng, account, n, horizon):
     """The likelihoods of all output paths of one mechanism, which chooses each budget by the outputs before."""
     if horizon == 0:

@@ -210,6 +210,8 @@ def test_a_user_who_takes_part_with_a_probability(q):
         found, alone = tpl.PrivacyProfile.of_event(event, 1e-3), tpl.PrivacyProfile.of_event(LAPLACE, 1e-3)
         assert found.largest == pytest.approx(np.log1p(q * np.expm1(alone.largest)), rel=1e-12)
         assert found.delta(0.0) == pytest.approx(q * alone.delta(0.0), rel=1e-6)
+    gaussian = tpl.PrivacyProfile.of_event(dp_event.PoissonSampledDpEvent(q, GAUSSIAN), 1e-3)
+    assert gaussian.largest == (np.inf if q else 0.0)
     response = dp_event.RandomizedResponseDpEvent(0.4, 6)
     found = tpl.PrivacyProfile.of_event(dp_event.PoissonSampledDpEvent(q, response), 1e-3)
     assert np.all(hockey_stick(sampled, np.exp(LOSSES)) <= found.delta(LOSSES) + 1e-15)
@@ -258,10 +260,13 @@ def deltas_at(series, times):
 
 def assert_told_ahead(events, P, grid, compared, steps, most):
     """Few steps give the first profiles of a series, never below the recursion."""
-    loss, kinds = tpl.PrivacyLossFunction(P), [tpl.PrivacyProfile.of_event(event, grid) for event in events[:compared]]
-    found = deltas_at(tpl.temporal_privacy_profile(events, loss, None, grid=grid).backward, range(compared))
+    loss = tpl.PrivacyLossFunction(P)
+    kinds = [tpl.PrivacyProfile.of_event(event, grid) for event in events[:compared]]
+    r = tpl.temporal_privacy_profile(events, loss, None, grid=grid)
+    found = deltas_at(r.backward, range(compared))
     assert len(steps) < most
-    true = np.array([b.compose(k).delta(SHORTCUT) for b, k in zip(iterates(kinds, loss), kinds, strict=False)])
+    bases = zip(iterates(kinds, loss), kinds, strict=False)
+    true = np.array([base.compose(kind).delta(SHORTCUT) for base, kind in bases])
     assert np.all(true <= found * (1 + 1e-14) + 1e-15)
     assert np.all(found <= true * (1 + 3e-9) + 1e-10)
 

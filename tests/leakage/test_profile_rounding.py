@@ -147,10 +147,14 @@ def test_bounds_on_the_loss_itself(share):
         first, second = 10.0 ** rng.uniform(-3, 2, 2)
         bounds = [tpl.PrivacyProfile(np.ones(1), 1.0, x) for x in (first, second)]
         assert bounds[0].compose(bounds[1]).largest >= mpf(first) + mpf(second)
-        event = dp_event.PoissonSampledDpEvent(share, dp_event.LaplaceDpEvent(1 / first))
-        if first < 4:
-            loss = mpmath.log1p(mpf(share) * mpmath.expm1(1 / mpf(1 / first)))
-            assert Release(event).epsilon >= loss
+        once = tpl.PrivacyProfile.pure(first, 1.0)
+        sampled = dp_event.PoissonSampledDpEvent(share, once)
+        assert Release(sampled).epsilon >= mpmath.log1p(mpf(share) * mpmath.expm1(first))
+        q, d = rng.random(2)
+        loss, u = tpl.PrivacyLossFunction([[q, 1.0 - q], [d, 1.0 - d]]), mpmath.expm1(first)
+        ratio = (mpf(q) * u + 1) / (mpf(d) * u + 1)
+        other = (mpf(1 - q) * u + 1) / (mpf(1 - d) * u + 1)
+        assert once.correlated(loss).largest >= abs(mpmath.log(max(ratio, 1 / ratio, other, 1 / other)))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -163,6 +167,13 @@ def test_bounds_on_the_loss_of_several_releases(seed):
     for first in range(7):
         window = mpmath.fsum(map(mpf, epsilons[first : first + 3]))
         assert alone.composed(first, first + 2).largest >= window
+    P, known = [[0.75, 0.25], [0.125, 0.875]], mpf(0)
+    for epsilon, largest in zip(
+        epsilons, tpl.temporal_privacy_profile(epsilons, P, grid=0.1).backward.largest, strict=True
+    ):
+        assert largest >= known + mpf(epsilon)
+        u = mpmath.expm1(known + mpf(epsilon))
+        known = mpmath.log(max((0.75 * u + 1) / (0.125 * u + 1), (0.875 * u + 1) / (0.25 * u + 1)))
 
 
 def exact_gaussian(shift, x):

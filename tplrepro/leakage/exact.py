@@ -108,7 +108,6 @@ def worst_outputs(
     *,
     time: int,
     horizon: int | None = None,
-    released: ArrayLike | None = None,
 ) -> WorstOutputs:
     """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as `exact_leakage`.
 
@@ -122,7 +121,7 @@ def worst_outputs(
     budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
     T = budgets.size
     time = check_time(time, T, "time") % T
-    lower, upper, local = _boxes(budgets, n, released)
+    lower, upper, local = _boxes(budgets, n, None)
     earlier = _chain(time, before), lower[:time], upper[:time]
     later = _chain(T - 1 - time, after[::-1]), lower[:time:-1], upper[:time:-1]
     past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in (earlier, later))

@@ -9,9 +9,9 @@ number of messages grows with T.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
 from tplrepro.leakage.temporal import Correlation
@@ -23,7 +23,7 @@ MARGIN = 1e-11  # a message is left out if it is this far inside the hull of the
 
 
 def mechanism_leakage(
-    likelihoods: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
+    likelihoods: Any, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 
