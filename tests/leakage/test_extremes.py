@@ -7,11 +7,9 @@ from dp_accounting import dp_event
 
 import tplrepro as tpl
 from tplrepro.leakage.profile import PrivacyProfile
-from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 GAUSSIAN = dp_event.GaussianDpEvent(1.0)
-SERIES = LinearGaussianSeries.autoregressive(0.9, 3)
 PROFILE = tpl.temporal_privacy_profile(1.0, P, P, horizon=3)
 
 
@@ -119,11 +117,6 @@ EVENTS = [
 def test_errors(function, message):
     with pytest.raises(ValueError, match=message):
         function()
-
-
-def test_a_series_as_noise_of_a_covariance():
-    found = tpl.gaussian_series_leakage(SERIES.covariance, SERIES, 1.0)
-    assert found == pytest.approx(tpl.gaussian_series_leakage(SERIES.covariance, SERIES.covariance, 1.0))
 
 
 def test_states_are_numbered_by_whole_numbers():

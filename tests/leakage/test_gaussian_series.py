@@ -44,7 +44,7 @@ def test_smoother_direct_formula_and_high_precision_agree_to_12_digits(series, n
     K = series.covariance
     full = noise.covariance if isinstance(noise, LinearGaussianSeries) else noise
     expected = np.array(gaussian_leakage_mpmath(K, full, 1.5), dtype=float)
-    for found in (tpl.gaussian_series_leakage(series, noise, 1.5), tpl.gaussian_series_leakage(K, full, 1.5)):
+    for found in (tpl.gaussian_series_leakage(series, noise, 1.5), tpl.gaussian_series_leakage(K, noise, 1.5)):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     if series.value.size == 1:  # the recursion for larger states, of which the second is not in the value
         F, Q, P = (block_diag(part, 0.5) for part in (series.transition, series.innovation, series.initial))
