@@ -179,7 +179,7 @@ CHAIN = [(i, i + 1) for i in range(39)]
 
 def zigzag(step):
     """To the other end of a segment and back, each time a step farther to its side."""
-    return 1e9 + np.outer(np.arange(40) % 2, [1e3, 1e3]) + np.outer(np.arange(40), [-step, step])
+    return 1e9 + np.outer(np.arange(40) % 2, [1, 1]) + np.outer(np.arange(40), [-step, step])
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,9 @@ def zigzag(step):
     [
         ([[0, 0], [1, 1], [0.5, 0.5 + 3e-15]], [(0, 1)], None),
         (zigzag(5e-6), CHAIN, None),  # the last differs by more than rounding from the first
-        (zigzag(5e-5), CHAIN, dphmm.SensitivityHull([[1e3, 1e3]], 1e9)),  # as hulls that have grown may
+        (zigzag(5e-5), CHAIN, dphmm.SensitivityHull([[1, 1]], 1e9)),  # as hulls that have grown may
         ([[1e9], [1e9 + 1e-6], [1e9 + 2e-6]], [], None),
+        (5e8 + np.random.default_rng(0).normal(size=(40, 2)) @ [[1, 0, 1], [0, 1, 0.3]], CHAIN, None),
     ],
 )
 def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hull):

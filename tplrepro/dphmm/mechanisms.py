@@ -73,8 +73,8 @@ class KNormMechanism:
         if centre.ndim != 1 or not isinstance(rng, np.random.Generator):
             found = f"found shape {centre.shape} and rng = {rng}"
             raise ValueError(f"a sample needs one true answer and a numpy.random.Generator, {found}; give both")
-        values = self._plus(centre, self._draw(1 if size is None else size, rng))
-        return values[0] if size is None else values
+        origin, shifts = self._from_origins(centre, self._draw(1 if size is None else size, rng))
+        return origin + (shifts[0] if size is None else shifts)
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return self._noise.sample(size, rng)
@@ -85,21 +85,22 @@ class KNormMechanism:
         Nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
         """
         released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
-        return self._noise.log_density(released - self._plus(true, np.zeros(self.answers.shape[1])))
+        origins, shifts = self._from_origins(true, np.zeros(self.answers.shape[1]))
+        return self._noise.log_density(released - origins - shifts)  # in this order nothing is rounded far from 0
 
-    def _plus(self, answers: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """Answers (..., d) plus noise, with one translate of a flat body's span for states that look alike.
+    def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Answers (..., d) plus noise as origins and shifts, which for a flat body lie in its span.
 
         Noise leaves the last bits of an answer beside the span as they are, and these may tell states apart.
         States that are connected, or differ there by rounding, and all that such states link, share an origin.
         """
         if self.hull.dimension == self.answers.shape[1]:
-            return answers + noise
+            return answers, noise
         rows, possible = answers.reshape(-1, self.answers.shape[1]), self.answers[self.policy.possible]
         heights = self.hull.pairwise_heights(rows, possible)
         shared = possible[self._first_alike[heights.argmin(axis=1)]]
         origins = np.where(heights.min(axis=1, keepdims=True) <= 1, shared, rows).reshape(answers.shape)
-        return origins + self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
+        return origins, self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
 
     @cached_property
     def _first_alike(self) -> np.ndarray:
@@ -144,8 +145,8 @@ class LaplaceMechanism(KNormMechanism):
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return self._noise.sample((size, self.answers.shape[1]), rng)
 
-    def _plus(self, answers: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        return answers + noise
+    def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return answers, noise
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         return super().log_density(z, answer).sum(axis=-1)
