@@ -25,7 +25,7 @@ OF_THE_PAPERS = {
         "about 80",
         "with 50 digits",
     ],
-    "reproduction-sip-dphmm-logs": ["among 100 states", "so 100 lies", "Gowalla 70", "95 %"],
+    "reproduction-sip-dphmm-logs": ["among 100 states", "So 100 lies", "Gowalla 70", "95 %"],
     "paper": [],
 }
 
