@@ -103,7 +103,7 @@ def _table(heads, rows, widths):
 def _without_links(text):
     """Without anchors, and without links that lead nowhere in an article: not to the network or to claims."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())
-    return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^)]*\)", r"\1", text)
+    return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^()\s]*\)", r"\1", text)
 
 
 if __name__ == "__main__":
