@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from experiments import figures
+from workflow.configuration import ROOT
 
 
 def draw():
@@ -91,3 +92,10 @@ def test_table_beside_the_figure_and_alone(figures_folder, monkeypatch, tmp_path
     monkeypatch.chdir(tmp_path / "notebooks")
     monkeypatch.delenv("TPLREPRO_FIGURES")
     assert figures.output_folder() == tmp_path / "build" / "figures"
+
+
+def test_nothing_is_cut_off_at_the_edges_of_the_published_pictures():
+    for path in (ROOT / "figures").rglob("*.png"):
+        picture = plt.imread(path)[..., :3]
+        edges = (picture[0], picture[-1], picture[:, 0], picture[:, -1])
+        assert min(edge.min() for edge in edges) > 0.98, path.name
