@@ -196,7 +196,7 @@ def _checked(epsilons, backward, forward, horizon):
     """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
-    n = len(states or range(2))
+    n = 2 if states is None else len(states)
     if budgets.sum() > MAX_TOTAL:
         raise ValueError(
             f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "

@@ -52,7 +52,7 @@ def mechanism_leakage(
     repeated = 1 if horizon is None else check_horizon(horizon)
     before, after, states = arrays_of_both_sides(backward, forward, len(tables) * repeated)
     columns = _columns(tables, states) * repeated
-    n = len(states or columns[0][0])
+    n = columns[0].shape[1] if states is None else len(states)
     if any(x.shape[1] != n for x in columns):
         raise ValueError(
             f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
