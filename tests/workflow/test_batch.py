@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import re
@@ -50,6 +51,8 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
         for process in others:
             with suppress(psutil.NoSuchProcess):  # that of a/one may have ended by itself
                 process.kill()
+        with open(repository.root / "build/lock", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # which a killed process keeps until it has ended
     assert (status, "); wait for it or end it" in words) == (3, True)
     assert any(f"process {process.pid} runs a/slow;" in words for process in others)
     error = "AssertionError: assert value < limit < value"
