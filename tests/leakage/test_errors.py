@@ -67,6 +67,7 @@ CASES = [
     (lambda: tpl.worst_outputs([1.0], THREE, time=1), "time point in 0..0, found 1"),
     (lambda: tpl.worst_outputs([1.0], THREE, time=0.5), "whole number, found 0.5"),
     (lambda: tpl.mechanism_leakage([[1.0, 0.0], [0.5, 0.5]], horizon=2), "greater than 0"),
+    (lambda: tpl.mechanism_leakage([]), "at least one table"),
     (lambda: tpl.mechanism_leakage([[1.0, 0.5], [0.5, 0.5]]), "horizon = T"),
     (lambda: tpl.mechanism_leakage(np.ones((3, 2)), np.eye(2), horizon=2), "3, 3] rows and 2 states"),
     (lambda: tpl.mechanism_leakage(np.ones((2, 2)), np.eye(2), horizon=0), "at least 1"),

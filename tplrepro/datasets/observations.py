@@ -24,7 +24,7 @@ from tplrepro.datasets.table import Source, column_names, format_of, open_source
 from tplrepro.datasets.time_steps import (
     LOCAL,
     UNITS,
-    Place,
+    PlaceOfRow,
     check_filled,
     fixed_steps,
     observed_sequences,
@@ -194,7 +194,7 @@ def _checked(
     remedy = f"in {source.name}; check the file and the names of its columns"
     begin, kinds = 0, dict[str, tuple]()
     for block in source.blocks:
-        place: Place = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
+        place: PlaceOfRow = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
         if step is not None and "time" not in block:
             raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
         if "user" in block:
@@ -233,7 +233,7 @@ def _first_row(rows: RowsByUser, code: int) -> int:
 class _Cutter:
     """Cuts the rows of whole users into sequences; counts rows that repeat others and states that are held."""
 
-    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: Place):
+    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: PlaceOfRow):
         self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
         self.repeated = self.held = 0
 

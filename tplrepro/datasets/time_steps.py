@@ -39,7 +39,7 @@ OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 LATEST = 1e11  # seconds since 1970: the year 5138
-Place = Callable[[int], str]  # a row -> where it stands, for messages
+PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 
@@ -220,7 +220,7 @@ def _uniform_times(text: pa.Array) -> np.ndarray | None:
 
 
 def with_instants(
-    block: pd.DataFrame, time_format: str | None, place: Place, kinds: dict[str, tuple[bool, bool]]
+    block: pd.DataFrame, time_format: str | None, place: PlaceOfRow, kinds: dict[str, tuple[bool, bool]]
 ) -> pd.DataFrame:
     """The block with instants for times, and the local clock where it differs; `kinds` holds the kinds so far."""
     block = block.copy(deep=False)
@@ -239,14 +239,14 @@ def with_instants(
     return block
 
 
-def check_filled(column: pd.Series, name: str, place: Place) -> None:
+def check_filled(column: pd.Series, name: str, place: PlaceOfRow) -> None:
     """ValueError for a missing value."""
     missing = column.isna().to_numpy()
     if missing.any():
         raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
 
 
-def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
+def _times(column: pd.Series, time_format: str | None, place: PlaceOfRow) -> tuple[np.ndarray, np.ndarray]:
     """Instants, which order the observations, and local clock times, which determine the time steps."""
     if isinstance(column.dtype, pd.ArrowDtype):
         column = pa.array(column).to_pandas()
@@ -285,7 +285,7 @@ def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
     )
 
 
-def seconds_of(times: np.ndarray, place: Place, unit: str | None) -> np.ndarray:
+def seconds_of(times: np.ndarray, place: PlaceOfRow, unit: str | None) -> np.ndarray:
     """Times that are numbers of a unit, as seconds; an error if they would be centuries away."""
     far = np.abs(times.astype(float)) > LATEST
     if unit is None and far.any():

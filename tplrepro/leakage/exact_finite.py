@@ -109,6 +109,8 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
 
 def _columns(tables: list, states: Sequence | None) -> list[np.ndarray]:
     """The likelihood vectors of each table as rows, (K, n) each."""
+    if not tables:
+        raise ValueError("likelihoods must hold at least one table, found none; give Pr(o | l) of each time")
     columns = []
     for table in tables:
         ordered = by_state(table, states, "likelihoods")
