@@ -159,6 +159,8 @@ def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run
     code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
     exec(code, {})
     assert capsys.readouterr().out == printed
+    landing = (ROOT / "docs/site/index.md").read_text()
+    assert all(text in readme for text in re.findall(r':(?:start-after|end-before): "(.*)"', landing))
     script = ROOT / ".ci" / "run"
     assert re.search(r"^make test\b", script.read_text(), re.MULTILINE)
     assert script.stat().st_mode & 0o111
