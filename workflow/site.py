@@ -1,6 +1,6 @@
-"""Build the site: ``make docs`` copies its sources to build/site in the same layout, and runs Sphinx.
+"""Build the site: ``make docs`` renders the articles, copies all sources to build/site, and runs Sphinx.
 
-So links between pages, notebooks and figures work in both places. The gallery comes from
+The layout stays, so links between pages, notebooks and figures work in both places. The gallery comes from
 config/notebooks.yaml, the pages of the API from the public names of the package.
 """
 
@@ -17,6 +17,7 @@ import nbformat
 
 import tplrepro
 from tplrepro.files import write_whole
+from workflow import articles
 from workflow.configuration import ROOT, read_notebooks
 
 PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
@@ -34,6 +35,7 @@ ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "
 
 def main():
     """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another builder."""
+    articles.main()
     builder = sys.argv[1] if len(sys.argv) > 1 else "html"
     source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
     lay_out(source)
@@ -49,6 +51,7 @@ def lay_out(source):
     copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
     for folder, pattern in (("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("tests", "*.py")):
         copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
+    copied |= {f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")}
     site = ROOT / "docs" / "site"
     copied = {name: path for name, path in copied.items() if site not in path.parents and ".ipynb_" not in name}
     copied |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}
