@@ -1,26 +1,15 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tplrepro.search import largest_within
+from tplrepro.search import fit_to_level, largest_within
 
-positive = st.floats(min_value=1e-300, max_value=1e300)
-
-
-def three(numbers):
-    return st.lists(numbers, min_size=3, max_size=3).map(sorted)
+three = st.lists(st.floats(1e-300, 1e300), min_size=3, max_size=3).map(sorted)
 
 
-@pytest.mark.parametrize("logarithmic", [False, True])
-@given(data=st.data())
-def test_finds_the_last_float_before_the_threshold(logarithmic, data):
-    low, threshold, high = data.draw(three(positive if logarithmic else st.floats(-1e300, 1e300)))
-    assert largest_within(lambda x: x <= threshold, low, high, logarithmic=logarithmic) == threshold
-
-
-@given(three(positive), st.booleans(), st.floats(1e-15, 0.1))
-def test_the_tolerance_is_a_share_and_on_the_safe_side(numbers, logarithmic, tolerance):
+@given(three, st.booleans(), st.just(0.0) | st.floats(1e-15, 0.1))
+def test_finds_the_last_float_before_the_threshold_or_within_a_share_on_the_safe_side(numbers, logarithmic, tolerance):
     low, threshold, high = numbers
     found = largest_within(lambda x: x <= threshold, low, high, tolerance=tolerance, logarithmic=logarithmic)
     assert found <= threshold <= found * (1 + 2 * tolerance) or found == low >= threshold / (1 + 2 * tolerance)
@@ -32,8 +21,6 @@ def test_the_result_was_tested_or_is_the_lower_end_and_ratios_are_halved_fast():
     tested.clear()
     largest_within(lambda x: tested.append(x) or x <= 1e-9, 1e-12, 1e12, tolerance=1e-9, logarithmic=True)
     assert len(tested) < 45
-    assert largest_within(lambda x: False, 0.25, 1.0) == 0.25
-    assert largest_within(lambda x: True, 0.25, 1.0) == 1.0
     assert largest_within(lambda x: x <= 0.0, 0.0, 1.0) == 0.0  # below the least positive float
     assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3  # negatives find the smallest number
 
@@ -44,3 +31,12 @@ def test_the_result_was_tested_or_is_the_lower_end_and_ratios_are_halved_fast():
 def test_ends_in_the_wrong_order_or_without_a_logarithm_are_refused(low, high, logarithmic):
     with pytest.raises(ValueError, match="low <= high"):
         largest_within(lambda x: True, low, high, logarithmic=logarithmic)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-6, 1e3), st.sampled_from([1, 2, 3]))
+@example(2.0, 1.25, 1)  # half of 2.5, the sum
+def test_budgets_of_a_given_shape_reach_the_level_or_alpha_to_the_last_bits(alpha, target, power):
+    found = fit_to_level(lambda budgets: budgets.sum() ** power, np.array([0.5, 2.0]), alpha, target)
+    assert found[1] == 4.0 * found[0] <= alpha
+    assert found.sum() ** power <= target
+    assert (found.sum() * (1 + 2e-14)) ** power > target or found[1] == alpha

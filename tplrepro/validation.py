@@ -56,7 +56,7 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
 
 def check_square(matrix: Any, name: str = "a transition matrix") -> None:
     """Raise ValueError unless an array or sparse matrix has the shape (n, n) with n >= 1."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
         raise ValueError(
             f"{name} must be square, found shape {matrix.shape}; give a row and a column for each state, at least one"
         )
