@@ -10,12 +10,13 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ |= {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", "1") for name in ("OMP", "OPENBLAS", "MKL")}
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # The first call of a compiled function takes seconds, so hypothesis must not time examples; the same examples are
 # drawn every time, because a failure that cannot be repeated helps nobody. HYPOTHESIS_PROFILE=search draws others.
 settings.register_profile("tplrepro", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+settings.register_profile("first failure", settings.get_profile("tplrepro"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
 
 

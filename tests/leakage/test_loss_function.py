@@ -184,7 +184,7 @@ def test_the_hockey_stick_divergence_is_never_rounded_down():
     rng = np.random.default_rng(0)
     for _ in range(20):
         P = rows_of_exact_sum(rng, int(rng.integers(2, 6)), rng.integers(3, 50))
-        rows, gammas = [list(map(Fraction, row)) for row in P.tolist()], (1.0 + 10.0 ** rng.uniform(-9, 3, 5)).tolist()
+        rows, gammas = [list(map(Fraction, row)) for row in P.tolist()], [1.0, *(1.0 + 10.0 ** rng.uniform(-9, 3, 5))]
         for gamma, divergence in zip(gammas, tpl.PrivacyLossFunction(P).hockey_stick(gammas).tolist(), strict=True):
             pairs = (zip(q, d, strict=True) for q, d in permutations(rows, 2))
             assert divergence >= max(sum(max(a - Fraction(gamma) * b, 0) for a, b in pair) for pair in pairs)
@@ -196,7 +196,8 @@ def test_trivial_matrices():
         assert L.is_zero
         assert L(3.0) == 0.0
         assert L.supremum(0.5) == 0.5
-        assert L.breakpoints.size == 0
+        assert L.table.tolist() == [[0.0, 0.0, 1.0, np.inf, 1.0]]
+        assert L.witness(1.0).columns == ()
     limit = np.log(1 / 0.8)  # Theorem 11's second case
     assert np.isfinite(tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 - 1e-9)))
     assert tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 + 1e-9)) == np.inf
