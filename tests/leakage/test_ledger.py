@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -75,13 +76,19 @@ def test_an_error_while_writing_leaves_the_account_and_the_file_as_they_were(pat
     account = tpl.TemporalAccountant(P, P, alpha=1.0).save(path).compose(0.2)
     before, rest = path.read_bytes(), account.remaining()
 
-    def full(descriptor):
+    def full(descriptor):  # when all is written
+        assert path.read_bytes() == before + b"[0.1,1]\n"
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(ledger.os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
             account.compose(0.1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 3, limits[1]))  # a disk with room for half a line
+    with pytest.raises(OSError, match="No space left"):
+        account.compose(0.1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (path.read_bytes(), account.ledger, account.remaining()) == (before, ((0.2, 1),), rest)
     account.compose(0.05)
     account.close()

@@ -1,7 +1,6 @@
 """Profiles are upper bounds in floating point, too: every operation against the same operation with 50 digits.
 
-Guards of the profiles are needed by at least one of these tests, which fails when the guard is removed. None notices
-the factor 1 + EPS of sums of bounds on the loss, which stands beside the larger margin of `loss_at`.
+Guards of the profiles are needed by at least one of these tests, which fails when the guard is removed.
 """
 
 from itertools import accumulate
@@ -165,6 +164,7 @@ def test_bounds_on_the_loss_of_several_releases(seed):
     total = mpmath.fsum(map(mpf, epsilons))
     for largest in (*everything.both.largest, everything.user_level.largest, everything.w_event(3).largest):
         assert largest >= total
+    assert (everything.backward.largest >= [*accumulate(map(mpf, epsilons))]).all()
     for first in range(7):
         window = mpmath.fsum(map(mpf, epsilons[first : first + 3]))
         assert alone.composed(first, first + 2).largest >= window
@@ -175,6 +175,16 @@ def test_bounds_on_the_loss_of_several_releases(seed):
         assert largest >= known + mpf(epsilon)
         u = mpmath.expm1(known + mpf(epsilon))
         known = mpmath.log(max((0.75 * u + 1) / (0.125 * u + 1), (0.875 * u + 1) / (0.25 * u + 1)))
+
+
+def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
+    """Releases tell the state with probability 1e-18 or 3e-16: through one step, as far as two rows differ."""
+    P, remains = [[0.55, 0.45], [0.45, 0.55]], 0.55 - 0.45 * np.exp(0.1)
+    kinds = [tpl.PrivacyProfile(np.full(50, delta), 0.01) for delta in (1e-18, 1e-18, 3e-16, 1e-18)]
+    by_pairs = tpl.temporal_privacy_profile(kinds[1:], P, grid=0.01, pairs=True)
+    shorter, series = (tpl.temporal_privacy_profile(kinds[:count], None, P, grid=0.01) for count in (2, 3))
+    for found in (by_pairs.backward.delta(0.1)[2], series.following(shorter).forward.delta(0.1)[1]):
+        assert found >= 3e-16 * remains
 
 
 def exact_gaussian(shift, x):

@@ -6,6 +6,7 @@ never forgotten. A process that is killed while it writes leaves at most an inco
 was never made; it is dropped. A lock that dies with its process keeps a second one away.
 """
 
+import errno
 import json
 import os
 from hashlib import sha256
@@ -71,8 +72,8 @@ class Ledger:
         """Append one entry; when this returns it is on the disk. After an error the file is as before."""
         line = _line([_released(release), count]).encode()
         try:
-            self._file.write(line)
-            self._file.flush()
+            if self._file.write(line) < len(line):  # what is left of a full disk is written without an error
+                raise OSError(errno.ENOSPC, "No space left on device", str(self.path))
             os.fsync(self._file.fileno())
         except BaseException:
             self._file.truncate(self._end)

@@ -44,6 +44,7 @@ SLOPE, SUPPORT, D = 0, 1, 2
 # The most intervals of slopes of one pair that wait to be searched.
 PENDING = 64
 
+# FLOW and CLEAR only choose where a search goes on or ends: `proved_ratio` bounds whatever tree is the last.
 # A flow of a tree counts as negative below this share of the numbers of which it is the difference.
 FLOW = 2.0**-48
 # Flows that are sums below a node are clear of rounding errors beyond this share of all gains.
