@@ -7,19 +7,33 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import tplrepro as tpl
 from tplrepro.leakage import estimated
 
 
+def upper_end(share, radius):
+    """The largest p with KL(share || p) <= radius, by bisection."""
+
+    def excess(p):
+        terms = [q * np.log(q / r) for q, r in ((share, p), (1 - share, 1 - p)) if q > 0]
+        return sum(terms) - radius
+
+    most = 1 - 1e-16
+    return 1.0 if share >= 1 or excess(most) < 0 else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
+
+
 def enumerated_loss(counts, alpha, confidence):
     """The largest loss over all pairs of rows and sets of columns, each probability at its worse end."""
-    totals, ends = counts.sum(axis=1), np.vectorize(estimated.upper_end)
+    totals = counts.sum(axis=1)
     radius, u, largest = estimated.radii(totals, len(counts), confidence), np.expm1(alpha), 0.0
     for chosen in product([False, True], repeat=len(counts)):
         if 0 < sum(chosen) < len(counts):
             shares = counts[:, list(chosen)].sum(axis=1) / totals
-            high, low = ends(shares, radius), 1 - ends(1 - shares, radius)
+            ends = list(zip(shares.tolist(), radius.tolist(), strict=True))
+            high = [upper_end(share, r) for share, r in ends]
+            low = [1 - upper_end(1 - share, r) for share, r in ends]
             pairs = permutations(range(len(counts)), 2)
             largest = max([largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)])
     return largest

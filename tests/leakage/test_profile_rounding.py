@@ -3,7 +3,7 @@
 Guards of the profiles are needed by at least one of these tests, which fails when the guard is removed.
 """
 
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import mpmath
 import numpy as np
@@ -13,6 +13,7 @@ from dp_accounting import dp_event
 import tplrepro as tpl
 from tests.leakage.matrices import random_matrix
 from tplrepro.leakage.profile import DIRECT, Release
+from tplrepro.leakage.profile_recursion import _converging
 
 mpf = mpmath.mpf
 BITS = 300
@@ -185,6 +186,14 @@ def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
     shorter, series = (tpl.temporal_privacy_profile(kinds[:count], None, P, grid=0.01) for count in (2, 3))
     for found in (by_pairs.backward.delta(0.1)[2], series.following(shorter).forward.delta(0.1)[1]):
         assert found >= 3e-16 * remains
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9995])
+def test_profiles_that_are_told_ahead(rate):
+    limit, near = np.sort(np.random.default_rng(0).random((2, 3)))[:, ::-1] * [[1.0], [0.01]]
+    high, low = (np.array([*map(mpf, deltas.tolist())]) for deltas in (limit, near))
+    for number, profile in enumerate(islice(_converging(limit, near, rate, 0.1), 3000), 1):
+        assert (profile.deltas >= high - mpf(rate) ** number * (high - low)).all()
 
 
 def exact_gaussian(shift, x):

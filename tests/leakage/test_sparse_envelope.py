@@ -44,6 +44,20 @@ def test_equals_the_dense_function(kind):
         assert np.log((q * u + 1) / (d * u + 1)) == pytest.approx(dense(2.0), rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", [4, 62, 141, 180])
+def test_rows_that_differ_by_few_last_bits(seed):
+    """One entry above and one below that of all rows, in random columns: ratios of rows differ by their rounding."""
+    rng = np.random.default_rng(seed)
+    n, base, most = int(rng.integers(4, 40)), rng.uniform(1, 2) / 128, int(10 ** rng.uniform(0.5, 3))
+    columns = 1 + rng.permuted(np.tile(np.arange(n - 1), (n, 1)), axis=1)[:, :2]
+    bits = most * rng.integers(1, 3, (n, 1)) + rng.integers(0, 4, (n, 1))
+    stored = scipy.sparse.lil_array((n, n))
+    stored[:, 0] = 1 - (n - 1) * base
+    stored[np.arange(n)[:, None], columns] = base + bits * [1, -1] * 2.0**-59
+    P = tpl.TransitionMatrix(scipy.sparse.csr_array(stored), background=np.full(n, base))
+    assert tpl.privacy_loss(P, 100.0) == pytest.approx(tpl.privacy_loss(P.toarray(), 100.0), rel=1e-9, abs=0)
+
+
 def test_equal_rows_and_disjoint_rows():
     for stored, background, loss in ((scipy.sparse.csr_array((4, 4)), 0.25, 0.0), (scipy.sparse.eye_array(5), 0, 3.0)):
         P = tpl.TransitionMatrix(stored, background=background)
