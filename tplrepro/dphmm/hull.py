@@ -27,10 +27,6 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 FLAT = 2.0**-46
 #: Corners of a polygon closer to the line between their neighbours stand out by rounding only.
 ROUNDING = 1e-12
-#: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
-MANY_FACETS = 4
-#: Vectors longer than so many spanning ones make a body thin in their coordinates.
-LONGEST = 1e3
 
 
 class SensitivityHull(FrozenArrays):
@@ -162,48 +158,6 @@ class SensitivityHull(FrozenArrays):
 
     def __repr__(self) -> str:
         return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
-
-
-class GrowingHull:
-    """A hull that grows by one vector and its negative at a time.
-
-    From four dimensions on Qhull keeps it, which makes `protect` three times as fast there.
-    """
-
-    def __init__(self, hull: SensitivityHull):
-        self._start = hull
-        self._added: list[np.ndarray] = []
-        self._qhull: ConvexHull | None = None
-        self._to_coordinates = np.eye(hull.ambient_dimension)
-
-    @property
-    def hull(self) -> SensitivityHull:
-        if self._added:
-            self._start = self._start.extended(self._added)
-            self._added = []
-        return self._start
-
-    @property
-    def has_many_facets(self) -> bool:
-        """Whether Qhull holds it: `hull` then takes long, `contains` does not."""
-        return self._qhull is not None
-
-    def contains(self, vectors: np.ndarray) -> np.ndarray:
-        return (vectors @ self._to_coordinates @ _normals(self._qhull).T).max(axis=1) <= 1 + SLACK
-
-    def add(self, vector: np.ndarray) -> None:
-        start = self._start
-        if self._qhull is None and MANY_FACETS <= start.dimension == start.ambient_dimension:
-            spanning, _ = _span(start.vertices, start.tolerance, start._unit)
-            basis = np.linalg.qr(spanning.T)[0]
-            self._to_coordinates = basis @ np.linalg.inv(spanning @ basis)
-            self._qhull = ConvexHull(start.vertices @ self._to_coordinates, incremental=True)
-        self._added.append(vector)
-        coordinates = vector @ self._to_coordinates
-        if self._qhull is not None and np.abs(coordinates).max() < LONGEST:
-            self._qhull.add_points([coordinates, -coordinates])
-        else:
-            self._qhull, self._start = None, self.hull
 
 
 def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import TIED, as_answers, check_states
-from tplrepro.dphmm.hull import GrowingHull, SensitivityHull, sensitivity_hull
+from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
 
@@ -185,29 +185,23 @@ def _one_by_one(
     hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, *, by_volume: bool
 ) -> tuple[SensitivityHull, list[tuple[int, int]]]:
     """Algorithm 3, or Algorithm 1: the hull, and the edge of each exposed state in turn."""
-    growing = GrowingHull(hull)
     added: list[tuple[int, int]] = []
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
         distances = np.linalg.norm(differences, axis=1)
         if by_volume:
-            dimensions, volumes = growing.hull.extended_volumes(differences)
+            dimensions, volumes = hull.extended_volumes(differences)
             # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal
             # volumes are common there (all apexes at one height), and among them the nearest answer decides.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + TIED)] = np.inf
         nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))  # the first of equal ones
         added.append((int(state), int(others[nearest])))
-        growing.add(differences[nearest])
+        hull = hull.extended(differences[nearest])
         remaining = exposed[(exposed != state) & (exposed != others[nearest])]
-        if growing.has_many_facets:  # then no more states are tested than need be
-            while remaining.size and growing.contains(f[possible] - f[remaining[0]]).sum() > 1:
-                remaining = remaining[1:]
-            exposed = remaining
-        else:
-            exposed = _exposed(growing.hull, f, possible, remaining)
-    return growing.hull, added
+        exposed = _exposed(hull, f, possible, remaining)
+    return hull, added
 
 
 def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray) -> np.ndarray:
