@@ -107,14 +107,9 @@ class SensitivityHull(FrozenArrays):
         rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
         inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
-            inside &= self.pairwise_heights(rows, columns) <= 1
+            distances = cdist(rows / self._unit, columns / self._unit)
+            inside &= cdist(self.beside(rows), self.beside(columns)) <= self.tolerance + FLAT * distances
         return inside
-
-    def pairwise_heights(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """How far f_i - f_j lies off the span, (a, b), as a multiple of what counts as rounding."""
-        flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
-        rows, columns = (left - right[:1]) / self._unit, (right - right[:1]) / self._unit
-        return cdist(rows @ flat, columns @ flat) / (self.tolerance + FLAT * cdist(rows, columns))
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
         """The hull of K, a vector (d,) or several (k, d), and their negatives."""
@@ -136,9 +131,16 @@ class SensitivityHull(FrozenArrays):
     def _height(self, v: np.ndarray) -> np.ndarray:
         """How far vectors (..., d) lie off the span, 0 where that is rounding."""
         height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
+        return np.where(np.linalg.norm(self.beside(v), axis=-1) > self.rounding(v), height, 0.0)
+
+    def beside(self, v: np.ndarray) -> np.ndarray:
+        """What of vectors (..., d) lies off the span, measured in each coordinate's unit."""
         scaled = v / self._unit
-        off = np.linalg.norm(scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
-        return np.where(off > self.tolerance + FLAT * np.linalg.norm(scaled, axis=-1), height, 0.0)
+        return scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T
+
+    def rounding(self, v: np.ndarray) -> np.ndarray:
+        """How far vectors (..., d) may lie off the span by rounding, in the same units, (...)."""
+        return self.tolerance + FLAT * np.linalg.norm(v / self._unit, axis=-1)
 
     def coordinates(self, v: np.ndarray) -> np.ndarray:
         """Coordinates (..., dimension) of vectors (..., d) in the span, without what lies off it."""

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.hull import SensitivityHull, l1_sensitivity, sensitivity_hull
@@ -96,21 +98,26 @@ class KNormMechanism:
         """
         if self.hull.dimension == self.answers.shape[1]:
             return answers, noise
+        tree, radius, first = self._beside
         rows, possible = answers.reshape(-1, self.answers.shape[1]), self.answers[self.policy.possible]
-        heights = self.hull.pairwise_heights(rows, possible)
-        shared = possible[self._first_alike[heights.argmin(axis=1)]]
-        origins = np.where(heights.min(axis=1, keepdims=True) <= 1, shared, rows).reshape(answers.shape)
+        distances, nearest = tree.query(self.hull.beside(rows - possible[0]))
+        origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(answers.shape)
         return origins, self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
 
     @cached_property
-    def _first_alike(self) -> np.ndarray:
-        """For each possible state the position of the first one that shares its origin."""
-        possible = self.policy.possible
-        points = self.answers[possible]
-        alike = self.hull.pairwise_heights(points, points) <= 1
-        alike[tuple(np.searchsorted(possible, self.policy.edge_array).T)] = True
-        component = connected_components(alike, directed=False)[1]
-        return np.unique(component, return_index=True)[1][component]
+    def _beside(self) -> tuple[cKDTree, float, np.ndarray]:
+        """Where possible states lie beside the span, how far apart rounding puts them, and whose origin each has."""
+        n, possible = self.policy.n_states, self.policy.possible
+        from_first = self.answers[possible] - self.answers[possible[0]]
+        beside, radius = self.hull.beside(from_first), self.hull.rounding(from_first).max()
+        tree = cKDTree(beside)
+        if self.policy.is_complete or np.linalg.norm(beside, axis=1).max() <= radius:
+            return tree, radius, np.zeros(possible.size, dtype=int)
+        pairs = np.vstack([possible[tree.query_pairs(radius, output_type="ndarray")], self.policy.edge_array])
+        graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+        component = connected_components(graph, directed=False)[1][possible]
+        _, first, which = np.unique(component, return_index=True, return_inverse=True)
+        return tree, radius, first[which]
 
     @cached_property
     def _noise(self) -> Any:  # KNormNoise, or LaplaceNoise in each coordinate
