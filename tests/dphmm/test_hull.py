@@ -66,6 +66,14 @@ def test_of_corners_that_rounding_splits_one_stays():
         K = SensitivityHull(points)
         assert K.norm(points).max() <= 1
         assert K.volume == pytest.approx(ConvexHull(np.vstack([points, -points])).volume, rel=1e-9)
+    for d, seed in [(4, 6), (5, 0), (5, 101)]:  # Qhull fails on the first two, and leaves points out of the third
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(30 if d == 4 else 15, d))
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        near = np.vstack([points + 5e-14 * rng.normal(size=points.shape) for _ in range(4)])
+        K = SensitivityHull(near)
+        assert K.norm(near).max() <= 1
+        assert K.volume == pytest.approx(SensitivityHull(points).volume, rel=1e-9)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.integers(1, 3), st.sampled_from([None, 1e-3, 1e-6, 1e-9, 1e-11]))

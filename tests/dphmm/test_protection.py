@@ -34,8 +34,7 @@ def test_an_answer_far_away_makes_no_hull_too_thin_for_qhull():
 
 
 def test_laplace_noise_may_protect_what_theorem_5_2_calls_exposed():
-    # s_3 has DoP 1, yet its l1 distance to s_1 is within the sensitivity: the theorem holds for the K-norm
-    # body only.
+    # s_3 has DoP 1, yet its l1 distance to s_1 is within the sensitivity.
     f = np.array([[0, 0], [1, 1], [1, -1]], dtype=float)
     G = dphmm.PolicyGraph.from_edges(3, [(0, 1)])
     assert dphmm.exposed_states(G, f).tolist() == [2]
@@ -95,10 +94,8 @@ def exhaustive(policy, f):
     """Dimension and volume of the smallest hull under which nobody is exposed, over all connections of the exposed."""
     exposed = dphmm.exposed_states(policy, f)
     others = [[(i, j) for j in policy.possible if j != i] for i in exposed]
-    return min(
-        (hull.dimension, hull.volume)
-        for hull in (dphmm.sensitivity_hull(policy.connect(edges), f) for edges in product(*others))
-    )
+    hulls = (dphmm.sensitivity_hull(policy.connect(edges), f) for edges in product(*others))
+    return min((hull.dimension, hull.volume) for hull in hulls)
 
 
 @pytest.mark.parametrize(("n", "d"), [*product(range(3, 7), [2, 3])])
@@ -169,8 +166,7 @@ def test_edges_that_the_user_insists_on_come_first(method):
     assert found.added_edges == [(2, 5)]  # s_1 is impossible; s_4 and s_5 are not exposed
     assert found.policy == G.connect([(2, 5)])
     assert found.hull.volume == pytest.approx(20)
-    # Footnote 5: a whole graph of the user's; the method has nothing left to do, here or where it is of no
-    # use.
+    # Footnote 5: a whole graph of the user's; the method has nothing left to do.
     whole = dphmm.PolicyGraph.from_edges(5, [(0, 4), (1, 4), (2, 4), (3, 4)])
     bare, f = dphmm.PolicyGraph.from_edges(5, []), np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [9, 9]])
     assert dphmm.protectable_graph(bare, f, method, whole) == whole
@@ -180,8 +176,7 @@ def test_edges_that_the_user_insists_on_come_first(method):
 
 
 def test_null_nodes_protect_existence():
-    # Example 5.3 with the null node of Fig. 2c: no existence is leaked by more than epsilon, with the edges
-    # of Fig. 2b.
+    # Example 5.3, edges of Fig. 2b, null node of Fig. 2c: no existence is leaked by more than epsilon.
     f = np.vstack([COUNTS, [0, 0]])
     patients = dphmm.PolicyGraph.from_edges(6, PATIENT_EDGES)
     assert dphmm.sensitivity_hull(patients, COUNTS).norm(COUNTS).max() == pytest.approx(2)
@@ -190,12 +185,10 @@ def test_null_nodes_protect_existence():
     assert dphmm.sensitivity_hull(both, f).norm(f).max() == pytest.approx(1)
     mechanism, without = dphmm.KNormMechanism(both, f, 0.7), dphmm.KNormMechanism(patients, COUNTS, 0.7)
     z = f - [0.3, 0.2]
-    losses = [
-        np.abs(each.log_density(z, COUNTS[:, None]) - each.log_density(z, [0, 0])) for each in (mechanism, without)
-    ]
-    assert losses[0].max() <= 0.7 * (1 + 1e-9) < losses[1].max()
-    # Which node hides s_6, unprotected in Fig. 2b (DoP 1 beside equal answers)? The null node is one to
-    # choose from.
+    pairs = [(each.log_density(z, COUNTS[:, None]), each.log_density(z, [0, 0])) for each in (mechanism, without)]
+    losses = [np.abs(existing - missing).max() for existing, missing in pairs]
+    assert losses[0] <= 0.7 * (1 + 1e-9) < losses[1]
+    # Which node hides s_6, unprotected in Fig. 2b? The null node is one to choose from.
     alone = dphmm.PolicyGraph.from_edges(3, [(0, 1)]).with_null([]).constrain([0, 1, 2, 3])
     answers = [[0.0, 5], [1, 5], [0, 1], [0, 0]]
     assert dphmm.exposed_states(alone, answers).tolist() == [2, 3]

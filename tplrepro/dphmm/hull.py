@@ -222,7 +222,15 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
     kept = _outer(coordinates)
     points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
     coordinates = np.concatenate([coordinates[kept], -coordinates[kept]])
-    hull = ConvexHull(coordinates)
+    hull = _hull_about(coordinates, coordinates)
+    if hull is None:  # points nearly coincide; moved by much less than the slack, they coincide or are clearly apart
+        original, coordinates = coordinates, np.round(coordinates, 11)
+        points, hull = coordinates @ spanning + 0.0, _hull_about(original, coordinates)
+    if hull is None:
+        raise ValueError(
+            f"differences must be clearly apart for Qhull, found {len(kept)} in {points.shape[1]} dimensions "
+            "of which some nearly coincide; round the answers, or drop edges"
+        )
     if points.shape[1] == 2:
         corners = _polygon(coordinates, hull.vertices, to_coordinates)
         facets = np.stack([corners, np.roll(corners, -1)], axis=1)
@@ -230,6 +238,16 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
     else:
         facets, vertices, normals = hull.simplices, points[hull.vertices], _normals(hull)
     return vertices, points[facets], normals @ to_coordinates.T
+
+
+def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
+    """Qhull's hull of `corners` (m, r); None if it fails or leaves points (m, r) farther outside than the slack."""
+    with suppress(QhullError):
+        hull = ConvexHull(corners)
+        parts = np.array_split(_normals(hull), len(hull.equations) // 512 + 1)  # all products would be too many
+        if max(np.abs(points @ part.T).max() for part in parts) <= 1 + SLACK / 2:
+            return hull
+    return None
 
 
 def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
