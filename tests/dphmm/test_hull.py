@@ -71,8 +71,7 @@ def test_of_corners_that_rounding_splits_one_stays():
         points = rng.normal(size=(30 if d == 4 else 15, d))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         near = np.vstack([points + 5e-14 * rng.normal(size=points.shape) for _ in range(4)])
-        K = SensitivityHull(near)
-        assert K.norm(near).max() <= 1
+        assert (K := SensitivityHull(near)).norm(near).max() <= 1
         assert K.volume == pytest.approx(SensitivityHull(points).volume, rel=1e-9)
 
 

@@ -188,7 +188,6 @@ def test_null_nodes_protect_existence():
     pairs = [(each.log_density(z, COUNTS[:, None]), each.log_density(z, [0, 0])) for each in (mechanism, without)]
     losses = [np.abs(existing - missing).max() for existing, missing in pairs]
     assert losses[0] <= 0.7 * (1 + 1e-9) < losses[1]
-    # Which node hides s_6, unprotected in Fig. 2b? The null node is one to choose from.
     alone = dphmm.PolicyGraph.from_edges(3, [(0, 1)]).with_null([]).constrain([0, 1, 2, 3])
     answers = [[0.0, 5], [1, 5], [0, 1], [0, 0]]
     assert dphmm.exposed_states(alone, answers).tolist() == [2, 3]
