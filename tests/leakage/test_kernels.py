@@ -142,7 +142,9 @@ def some_functions():
         [[0.8, 0.2], [0.0, 1.0]],
         np.eye(3),
     )
-    return [None, *map(tpl.PrivacyLossFunction, matrices)]
+    functions = [None, *map(tpl.PrivacyLossFunction, matrices)]
+    functions[1].scale = 2.0
+    return functions
 
 
 @given(st.lists(st.integers(0, 4), max_size=8), st.floats(-8, 3), st.integers(0, 9))

@@ -17,7 +17,7 @@ import tplrepro as tpl
 from tests.leakage.matrices import EXTREME, FIG_3, FIG_4, KINDS, matrices, random_matrices, random_matrix
 from tests.oracles import brute_force_loss, largest_loss, loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
-from tplrepro.leakage.vertex import vertex_loss, vertex_slope
+from tplrepro.leakage.vertex import vertex_loss, vertex_slope, vertex_supremum
 
 #: Over the whole range that is promised, the ends of the double range's exponentials among them.
 ALPHAS = (1e-310, 1e-300, 1e-17, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0)
@@ -197,17 +197,22 @@ def test_trivial_matrices():
         assert L(3.0) == 0.0
         assert L.supremum(0.5) == 0.5
         assert L.table.tolist() == [[0.0, 0.0, 1.0, np.inf, 1.0]]
-        assert L.witness(1.0).columns == ()
+        assert "gains nothing from the correlation" in str(L.witness(1.0))
     limit = np.log(1 / 0.8)  # Theorem 11's second case
-    assert np.isfinite(tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 - 1e-9)))
-    assert tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 + 1e-9)) == np.inf
+    L_3 = tpl.PrivacyLossFunction(FIG_3)
+    assert np.isfinite(L_3.supremum(limit * (1 - 1e-9)))
+    assert L_3.supremum(limit * (1 + 1e-9)) == np.inf
+    assert tpl.PrivacyLossFunction([[0.5, 0.5], [0.0, 1.0]]).supremum(np.log(2)) == np.inf
+    assert L_3.budget_for([1.0, 1e6]) == pytest.approx([1 - np.log(0.8 * (np.e - 1) + 1), limit], rel=1e-12)
+    assert L_3.inverse(1.0) == pytest.approx(np.log((np.e - 1) / 0.8 + 1))
     # All pairs of a smoothed permutation give the same two points, up to rounding.
     assert len(tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37)).vertices) == 1
     # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
     thirds = [[1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.7]] + [[1 / 6] * 6] * 4
+    alphas = [1e-300, 1.7, 1e6]  # log1p(expm1(1.7)) is not 1.7
     for identity in map(tpl.PrivacyLossFunction, (np.eye(3), thirds)):
         assert identity.is_identity
-        assert identity([1e-300, 1.0, 1e6]).tolist() == [1e-300, 1.0, 1e6]
+        assert identity(alphas).tolist() == [*map(identity, alphas)] == alphas
         assert identity.supremum(1e-9) == np.inf
         assert identity.budget_for(1.0) == 0.0
 
@@ -245,8 +250,6 @@ def test_long_labels_are_short_in_a_sentence_and_still_differ():
 
 
 def test_witness_attains_the_loss():
-    equal = tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]).witness(1.0)
-    assert "gains nothing from the correlation" in str(equal)
     P = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
     L = tpl.PrivacyLossFunction(P)
     assert "'home', 'road', 'office'; dense), 2 vertices)" in repr(L)
@@ -266,7 +269,7 @@ VERTICES += [(1e-290, 0.5, 0.5), (1e-310, 0.5, 0.5), (0.3, 0.0, 0.7)]
 
 @pytest.mark.parametrize("vertex", VERTICES)
 @pytest.mark.parametrize("alpha", [1e-12, 1e-3, 1.0, 10.0, 50.0, 699.0, 701.0, 750.0])
-def test_slope_is_the_derivative_of_the_loss(vertex, alpha):
+def test_slope_is_the_derivative_of_the_loss_and_the_supremum_its_fixed_point(vertex, alpha):
     with mpmath.workdps(500):
         d, gap, at = map(mpmath.mpf, (*vertex[:2], alpha))
         step = mpmath.mpf(10) ** -100
@@ -274,4 +277,6 @@ def test_slope_is_the_derivative_of_the_loss(vertex, alpha):
         expected = float((there - here) / (2 * step))
     assert vertex_slope(*vertex, alpha) == pytest.approx(expected, rel=1e-12, abs=1e-300)
     assert 0.0 <= vertex_slope(*vertex, alpha) <= 1.0
+    supremum = supremum_mpmath(vertex[0] + vertex[1], vertex[0], alpha)
+    assert vertex_supremum(*vertex, alpha) == pytest.approx(float(supremum), rel=1e-12)
     assert vertex_loss(*vertex, alpha) < alpha  # also where the slope rounds to 1

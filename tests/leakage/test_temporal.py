@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FIG_3, matrices
 from tests.oracles import brute_force_loss, recursion
+from tplrepro.leakage.temporal import dense
 
 
 @st.composite
@@ -116,10 +117,18 @@ def test_a_list_holds_a_matrix_for_each_step():
     rows, sparse = FIG_3.tolist(), scipy.sparse.csr_matrix(FIG_3)
     for form in ([FIG_3, FIG_3], (L, rows), np.stack([FIG_3, FIG_3]), [sparse, L], [pd.DataFrame(FIG_3), sparse]):
         assert tpl.temporal_privacy_leakage(epsilons, form, form).tpl.tolist() == expected
+        assert tpl.temporal_privacy_profile(epsilons, form, form).delta(0.7).shape == (3,)
     for none in (None, FIG_3, []):  # one release has no steps
         assert tpl.temporal_privacy_leakage([0.7], none, none).tpl.tolist() == [0.7]
     with pytest.raises(ValueError, match="same states"):
         tpl.temporal_privacy_leakage(epsilons, [FIG_3, np.eye(3)])
+
+
+def test_a_sparse_matrix_becomes_dense_up_to_a_number_of_states():
+    for P in (scipy.sparse.eye_array(3), np.eye(4)):
+        assert dense(tpl.TransitionMatrix(P), 3, "take fewer").tolist() == np.eye(P.shape[0]).tolist()
+    with pytest.raises(ValueError, match="may have 3 states, found 4; take fewer"):
+        dense(tpl.TransitionMatrix(scipy.sparse.eye_array(4)), 3, "take fewer")
 
 
 def test_a_long_series_is_the_plain_recursion():
