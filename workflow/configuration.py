@@ -19,6 +19,15 @@ from tplrepro.files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
+PAPERS = {
+    "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal Correlations (TKDE 2019)",
+    "icde2017": "Quantifying Differential Privacy under Temporal Correlations (ICDE 2017)",
+    "sip2023": "Online Context-aware Data Release with Sequence Information Privacy (2023)",
+    "eventlog2022": "Quantifying Temporal Privacy Leakage in Continuous Event Data Publishing (2022)",
+    "dphmm2016": "DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model (2016)",
+    "datasets": "Data sets",
+    "explore": "Beyond the papers",
+}
 
 
 class ConfigurationError(ValueError):
@@ -64,6 +73,12 @@ def read_notebooks(root=ROOT):
         facts = _only(facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing")
         entries[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
     return entries
+
+
+def title_of(path):
+    """The heading of a notebook."""
+    first = nbformat.read(path, as_version=4).cells[0].source
+    return first.split("\n")[0].lstrip("# ")
 
 
 def sources(root=ROOT):

@@ -13,29 +13,17 @@ import sys
 from collections import Counter
 from itertools import groupby
 
-import nbformat
-
 import tplrepro
 from tplrepro.files import write_whole
-from workflow.configuration import ROOT, read_notebooks
+from workflow import articles
+from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 
 PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
-PAPERS = {
-    "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal Correlations (TKDE 2019)",
-    "icde2017": "Quantifying Differential Privacy under Temporal Correlations (ICDE 2017)",
-    "sip2023": "Online Context-aware Data Release with Sequence Information Privacy (2023)",
-    "eventlog2022": "Quantifying Temporal Privacy Leakage in Continuous Event Data Publishing (2022)",
-    "dphmm2016": "DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model (2016)",
-    "datasets": "Data sets",
-    "explore": "Beyond the papers",
-}
 ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets")
 
 
 def main():
     """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another builder."""
-    from workflow import articles  # imports this module
-
     articles.main()
     builder = sys.argv[1] if len(sys.argv) > 1 else "html"
     source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
@@ -97,12 +85,6 @@ def _card(entry, shared):
 def _contents(names):
     """A list of pages that Sphinx needs and no reader sees."""
     return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
-
-
-def title_of(path):
-    """The heading of a notebook."""
-    first = nbformat.read(path, as_version=4).cells[0].source
-    return first.split("\n")[0].lstrip("# ")
 
 
 def api_pages():

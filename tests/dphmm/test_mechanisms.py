@@ -204,6 +204,14 @@ def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hul
     assert np.abs(np.diff(mechanism.log_density(released[:, :, None], answers), axis=-1)).max() <= 1
 
 
+def test_alike_states_share_an_origin_without_an_edge():
+    answers = np.array([[0, 0], [1, 1], [0.5, 0.5 + 3e-15], [0, 3], [1, 4]])
+    mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(5, [(0, 1), (3, 4)]), answers, 1.0)
+    released = [mechanism.sample(answer, 400, np.random.default_rng(1)) for answer in answers]
+    beside = np.array([np.diff(outputs).mean() for outputs in released])
+    assert beside == pytest.approx([0, 0, 0, 3, 3], abs=1e-15)
+
+
 @pytest.mark.parametrize(
     ("origin", "steps"),
     [
