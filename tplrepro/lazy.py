@@ -218,11 +218,11 @@ def _explaining_arguments(module: ModuleType, name: str) -> Any:
         value = _explaining(value)
         setattr(module, name, value)
     elif isinstance(value, type) and not issubclass(value, (tuple, Exception)):
-        for member, constructor in [*vars(value).items()]:
-            if member == "__init__":
-                setattr(value, member, _explaining(constructor))
-            elif isinstance(constructor, classmethod):
-                setattr(value, member, classmethod(_explaining(constructor.__func__)))
+        for member, function in [*vars(value).items()]:
+            if member == "__init__" or (isinstance(function, FunctionType) and not member.startswith("_")):
+                setattr(value, member, _explaining(function))
+            elif isinstance(function, classmethod):
+                setattr(value, member, classmethod(_explaining(function.__func__)))
         if not issubclass(value, Suggesting):
             setattr(value, "__getattr__", Suggesting.__getattr__)  # noqa: B010
     return value

@@ -50,11 +50,13 @@ INSTEAD = {
     "tpl": {
         **dict.fromkeys(("dataframe", "estimate", "fit", "learn", "train"), ESTIMATE),
         **dict.fromkeys(("bound", "limit", "sup", "supremum"), "PrivacyLossFunction(P).supremum(epsilon)"),
+        "accountant": "tplrepro.TemporalAccountant",
+        "event": "temporal_privacy_leakage(epsilons, backward, forward).w_event(w)",
         "release": "tplrepro.release_counts(series, epsilons, sensitivity)",
     },
     "TransitionMatrix": {
         **dict.fromkeys(("array", "matrix", "numpy"), "TransitionMatrix(rows)"),
-        "identity": "tplrepro.strongest(n)",
+        **dict.fromkeys(("identity", "strongest"), "tplrepro.strongest(n)"),
         "plot": "matplotlib.pyplot.imshow(P.probabilities)",
         **dict.fromkeys(("power", "step", "steps"), "tplrepro.markov.every_kth(P, k)"),
         "smooth": "tplrepro.smoothed(P, s)",

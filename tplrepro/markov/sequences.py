@@ -263,7 +263,7 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
     if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
             f"each sequence must be a list of states, found {sequence!r} at position {position}; "
-            "wrap a single one in a list"
+            "wrap a single one in a list, or read a file with tplrepro.datasets.read_sequences"
         )
     return np.fromiter(sequence, dtype=object)
 
