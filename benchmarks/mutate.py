@@ -74,7 +74,7 @@ def changes(node):
             yield "args", node.args, [node.args[0], node.args[0]]  # no margin
 
 
-class Loader(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class Loader(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
     """Imports one module from changed source."""
 
     def __init__(self, path: str, source: str):
@@ -85,6 +85,9 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def get_source(self, name):
         return self.source
+
+    def get_filename(self, name):  # under which Numba finds the unchanged module's compiled kernels
+        return str(self.path)
 
 
 def run_tests(path: str, source: str) -> None:

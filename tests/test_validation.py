@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+import tplrepro as tpl
 from tplrepro.validation import (
     check_budgets,
     check_choice,
@@ -23,6 +24,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
     assert check_smoothing(0) == 0.0
     check_choice("a", "letter", {"a": 1})
     assert check_budgets(0.5, horizon=3).tolist() == check_budgets([0.5] * 3, horizon=3).tolist() == [0.5] * 3
+    assert check_distribution({1: 0.75, 0: 0.25}).tolist() == [0.25, 0.75]
     given = np.array([0.25, 0.75 + 3e-10, 0.0])
     checked = check_distribution(given, 3)
     assert abs(checked.sum() - 1) <= 2e-16
@@ -59,8 +61,6 @@ def test_what_is_wrong_is_named(check, arguments, message):
 
 
 def test_warnings_name_the_line_of_the_caller_of_the_package():
-    import tplrepro as tpl
-
     with pytest.warns(UserWarning, match="for experiments") as caught:
         tpl.release_counts([10, 20], [0.5, 0.5], 1, mechanism="numpy", rng=np.random.default_rng(0))
     assert caught[0].filename == __file__

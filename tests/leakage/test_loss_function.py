@@ -17,7 +17,7 @@ import tplrepro as tpl
 from tests.leakage.matrices import EXTREME, FIG_3, FIG_4, KINDS, matrices, random_matrices, random_matrix
 from tests.oracles import brute_force_loss, largest_loss, loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
-from tplrepro.leakage.vertex import vertex_loss, vertex_slope, vertex_supremum
+from tplrepro.leakage.vertex import vertex_budget, vertex_inverse, vertex_loss, vertex_slope, vertex_supremum
 
 #: Over the whole range that is promised, the ends of the double range's exponentials among them.
 ALPHAS = (1e-310, 1e-300, 1e-17, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0)
@@ -187,7 +187,8 @@ def test_the_hockey_stick_divergence_is_never_rounded_down():
         rows, gammas = [list(map(Fraction, row)) for row in P.tolist()], [1.0, *(1.0 + 10.0 ** rng.uniform(-9, 3, 5))]
         for gamma, divergence in zip(gammas, tpl.PrivacyLossFunction(P).hockey_stick(gammas).tolist(), strict=True):
             pairs = (zip(q, d, strict=True) for q, d in permutations(rows, 2))
-            assert divergence >= max(sum(max(a - Fraction(gamma) * b, 0) for a, b in pair) for pair in pairs)
+            exact = max(sum(max(a - Fraction(gamma) * b, 0) for a, b in pair) for pair in pairs)
+            assert exact <= divergence <= exact + 1e-14
 
 
 def test_trivial_matrices():
@@ -204,7 +205,7 @@ def test_trivial_matrices():
     assert L_3.supremum(limit * (1 + 1e-9)) == np.inf
     assert tpl.PrivacyLossFunction([[0.5, 0.5], [0.0, 1.0]]).supremum(np.log(2)) == np.inf
     assert L_3.budget_for([1.0, 1e6]) == pytest.approx([1 - np.log(0.8 * (np.e - 1) + 1), limit], rel=1e-12)
-    assert L_3.inverse(1.0) == pytest.approx(np.log((np.e - 1) / 0.8 + 1))
+    assert vertex_inverse(0.0, 0.8, 0.2, 1.0) == pytest.approx(np.log((np.e - 1) / 0.8 + 1))
     # All pairs of a smoothed permutation give the same two points, up to rounding.
     assert len(tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37)).vertices) == 1
     # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
@@ -253,6 +254,7 @@ def test_witness_attains_the_loss():
     P = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
     L = tpl.PrivacyLossFunction(P)
     assert "'home', 'road', 'office'; dense), 2 vertices)" in repr(L)
+    assert tpl.PrivacyLossFunction([[0.5, 0.3, 0.2], [0, 0, 1], [0.1, 0.1, 0.8]]).witness(1.0).columns == (0, 1)
     for alpha in (0.5, 1.4, 1.5, 5.0):
         w = L.witness(alpha)
         q, d = P.row(P.index(w.state_q)), P.row(P.index(w.state_d))
@@ -264,17 +266,19 @@ def test_witness_attains_the_loss():
 
 
 VERTICES = [(0.1, 0.7, 0.2), (0.0, 0.8, 0.2), (1e-9, 0.5, 0.5 - 1e-9), (0.0, 1e-5, 1 - 1e-5)]
-VERTICES += [(1e-290, 0.5, 0.5), (1e-310, 0.5, 0.5), (0.3, 0.0, 0.7)]
+VERTICES += [(1e-290, 0.5, 0.5), (1e-310, 0.5, 0.5), (0.3, 0.0, 0.7), (1e-307, 1e-307, 1.0)]
 
 
 @pytest.mark.parametrize("vertex", VERTICES)
 @pytest.mark.parametrize("alpha", [1e-12, 1e-3, 1.0, 10.0, 50.0, 699.0, 701.0, 750.0])
-def test_slope_is_the_derivative_of_the_loss_and_the_supremum_its_fixed_point(vertex, alpha):
+def test_slope_is_the_derivative_of_the_loss_and_budget_and_supremum_are_exact(vertex, alpha):
     with mpmath.workdps(500):
         d, gap, at = map(mpmath.mpf, (*vertex[:2], alpha))
         step = mpmath.mpf(10) ** -100
         there, here = (largest_loss([(gap, d)], alpha) for alpha in (at + step, at - step))
         expected = float((there - here) / (2 * step))
+        budget = float(at - largest_loss([(gap, d)], alpha))
+    assert vertex_budget(*vertex, alpha) == pytest.approx(budget, rel=1e-12)
     assert vertex_slope(*vertex, alpha) == pytest.approx(expected, rel=1e-12, abs=1e-300)
     assert 0.0 <= vertex_slope(*vertex, alpha) <= 1.0
     supremum = supremum_mpmath(vertex[0] + vertex[1], vertex[0], alpha)
