@@ -285,9 +285,11 @@ def verdicts(name: str) -> Verdicts:
         if claim.erratum:
             links += f", [erratum](../../docs/{claim.erratum})"
         rows.append((f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"))
-    text, published = markdown_table((head_of(paper), "ours", "verdict"), rows), f"figures/{name}.png"
-    if (repository_folder() / published).is_file():
-        text += f"\n\nThe published figure: [{published}](../../{published})"
+    text = markdown_table((head_of(paper), "ours", "verdict"), rows)
+    for kind, published in (("figure", f"figures/{name}.png"), ("table", f"figures/{name}.csv")):
+        if (repository_folder() / published).is_file():
+            text += f"\n\nThe published {kind}: [{published}](../../{published})"
+            break
     return Verdicts(text, len(rows))
 
 
