@@ -21,6 +21,7 @@ GUESSES = {
     "tpl.TransitionMatrix.from_array(ROWS)": "TransitionMatrix(",
     "tpl.TransitionMatrix.random(3, rng=np.random.default_rng(1))": None,
     "tpl.TransitionMatrix.uniform(3)": "TransitionMatrix(np.full(",
+    "tpl.TransitionMatrix.identity(3)": "strongest",
     "tpl.TransitionMatrix.strongest(3)": "tplrepro.strongest",
     "tpl.TransitionMatrix(ROWS, labels=['home', 'work'])": "states",
     "tpl.estimate_transition_matrix(SEQUENCES)": "TransitionMatrix.from_sequences",
@@ -59,6 +60,7 @@ GUESSES = {
     "acct.compose(epsilon=0.1)": "release",
     "acct.total": "leakage",
     "acct.budget_left": "remaining",
+    "tpl.Accountant(P, P)": "TemporalAccountant",
     "tpl.PrivacyAccountant(P, P)": "TemporalAccountant",
     "tpl.w_event_leakage([0.1] * 5, P, P, 3)": ".w_event(w)",
     # budgets and releases

@@ -33,6 +33,12 @@ def test_ends_in_the_wrong_order_or_without_a_logarithm_are_refused(low, high, l
         largest_within(lambda x: True, low, high, logarithmic=logarithmic)
 
 
+@given(st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3).map(sorted))
+def test_finds_the_last_float_of_either_sign(numbers):
+    low, threshold, high = numbers
+    assert largest_within(lambda x: x <= threshold, low, high) == threshold
+
+
 @given(st.floats(1e-3, 1e3), st.floats(1e-6, 1e3), st.sampled_from([1, 2, 3]))
 @example(2.0, 0.75, 1)  # half of 1.5, the sum
 def test_budgets_of_a_given_shape_reach_the_level_or_alpha_to_the_last_bits(alpha, target, power):

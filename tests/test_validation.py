@@ -1,5 +1,6 @@
 """The checks that all rooms share: what they return, and that their errors name the constraint and the value."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import tplrepro as tpl
 from tplrepro.validation import (
+    FrozenArrays,
     check_budgets,
     check_choice,
     check_codes,
@@ -15,6 +17,7 @@ from tplrepro.validation import (
     check_level,
     check_probability,
     check_smoothing,
+    frozen,
     one_number,
 )
 
@@ -58,6 +61,21 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
 def test_what_is_wrong_is_named(check, arguments, message):
     with pytest.raises(ValueError, match=message):
         check(*arguments)
+
+
+def test_results_hold_copies_that_cannot_be_written_to():
+    @dataclass(frozen=True)
+    class Result(FrozenArrays):
+        values: np.ndarray
+        name: str
+
+    given = np.arange(3.0)
+    result = Result(given, "x")
+    given[:] = 7.0
+    assert (result.values.tolist(), result.name) == ([0.0, 1.0, 2.0], "x")
+    assert not result.values.flags.writeable
+    assert given.flags.writeable
+    assert not frozen([1, 2]).flags.writeable
 
 
 def test_warnings_name_the_line_of_the_caller_of_the_package():

@@ -86,9 +86,11 @@ def test_an_error_while_writing_leaves_the_account_and_the_file_as_they_were(pat
             account.compose(0.1)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 3, limits[1]))  # a disk with room for half a line
-    with pytest.raises(OSError, match="No space left"):
-        account.compose(0.1)
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            account.compose(0.1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (path.read_bytes(), account.ledger, account.remaining()) == (before, ((0.2, 1),), rest)
     account.compose(0.05)
     account.close()
