@@ -139,8 +139,8 @@ def growth():
         more = f"{of['more'] / 1e6:.0f} MB"
         yield f"| {n:,} | {show(of['one'])} | {show(of['seconds'])} | {more} | {aims.get(n, '')} |"
     for first in (sizes[0], 500):
-        large = np.log(found.loc[first:])
-        one, whole = (np.polyfit(np.log(large.index), large[what], 1)[0] for what in ("one", "seconds"))
+        large = np.log(found.loc[first:, ["one", "seconds"]])
+        one, whole = (np.polyfit(np.log(large.index), large[what], 1)[0] for what in large)
         yield ""
         yield f"Fitted growth from n = {first} on: one L(α) n^{one:.2f}, the whole function n^{whole:.2f}."
 
@@ -404,7 +404,7 @@ def ten_million_users():
     yield f"| {what} | {found['different']:,} | 0 |"
     yield f"| most memory of a worker, after the first 8,000 users | {found['first'] / 1e6:.0f} MB | |"
     yield f"| most memory of a worker, after all | {found['worker'] / 1e6:.0f} MB | the same |"
-    what = f"memory of who asks, beyond the sequences ({found['sequences'] / 1e9:.2f} GB)"
+    what = f"memory of the calling process, beyond the sequences ({found['sequences'] / 1e9:.2f} GB)"
     yield f"| {what} | {found['more'] / users:.0f} bytes a user | 16 T + 85 |"
 
 

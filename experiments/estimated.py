@@ -17,7 +17,7 @@ def budget(level: float, backward, forward) -> float:
 
 
 def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws: int, *, rng) -> dict[str, float]:
-    """The budget of each method from counts of steps (n, n), of which each row has the same sum."""
+    """The budget of each method from counts of steps (n, n) whose rows have equal sums."""
 
     def of_counts(table, smoothing):
         return budget(level, *(tpl.TransitionMatrix.from_counts(side, smoothing) for side in (table.T, table)))

@@ -12,6 +12,8 @@ def write_whole(target: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(handle)  # else a power cut may leave the new name without its content
         os.chmod(partial, 0o644)
         os.replace(partial, target)
     except BaseException:

@@ -28,8 +28,8 @@ def largest_within(
     if within(high):
         return high
     while high - low > tolerance * abs(high):
-        middle = sqrt(low) * sqrt(high) if logarithmic else low
-        if not low < middle < high:  # not logarithmic, or the root of neighbouring numbers rounds to an end
+        middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
+        if not low < middle < high:  # the root of close numbers may round to one of them
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break

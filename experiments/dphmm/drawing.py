@@ -25,7 +25,7 @@ def draw_policy(
     exposed: Collection[int] = (),
     impossible: bool = True,
 ) -> None:
-    """States at their answers (N, 2), impossible ones grey or left out, and edges, of which `added` are dashed."""
+    """States at their answers (N, 2), impossible ones grey or left out, and edges, with those in `added` dashed."""
     graph = networkx.Graph(policy.graph)
     if impossible:
         graph.add_nodes_from(range(policy.n_states))

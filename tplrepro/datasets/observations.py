@@ -75,7 +75,7 @@ def read_sequences(
         `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row
         that is a sequence by itself, such as a week of a person, or the two ends of a trip; times are then
         left out.
-    until : column of ends of spells, each of which begins at `time`
+    until : column of ends of spells, which begin at `time`
     bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
     latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
         `Grid` over `box`, (south, north, west, east), by default around all positions

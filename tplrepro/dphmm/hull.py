@@ -228,8 +228,8 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
         points, hull = coordinates @ spanning + 0.0, _hull_about(original, coordinates)
     if hull is None:
         raise ValueError(
-            f"differences must be clearly apart for Qhull, found {len(kept)} in {points.shape[1]} dimensions "
-            "of which some nearly coincide; round the answers, or drop edges"
+            f"differences must be clearly apart for Qhull, found {len(kept)} in {points.shape[1]} dimensions, some "
+            "of which nearly coincide; round the answers, or drop edges"
         )
     if points.shape[1] == 2:
         corners = _polygon(coordinates, hull.vertices, to_coordinates)

@@ -13,7 +13,7 @@ The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the s
 two rows that nearly agree stays above the solver's tolerance.
 
 PuLP runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a process for each run of
-CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d, of which the next row q
+CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d, in which the next row q
 changes only the objective, and starts from the last optimum.
 
 The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of rows. Larger

@@ -35,7 +35,7 @@ MAX_STATES = 3000  # of sparse matrices, whose product is dense
 def leakage_at_all_times(
     epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, times: ArrayLike, horizon: int
 ) -> TemporalLeakage:
-    """BPL, FPL and TPL at each of T time points of which only some have a release.
+    """BPL, FPL and TPL at T time points, only some of which have a release.
 
     Parameters
     ----------

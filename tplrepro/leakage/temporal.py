@@ -47,6 +47,12 @@ class TemporalLeakage(FrozenArrays):
         with np.errstate(invalid="ignore"):  # inf - inf
             return np.where(self.epsilons < np.inf, self.bpl + self.fpl - self.epsilons, np.inf)
 
+    def __len__(self) -> int:
+        return self.epsilons.size
+
+    def __getitem__(self, time: object) -> float:
+        raise TypeError(f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]")
+
     def composed(self, first: int, last: int) -> float:
         """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
         check_span(first, last, self.epsilons.size)

@@ -72,17 +72,16 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     [[0.25, 0.75], [0.0, 1.0]]
     """
     k, matrix = check_horizon(k, "k"), as_transition_matrix(matrix)
-    power = rows = matrix.probabilities
     if not matrix.is_sparse:
-        power = np.linalg.matrix_power(rows, k)
-    elif k > 1 and matrix.background.any():
+        return matrix**k
+    if k > 1 and matrix.background.any():
         raise ValueError(
             f"a sparse matrix must have background 0 here, found {matrix.background.max():.3g}; make it dense"
         )
-    else:
-        for _ in range(k - 1):
-            _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")  # fewer where entries coincide
-            power = power @ rows
+    power = rows = matrix.probabilities
+    for _ in range(k - 1):
+        _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")  # fewer where entries coincide
+        power = power @ rows
     return matrix if k == 1 else TransitionMatrix(power, states=matrix.states, normalize=True)
 
 

@@ -194,6 +194,11 @@ class TransitionMatrix(FrozenArrays):
             return TransitionMatrix(self.to_numpy() @ other.to_numpy(), states)
         return self.to_numpy() @ np.asarray(by_state(other, self.states, "the right side"))
 
+    def __pow__(self, k: int) -> "TransitionMatrix":
+        """P ** k is the matrix of k steps; `markov.every_kth` leaves a sparse one sparse."""
+        k, rows = check_horizon(k, "k"), self.to_numpy()
+        return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
+
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
         rows = np.asarray(other)
         if not self.is_sparse:

@@ -6,7 +6,7 @@ against each budget. NumPy's noise serves reproducible experiments and is not sa
 Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
 scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of
 2^-39 times the scale or finer, where delta is less than 1e-22 too large, and the sum is then rounded, which
-keeps it.
+keeps it. (Noise of a scale below 2^-21 has a grid of 2^-60, and is rounded to 0 on any.)
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended.
 
-Budgets are rounded down to `DIGITS` digits, so that whoever copies them from print keeps the promise.
+Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
 """
 
 from collections.abc import Sequence
@@ -83,8 +83,8 @@ def estimated_matrices(counts, states: list, smoothing: float) -> tuple[Transiti
     if not smoothing:
         counts, states = drop_dead_ends(counts, states)
     share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
-    sides = (TransitionMatrix.from_counts(side, share, states, sparse) for side in (counts.T.tocsr(), counts))
-    backward, forward = sides
+    sides = counts.T.tocsr(), counts
+    backward, forward = (TransitionMatrix.from_counts(side, share, states, sparse) for side in sides)
     return backward, forward
 
 
@@ -106,7 +106,7 @@ def upper_pair(counts, states: list, confidence: float) -> Pair:
 def adversaries_of(
     data: Sequences, counts: Any, states: list, smoothing: float, confidence: float, weight: float
 ) -> dict[str, Pair]:
-    """Loss functions of who knows the estimate, the worst chain possible, one user's habits, or any evidence.
+    """Loss functions against an adversary who knows the estimate, the worst possible chain, one user or any evidence.
 
     `weight` is that of the shared chain in the users' chains.
     """

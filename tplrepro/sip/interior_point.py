@@ -112,7 +112,7 @@ def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky's factor of a matrix with a diagonal of ones, of which rounding may have taken too much."""
+    """Cholesky's factor of a matrix whose diagonal should be ones and may be too small by rounding."""
     for more in (0.0, 1e-14, 1e-12, 1e-10):
         matrix[np.diag_indices(len(matrix))] = 1.0 + more
         try:

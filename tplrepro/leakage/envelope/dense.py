@@ -9,7 +9,7 @@ together in single precision:
 
 over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The
 sum is compared with the cap plus a bound on its error, so no pair is settled by rounding
-(`kernels.mark_above`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
+(`kernels.mark_outside`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
 are tested one by one.
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
@@ -39,8 +39,10 @@ BLOCK = 256
 PARTS = 4
 # The largest number of states for which `kernels.hull_of_few` is used.
 SMALL = 48
-# Slopes at which the first hull takes the best pair of a sample.
+# Slopes at which excesses of a sample of pairs are taken, for the first hull and for a screen.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
+# Pairs of the sample for a screen.
+SAMPLED = 300
 # Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which
 # they are tangent, or at the last of them.
 CLIMBS = (0.5, 1.0, 0.5)
@@ -48,7 +50,7 @@ CLIMBS = (0.5, 1.0, 0.5)
 FIRST = 4
 # Powers of the inverse of the plastic number, which spread points evenly over a square.
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
-# The most slopes of a screen: 21 serve for 5,000 random rows, which with 16 took four times as long.
+# The most slopes of a screen; 12 serve for 5,000 random rows.
 MOST_SLOPES = 32
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
 SETTLED = (0.99, 0.9, 0.5)
@@ -83,7 +85,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
 
             def work(k, start=start, hull=hull, screen=screen, marks=marks, bounds=bounds):
                 part = marks[bounds[k] : bounds[k + 1]]
-                kernels.mark_above(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
+                kernels.mark_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
 
             for_each(work, parts, threads)
             j, i = marks.nonzero()
@@ -127,10 +129,11 @@ def choose_screen(rows, far, hull, largest, sample) -> Screen:
     room = 2.5 * kernels.rounding_error(len(rows), largest.sum())
     if support[0] < 8.0 * room:
         return NO_SCREEN
-    # Higher caps leave fewer pairs, but need more slopes. The sample's largest excess is at this distance
-    # from the support at slope 0, and the distance grows with the logarithm of the slope.
-    distance = 1.0 - min(kernels.excesses(rows, sample, slopes[:1]).max() / support[0], 1.0)
-    caps = support * (1.0 - distance * (1.0 + 0.5 * np.log1p(slopes)))
+    # Higher caps leave fewer pairs, but need more slopes: a quarter of the way from a sample's largest excess, as
+    # a share of the support, to the support.
+    at = np.unique(np.minimum(np.searchsorted(slopes, SEED_SLOPES), slopes.size - 2))
+    shares = kernels.excesses(rows, sample[:SAMPLED], slopes[at]).max(axis=1) / np.maximum(support[at], 1e-300)
+    caps = support * (0.75 * np.interp(slopes, slopes[at], np.minimum(shares, 1.0)) + 0.25)
     caps = np.minimum(np.maximum(caps, room), support)
     for share in SETTLED:
         usual_far = np.quantile(far, share, method="lower")

@@ -45,7 +45,7 @@ SLOPE, SUPPORT, D = 0, 1, 2
 PENDING = 64
 
 # FLOW and CLEAR only choose where a search goes on or ends: `proved_ratio` bounds whatever tree is the last.
-# A flow of a tree counts as negative below this share of the numbers of which it is the difference.
+# A flow of a tree counts as negative below this share of the numbers that it is the difference of.
 FLOW = 2.0**-48
 # Flows that are sums below a node are clear of rounding errors beyond this share of all gains.
 CLEAR = 1e-12
@@ -586,23 +586,30 @@ def settles(screen, far, hull):
 
 
 @kernel()
-def mark_above(rows, transposed, largest, far, hull, screen, first, marks):
-    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that the screen does not settle."""
-    room, bounds = room_for(rows.shape[1]), np.empty((GROUP, rows.shape[1]), np.float32)
+def mark_outside(rows, transposed, largest, far, hull, screen, first, marks):
+    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those that the screen
+    does not settle are tested one by one.
+    """
+    n, pending = rows.shape[1], np.empty((PENDING, 3))
+    room, bounds = room_for(n), np.empty((GROUP, n), np.float32)
     for at in range(0, marks.shape[0], GROUP):
         members = range(at, min(at + GROUP, marks.shape[0]))
         room[2][:] = 0
         for j in members:
             if settles(screen, far[first + j], hull):
-                use(j - at, rows.shape[1], room)
+                use(j - at, n, room)
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
             bound_excesses(transposed, rows, first + at, screen.slope[a], largest, room, bounds)
             for j in members:
                 if screen.slope[a] < far[first + j]:
-                    for i in range(marks.shape[1]):
+                    for i in range(n):
                         marks[j, i] |= bounds[j - at, i] > screen.cap[a]
+        for j in members:
+            for i in range(n):
+                if marks[j, i]:
+                    marks[j, i] = sticks_out(rows, i, first + j, n, far[first + j], hull, pending)
 
 
 @kernel()
