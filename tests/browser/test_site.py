@@ -66,7 +66,7 @@ def test_pages_show_their_text_and_pictures_and_fit_the_screen(site, browser, pa
 def test_an_equation_is_found_by_its_number_and_narrow_tables_name_their_columns(site, browser):
     page = browser.new_page(viewport={"width": 400, "height": 800})
     page.goto(f"{site}/search.html?q=Eq.+13")
-    page.get_by_role("link", name="Claims of [1], TKDE 2019").wait_for()
+    page.locator("#search-results").get_by_role("link", name="Claims of [1], TKDE 2019").wait_for()
     page.goto(f"{site}/docs/claims/tkde2019.html")
     cells = page.locator("table.stacked tbody tr").first.locator("td")
     heads = cells.evaluate_all("cells => cells.map((cell) => cell.dataset.head)")
