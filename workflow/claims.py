@@ -60,7 +60,7 @@ def _overview(contents, judged):
 def counted(title, judged):
     """A row of the overview: title, number of claims, and number by verdict."""
     counts = _counts(judged)
-    return [title, str(len(judged)), *(str(counts[kind] or "") for kind in (*KINDS, OPEN))]
+    return [title, str(len(judged)), *(str(counts[kind]) for kind in KINDS), str(counts[OPEN] or "")]
 
 
 def _counts(judged):
