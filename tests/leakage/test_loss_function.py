@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import EXTREME, FIG_3, FIG_4, KINDS, matrices, random_matrices, random_matrix
-from tests.oracles import brute_force_loss, largest_loss, loss_mpmath, supremum_mpmath
+from tests.oracles import brute_force_loss, extended_loss, largest_loss, loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
 from tplrepro.leakage.vertex import vertex_budget, vertex_inverse, vertex_loss, vertex_slope, vertex_supremum
 
@@ -80,6 +80,14 @@ def test_probabilities_over_three_hundred_magnitudes():
     for rows in [*P / P.sum(axis=2, keepdims=True), subnormal, *np.array([tie, small])]:
         alphas = (0.5, 50.0, 500.0, 690.0, 710.0, 744.0, 750.0, 800.0, 1e5)
         assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, loss_mpmath(rows, alphas))
+
+
+# Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of many, ratios above
+# 1e300 settle no row.
+@pytest.mark.parametrize(("n", "seed"), [(3, 324), (4, 1356), (8, 58), (49, 268), (60, 134)])
+def test_the_largest_of_ratios_over_all_magnitudes(n, seed):
+    P, alphas = random_matrix(np.random.default_rng(seed), "tiny", n), [50.0, 300.0, 690.0, 2000.0]
+    assert_close(EXACT, P, alphas, [extended_loss(P)(np.longdouble(alpha)) for alpha in alphas])
 
 
 LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)] + [nearly_equal_rows(60, 1e-12)]

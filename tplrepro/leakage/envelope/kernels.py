@@ -388,6 +388,17 @@ def best_at(slope, rows, columns, least, used, totals):
 
 
 @kernel()
+def first_outside(rows, slope, support):
+    """The first pair that exceeds the hull at the slope, or -1, -1."""
+    n = rows.shape[0]
+    for i in range(n):
+        for j in range(n):
+            if excess(rows, i, j, n, slope) > support * (1.0 + TIE) and outside(rows, i, j, n, slope, support):
+                return i, j
+    return -1, -1
+
+
+@kernel()
 def hull_of_few(rows):
     """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it until none is left.
 
@@ -411,7 +422,9 @@ def hull_of_few(rows):
     while e < hull.shape[1]:
         slope, support = hull[SLOPE, e], hull[SUPPORT, e]
         best, i, j = best_at(slope, rows, columns, least, used, totals)
-        if best > support * (1.0 + TIE) and outside(rows, i, j, n, slope, support):
+        if best > support * (1.0 + TIE) and not outside(rows, i, j, n, slope, support):
+            i, j = first_outside(rows, slope, support)  # rounding made the excess of that pair the largest
+        if best > support * (1.0 + TIE) and i >= 0:
             points = add_pair(points, prefix_points(rows, i, j, n))
             before, hull = hull, edges(points)
             tried, e = e, 0
@@ -436,7 +449,7 @@ class Screen(NamedTuple):
     edge: np.ndarray
 
 
-@kernel(fastmath=FAST)
+@kernel()
 def last_slopes(rows, largest):
     """For each row d a slope from which on its excess is 0 whatever the row q; `largest`: each column's entry."""
     last = np.empty(rows.shape[0])
@@ -445,7 +458,7 @@ def last_slopes(rows, largest):
         for k in range(rows.shape[1]):
             d, gap = rows[j, k], largest[k] - rows[j, k]
             if gap > last[j] * d:
-                last[j] = gap / d if d > gap / STEEPEST else STEEPEST
+                last[j] = gap / d if d > gap / STEEPEST else np.inf
     return last
 
 
@@ -550,7 +563,8 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
         mu = hull[SLOPE, e]
         if mu >= mu_b:
             break
-        if s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a)) > hull[SUPPORT, e]:
+        share = (mu_b - mu) / (mu_b - mu_a) if mu_b < np.inf else 1.0
+        if s_b + (s_a - s_b) * share > hull[SUPPORT, e]:
             return False
     return True
 
