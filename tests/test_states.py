@@ -322,3 +322,22 @@ def test_the_instances_that_were_wrong():
             call(tpl.TransitionMatrix(STEPS, states=[3, 7, 10]))
     exact = sip.release_sequences(markov.as_sequences([[10, 3, 7]], states=chain.states), CRR, chain, rng=RNG())
     assert 1.5 < exact.largest_leakage < 1.76
+
+
+def test_whole_numbers_that_were_seen_are_labels_and_rows_with_labels_keep_them():
+    seen = tpl.TransitionMatrix.from_sequences(WALKS)
+    frame = pd.DataFrame(STEPS, [0, 1, 2], [0, 1, 2])
+    others = tpl.TransitionMatrix.from_sequences([[0, 1, 3, 0, 3, 1, 0]], smoothing=1.0)
+    for P in (seen, tpl.TransitionMatrix(frame), tpl.TransitionMatrix.from_counts(frame)):
+        assert P.states == [0, 1, 2]
+        for other in (others, tpl.TransitionMatrix.from_sequences(WALKS, states=[2, 0, 1])):
+            with pytest.raises(ValueError, match=r"same order, found \[0, 1, 2\] and "):
+                tpl.temporal_privacy_leakage([0.1] * 3, P, other)
+    for P in (tpl.TransitionMatrix.from_sequences(WALKS, 3), tpl.TransitionMatrix(frame.reset_index(drop=True))):
+        assert (P @ others).states == [0, 1, 3]  # positions fit any labels
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["home", "work"])
+    rows = [pd.Series({"work": 0.0, "home": 1.0}), pd.Series({"work": 1.0, "home": 1.0})]
+    assert P.__rmatmul__(rows[0]).tolist() == [0.8, 0.2]
+    assert tpl.condition_on(P, [0.5, 0.5], rows).forward[0].to_numpy().tolist() == [[0.8, 0.2], [0.8, 0.2]]
+    with pytest.raises(ValueError, match=r"rows and columns must have the states .*, found \[0, 1\]"):
+        tpl.TransitionMatrix([pd.Series({"work": 0.2, "home": 0.8})] * 2, ["home", "work"])

@@ -115,6 +115,7 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]
     """
+    values = framed(values)
     if isinstance(values, Mapping):
         held = [*values.values()]
         return [held[k] for k in _order([*values], states, name)]
@@ -126,6 +127,19 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
     if not default or named:
         for axis, labels in found.items():
             values = values.take(_order(labels, states, name), axis=axis)
+    return values
+
+
+def framed(values: Any) -> Any:
+    """Values as they are, but a list of pandas Series as the DataFrame of these rows, whose labels count."""
+    if (
+        isinstance(values, list | tuple)
+        and values
+        and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in values)
+    ):
+        import pandas as pd
+
+        return pd.DataFrame([*values])
     return values
 
 

@@ -76,6 +76,17 @@ def test_instants_order_observations_and_the_clock_there_cuts_steps():
     assert listed(read_sequences(text.assign(time=instants), step="1D")) == [(1, ["d"])]
 
 
+def test_clocks_that_go_back_keep_the_order_of_instants_and_lose_nothing():
+    """An hour that comes twice, in steps of ten minutes; a flight over the date line, in days."""
+    times = ["2024-10-27 02:50+02:00", "2024-10-27 02:00+01:00", "2024-10-27 02:10+01:00"]
+    night = pd.DataFrame({"user": 1, "time": times, "state": ["a", "b", "c"]})
+    times = ["2024-05-02 12:00+09:00", "2024-05-01 22:00-10:00", "2024-05-03 22:00-10:00"]
+    flight = pd.DataFrame({"user": 1, "time": times, "state": ["Narita", "Oahu", "Maui"]})
+    for order in (slice(None), slice(None, None, -1)):
+        assert listed(read_sequences(night[order], step="10min")) == [(1, ["a", "b", "c"])]
+        assert listed(read_sequences(flight[order], step="1D")) == [(1, ["Oahu", "Maui"])]
+
+
 def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
     """As T-Drive has them: taxi, time, longitude, latitude, no header."""
     for taxi, east in ((1, 116.30), (2, 116.40)):

@@ -247,6 +247,10 @@ class TestManyBlocks:
         with pytest.raises(ValueError, match="times must all be numbers, .* found '2024-01-01' in line 2 of .*b.csv"):
             read_sequences(tmp_path)
 
+    def test_bins_of_large_numbers_keep_names_of_their_own(self):
+        data = pd.DataFrame({"user": 1, "time": range(50), "state": np.linspace(5820000.1, 5820010.5, 50)})
+        assert read_sequences(data, bins=5).n_states == 5
+
     def test_bins_of_a_file_larger_than_memory_are_those_of_a_frame(self, tmp_path, monkeypatch):
         rng = np.random.default_rng(5)
         measured = pd.DataFrame({"user": 1, "time": range(900), "state": rng.choice([0.25, 1.5, 2, 7, 8, 9.5], 900)})

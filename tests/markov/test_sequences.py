@@ -92,6 +92,8 @@ def test_a_frame_is_put_in_order_of_user_and_time_and_a_mapping_names_the_users(
     assert sequences.users.tolist() == ["ann", "bob"]
     dated = frame.assign(time=pd.to_datetime(frame["time"], unit="D"), state=pd.Series([3, 1, 3, 9], dtype="Int64"))
     assert back(as_sequences(dated)) == [[9, 1], [3, 3]]
+    with pytest.raises(ValueError, match=r"one row at a time, found 1 row beyond it, such as of 'ann' at 4; drop them"):
+        as_sequences(pd.concat([frame, frame.iloc[[3]]]))
     sequences = as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]], "new": []})
     assert back(sequences) == [["x", "y"], ["y"], ["y", "x"], []]
     assert sequences.users.tolist() == ["ann", "bob", "bob", "new"]

@@ -3,7 +3,8 @@
 A row is one observation, a spell with an end, or a sequence of states; `files` says which files are read. A
 state is the value of a column, or the cell of a geographic position. Users and states keep their names,
 including "007" and "NA": text becomes whole numbers only if the whole column consists of whole numbers.
-Observations are ordered by instant; time steps follow the local clock given by the offset or time zone.
+Observations are ordered by instant; time steps of a day or more follow the local clock given by the offset or
+time zone, shorter ones UTC, since a clock goes back.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -26,6 +27,7 @@ from tplrepro.datasets.time_steps import (
     UNITS,
     PlaceOfRow,
     check_filled,
+    duration,
     fixed_steps,
     observed_sequences,
     parse_numbers,
@@ -244,10 +246,11 @@ class _Cutter:
             reports["time"] = reports["row"]
         elif self.same_time != "rows":
             reports = self._one_state_at_a_time(reports, has_users)
-        if self.step is not None:
+        if self.step is not None and duration(self.step, "step", 1) >= 86_400:
+            reports = reports.sort_values(["user", "time"], kind="stable")
             for name, clock in LOCAL.items():
-                if clock in reports:
-                    reports[name] = reports[clock]
+                if clock in reports:  # which stands still until it is ahead again
+                    reports[name] = reports.groupby("user")[clock].cummax()
         if "until" in reports:
             reports = self._closed(reports)
             longest = reports["time"].max() - reports["time"].min()
@@ -357,7 +360,8 @@ def _binned(
     else:
         edges = np.unique(_quantiles(numbers, states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
-    names = np.array([f"{a:g} to {b:g}" for a, b in pairwise(edges)] or [f"{low:g}"])
+    digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
+    names = np.array([f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"])
     return np.append(index, -1), names
 
 

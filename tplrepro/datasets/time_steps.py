@@ -69,8 +69,8 @@ def fixed_steps(
     """
     times, group, users, states = _reports(frame, state, user)
     ticks, second = _ticks(times)
-    step = _duration(step, "step", second)
-    max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
+    step = duration(step, "step", second)
+    max_gap = step - 1 if max_gap is None else duration(max_gap, "max_gap", second)
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = -(-ticks // step)  # the first step at or after the report
     end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
@@ -101,7 +101,7 @@ def observed_sequences(
     broken = np.diff(group) != 0
     if max_gap is not None:
         ticks, second = _ticks(times)
-        broken |= np.diff(ticks) > _duration(max_gap, "max_gap", second)
+        broken |= np.diff(ticks) > duration(max_gap, "max_gap", second)
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
@@ -157,7 +157,7 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
     return np.rint(times * float(SECOND)).astype(np.int64), SECOND
 
 
-def _duration(value: str | float | timedelta, name: str, second: int) -> int:
+def duration(value: str | float | timedelta, name: str, second: int) -> int:
     """A duration in ticks, at least one."""
     try:
         seconds = pd.Timedelta(value).total_seconds() if isinstance(value, str | timedelta) else float(value)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, checked_states
+from tplrepro.words import counted
 
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.
@@ -240,6 +241,13 @@ def _from_frame(frame) -> Sequences:
     if missing.any():
         raise ValueError(f"observations must not be missing, found some in column {missing.idxmax()}; drop them")
     ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
+    twice = ordered[ordered.duplicated(["user", "time"])]
+    if len(twice):
+        user, time = twice.iloc[0][["user", "time"]]
+        raise ValueError(
+            f"a user must have one row at a time, found {counted(len(twice), 'row')} beyond it, such as of {user!r} at "
+            f"{time}; drop them, or use datasets.read_sequences with same_time="
+        )
     users = ordered["user"].to_numpy()
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
     return Sequences.from_flat(ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts])

@@ -27,6 +27,7 @@ from tplrepro.validation import (
     check_square,
     checked_states,
     common_states,
+    framed,
     frozen,
 )
 
@@ -105,7 +106,8 @@ class TransitionMatrix(FrozenArrays):
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
         counts, labels = count_transitions(sequences, n_states, states, direction)
-        numbered = labels == list(range(len(labels)))
+        positions = n_states is not None or isinstance(states, range)
+        numbered = positions and labels == list(range(len(labels)))
         return cls.from_counts(counts, smoothing, None if numbered else labels, sparse)
 
     @classmethod
@@ -200,7 +202,7 @@ class TransitionMatrix(FrozenArrays):
         return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
-        rows = np.asarray(other)
+        rows = np.asarray(by_state(other, self.states, "the left side", (np.ndim(other) - 1,)))
         if not self.is_sparse:
             return rows @ self.probabilities
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
@@ -330,11 +332,12 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
     """The rows of a DataFrame in the order of its states, by default its rows' labels, and the states."""
+    matrix = framed(matrix)
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels = matrix.index.tolist()
     named = checked_states(labels if states is None else states, len(labels))
-    numbered = states is None and labels == [*range(len(labels))]
+    numbered = states is None and hasattr(matrix.index, "start") and labels == [*range(len(labels))]
     return by_state(matrix, named, "rows and columns", (0, 1)).to_numpy(), None if numbered else named
 
 
