@@ -168,6 +168,12 @@ FILES = {
         {},
         "data: an SPMF file must be text in UTF-8 .*; conv",
     ),
+    "SPMF, users": (text("1 -1 2 -1 -2\n"), {"user": 0}, "must be read without user, found user=0; leave it out"),
+    "row, bins": (
+        text("user,a,b\n1,1.5,2\n"),
+        {"state": "a+b", "bins": 2},
+        "a sequence a row must be .* bins=2; leave",
+    ),
     "SPMF, sets": (text("1 -1 -2\n1 2 -1 -2\n"), {}, "line 2: .* found '1 2 -1 -2'; split sets"),
     "two columns": (
         text(DAYS),

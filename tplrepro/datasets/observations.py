@@ -113,6 +113,8 @@ def read_sequences(
             raise FileNotFoundError(f"there must be a file or folder {data}, found none; check its name")
         kind = format_of(data)
         if kind == "spmf":
+            names = {"user": user, "time": time, "state": state, "cell_km": cell_km}
+            _check_unused("an SPMF file", names | {"step": step, "max_gap": max_gap, "until": until, "bins": bins})
             return read_spmf(data)
         if kind == "excel":
             data = read_workbook(data)
@@ -129,6 +131,8 @@ def read_sequences(
     wanted: dict[str, Hashable] = {"user": user}
     states_of_row = _several(data, state)
     if states_of_row:
+        unused = {"step": step, "max_gap": max_gap, "same_time": same_time, "until": until, "bins": bins}
+        _check_unused("a table with a sequence a row", unused)
         wanted |= {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
         wanted |= {"time": time} | ({"state": state} if cell_km is None else positions)
@@ -169,6 +173,12 @@ def read_sequences(
             f"max_gap={max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
         )
     return found
+
+
+def _check_unused(data: str, arguments: dict[str, Any]) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{data} must be read without {name}, found {name}={value!r}; leave it out")
 
 
 def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:

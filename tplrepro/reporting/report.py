@@ -200,6 +200,10 @@ def report(
     planned = alpha if epsilon is None else check_level(epsilon, "epsilon")
     sensitivity, smoothing = check_sensitivity(sensitivity), check_smoothing(smoothing)
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
+    if draws and check_horizon(draws, "draws") < 3:
+        raise ValueError(f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends")
+    if count is not None and not 0.0 < count < np.inf:
+        raise ValueError(f"count must be finite and greater than 0, found {count}; give the usual size of a count")
     data = as_sequences(sequences)
     counts, states = counted_steps(data)
     steps = Steps.of(data)
