@@ -233,3 +233,30 @@ def test_a_direction_that_changes_by_less_than_the_rounding_of_another_has_noise
     assert not spread[:, width == 0].any()
     log_densities = mechanism.log_density(released[:, :, None], answers)
     assert np.abs(np.diff(log_densities, axis=-1)).max() <= 1
+
+
+def ring(wide):
+    angles = 2 * np.pi * np.random.default_rng(0).random(300)
+    return np.column_stack([wide * np.cos(angles), np.sin(angles)])
+
+
+WIDE = [
+    [2.0267790952431928, -0.39500987549879313, -879459714.7043167],
+    [1.4748226520869099, -0.049755760296968106, -367402599.37809885],
+    [0.2187859889352313, 0.8448887803767161, 993336204.4496503],
+]
+
+
+@pytest.mark.parametrize("answers", [ring(1e9), ring(1e11), ring(1e13), np.array(WIDE)], ids=[9, 11, 13, "flat"])
+def test_coordinates_of_very_different_widths_leak_no_more_than_epsilon(answers):
+    """Qhull leaves out corners of thin bodies; a flat one is far from exact beside a wide coordinate."""
+    mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.complete(len(answers)), answers, 1.0)
+    densities = mechanism.log_density(answers[:, None], answers)
+    assert (np.diag(densities)[:, None] - densities).max() <= 1.0
+
+
+def test_facets_of_a_thin_body_that_look_alike_stay_apart():
+    answers = np.array([[0, 0], [3e13, 0], [0, 1], [0, 0], [3e13, 1], [3e13, -1]])
+    policy = dphmm.PolicyGraph.from_edges(6, [(0, 1), (0, 2)])
+    assert dphmm.sensitivity_hull(policy, answers).norm(answers[4:]) == pytest.approx([2, 2])
+    assert dphmm.degree_of_protection(policy, answers).tolist() == [4, 5, 4, 4, 3, 2]

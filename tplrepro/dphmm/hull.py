@@ -86,7 +86,8 @@ class SensitivityHull(FrozenArrays):
         # noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
-        self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
+        apart = normals @ spanning.T if self.dimension else normals  # coordinates in which no body is thin
+        self.halfspaces = normals[_one_of_each_pair(apart)] / (1 + self.slack)
         self.__post_init__()  # freezes them
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
@@ -277,17 +278,21 @@ def _corners(points: np.ndarray) -> np.ndarray:
     """Of points (n, d) those that may be vertices of their hull; all of them where it may be flat."""
     if points.shape[1] == 1:
         return points[[np.argmin(points), np.argmax(points)]]
-    with suppress(QhullError):
-        return points[ConvexHull(points - points[0]).vertices] if len(points) >= 50 else points
+    shifted = points - points[0]
+    spanning, basis = _span(shifted, FLAT * np.abs(shifted).max(), np.ones(points.shape[1]))
+    if len(points) < 50 or len(spanning) < points.shape[1]:
+        return points
+    with suppress(QhullError):  # which would leave out corners of a thin body
+        return points[ConvexHull(shifted @ (basis @ np.linalg.inv(spanning @ basis))).vertices]
     return points
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
-    """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
+    """The indices of one of each normals a and -a; triangulated facets share theirs, which is kept once."""
     scaled = np.round(normals / (np.abs(normals).max() or 1.0), 13)
     first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
     _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
-    return normals[np.sort(index)]
+    return np.sort(index)
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:

@@ -102,7 +102,12 @@ class KNormMechanism:
         rows, possible = answers.reshape(-1, self.answers.shape[1]), self.answers[self.policy.possible]
         distances, nearest = tree.query(self.hull.beside(rows - possible[0]))
         origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(answers.shape)
-        return origins, self.hull.vector(self.hull.coordinates(answers - origins) + self.hull.coordinates(noise))
+        shifts = answers - origins
+        on = self.hull.vector(self.hull.coordinates(shifts))
+        on += self.hull.vector(
+            self.hull.coordinates(shifts - on)
+        )  # the rounding of a long shift where the span is thin
+        return origins, on + self.hull.vector(self.hull.coordinates(noise))
 
     @cached_property
     def _beside(self) -> tuple[cKDTree, float, np.ndarray]:
