@@ -188,6 +188,13 @@ def test_mechanisms_against_all_sequences_of_outputs(n, kind):
     assert (r.tpl <= worst.tpl + 1e-11).all()
 
 
+def test_messages_about_two_states_that_are_nearly_certain():
+    """Both of two messages round to (1, 0); the state never changes, so all outputs are about one state."""
+    table = [[1, 1, 1], [1e-10, 1e-20, 1]]
+    found = tpl.mechanism_leakage(table, np.eye(2), np.eye(2), horizon=3)
+    assert found.tpl == pytest.approx(np.full(3, 3 * np.log(1e20)))
+
+
 def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
     """Two equal rows put all messages in one plane, where Qhull finds no volume."""
     P = [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]

@@ -30,6 +30,19 @@ def test_hamming_is_optimal_and_never_exceeds_its_budget(belief, epsilon):
         assert response.bound <= best + TOLERANCE
 
 
+@pytest.mark.parametrize("epsilon", [10.0, 12.0, 20.0])
+def test_the_bound_is_not_above_the_cost_of_a_likely_symbol(epsilon):
+    belief = [7.206679530593351e-07, 0.9999989770240685, 3.0230797856797856e-07]
+    response = sip.OptimalResponse(epsilon).response(belief)
+    assert response.bound <= response.cost() + np.finfo(float).eps
+
+
+def test_what_a_caller_does_to_a_response_changes_no_other():
+    response = sip.OptimalResponse(1.0, np.ones((3, 3)) - np.eye(3)).response([0.2, 0.3, 0.5])
+    with pytest.raises(ValueError, match="read-only"):
+        response.table[:] = np.eye(3)
+
+
 @settings(max_examples=40)
 @given(beliefs(largest=6), budgets, st.integers(0, 2**32 - 1))
 def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):

@@ -86,7 +86,8 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
 def _extreme(messages: np.ndarray) -> np.ndarray:
     """The messages without copies, and without most of those inside the cone of the others."""
     if messages.shape[1] == 2:
-        return messages[[messages[:, 0].argmin(), messages[:, 0].argmax()]]
+        ratios = messages[:, 0] / messages[:, 1]
+        return messages[[ratios.argmin(), ratios.argmax()]]
     _, first = np.unique(np.log(messages).round(DIGITS), axis=0, return_index=True)
     messages = messages[first]
     if len(messages) <= 2 * messages.shape[1]:

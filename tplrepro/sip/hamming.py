@@ -249,4 +249,5 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
     amount = 1 / cap - own  # taken from the other symbols, cheapest first
     beyond = amount > before
     others = np.interp(np.where(beyond, amount + b, amount), mass, price) - np.where(beyond, b * nu, 0.0)
-    return float((b * nu).sum() + (b / odds + cap * (gain * own - own * nu - others)).max())
+    rounding = 8 * np.finfo(float).eps * cap
+    return float((b * nu).sum() + (b / odds + cap * (gain * own - own * nu - others)).max()) + rounding

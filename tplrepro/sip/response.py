@@ -38,6 +38,10 @@ class Response:
     row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
     bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
 
+    def __post_init__(self) -> None:
+        for value in (self.belief, self.labels, self.base, self.table, self.row_class):
+            value.setflags(write=False)  # a mechanism may give it again
+
     @cached_property
     def class_mass(self) -> np.ndarray:
         """Belief in each class, (c,)."""
