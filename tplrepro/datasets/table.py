@@ -185,11 +185,29 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **option
 
 
 def read_counts(path: str | Path) -> pd.DataFrame:
-    """A small table of any columns, read like a table of observations; beside ";" and tabs, commas are decimal."""
+    """A small table of numbers, with a column of times as index if one has a usual name; DataFormatError for others.
+
+    Commas are decimal beside ";" and tabs.
+    """
     separator, _, _ = read_header(path)
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
-    has_decimal_comma = separator != "," and re.search(rb"\d,\d", content) and not re.search(rb"\d\.\d", content)
-    return pd.read_csv(BytesIO(content), sep=separator, decimal="," if has_decimal_comma else ".")
+    decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
+    try:
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            counts = pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
+        must = "counts must be in UTF-8, with as many fields in each line as in the first"
+        raise DataFormatError(f"{must}, found: {str(error).strip()}; export them again", path) from None
+    times = [name for name in counts if plain_name(name) in USUAL_NAMES["time"]][:1]
+    counts = counts.set_index(times) if times else counts
+    for name, column in counts.items():  # a cell that is no number would get no noise
+        wrong = ~np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)) | (column.dtype.kind not in "iuf")
+        if wrong.any():
+            place, remedy = f"{str(column[wrong].iloc[0])!r} in column {name!r}", "name a column of times 'time'"
+            raise DataFormatError(f"counts must be such as 1234 or 98.2, found {place}; correct it, or {remedy}", path)
+    if not counts.size:
+        raise DataFormatError(f"there must be a row and a column of counts, found {counts.shape}; add them", path)
+    return counts.astype(float)
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:
