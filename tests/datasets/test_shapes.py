@@ -15,6 +15,7 @@ import pyarrow.feather
 import pytest
 
 from tplrepro.datasets import read_sequences, reading, spill
+from tplrepro.datasets.table import read_counts
 from workflow.configuration import ROOT
 
 VISITS = pd.DataFrame(
@@ -209,6 +210,32 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
         found = read_sequences(path, **arguments)
         sequences = [found.labels[own].tolist() for own in found]
         assert sorted(zip(found.users.tolist(), sequences, strict=True)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("day,home,work\n1,2,3\n2,4.5,5\n", {"home": [2.0, 4.5], "work": [3.0, 5.0]}),
+        ("date;home;mean\n01.02.2024;105;98,2\n", {"home": [105.0], "mean": [98.2]}),
+        ('day,home\n1,"1,234"\n', "found '1,234' in column 'home'; correct it"),
+        ("home,work\n<5,2\n12,3\n", "found '<5' in column 'home'"),
+        ("home,work\n1,True\n2,False\n", "found 'True' in column 'work'"),
+        ("week,home\nw1,2\n", "found 'w1' in column 'week'; .* or name a column of times 'time'"),
+        ("home,work\n1,\n", "found 'nan' in column 'work'"),
+        ("home,work\n1,2\n1,2,3\n", "as many fields in each line as in the first, found: .* line 3, saw 3"),
+        ("home,work\n1,2,3\n", "as many fields in each line as in the first"),
+        ("home\n1\nü\n".encode("latin-1"), "must be in UTF-8, .* byte 0xfc"),
+        ("day\n1\n", "a row and a column of counts"),
+    ],
+)
+def test_every_cell_of_counts_is_a_number_or_an_error(tmp_path, content, expected):
+    path = tmp_path / "counts.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if isinstance(expected, dict):
+        assert read_counts(path).to_dict("list") == expected
+    else:
+        with pytest.raises(ValueError, match=expected):
+            read_counts(path)
 
 
 @pytest.mark.parametrize("options", [{}, {"state": "mon..wed"}, {"time": "date+clock"}])
