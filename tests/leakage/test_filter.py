@@ -27,6 +27,18 @@ def test_with_the_greatest_floor_it_is_algorithm_8_without_a_horizon():
         tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor * (1 + 1e-9))
 
 
+@pytest.mark.parametrize("sides", [(None, [[0.95, 0.05], [0.05, 0.95]]), (BACKWARD, BACKWARD)])
+def test_a_count_after_a_pause_is_as_many_releases(sides):
+    """The first release after the pause has the leakages of the one before it."""
+    account = tpl.TemporalFilter(1.0, *sides).spend(0.5).skip(50)
+    single = copy(account)
+    with pytest.raises(LeakageExceededError, match="for release 3 of 1000"):
+        account.spend(0.5, 1000)
+    with pytest.raises(LeakageExceededError):
+        single.spend(0.5).spend(0.5).spend(0.5)
+    assert account.spend(0.5, 2).remaining == single.remaining
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_no_leakage_exceeds_alpha_in_high_precision(share):
     """Every release spends all that remains; the loss functions have one vertex each."""

@@ -111,7 +111,7 @@ class TemporalFilter(Suggesting):
             epsilon = one_number(check_epsilon(epsilon), "epsilon")
         before = self._skipped, self._bpl, self._bound
         for done in range(check_horizon(count, "count")):
-            state = self._bpl, self._bound
+            state = self._skipped, self._bpl, self._bound
             tolerated, base = self._limits()
             if epsilon > (largest := self._largest(tolerated, base)):
                 self._skipped, self._bpl, self._bound = before
@@ -123,7 +123,7 @@ class TemporalFilter(Suggesting):
             self._bpl = (base + epsilon) * UP
             self._bound = max(min(self.alpha - self._bpl, tolerated - epsilon) * DOWN, 0.0)
             self._skipped = 0
-            if (self._bpl, self._bound) == state:
+            if (0, self._bpl, self._bound) == state:
                 break
         return self
 
