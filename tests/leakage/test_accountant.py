@@ -237,3 +237,11 @@ def test_the_grid_follows_the_weakest_release():
     exact = dp.get_epsilon_gaussian(1 / np.sqrt(4.0**-2 + 100 * 1000.0**-2), 1e-6)
     found, rough = (one.compose(dp.GaussianDpEvent(1000.0), 100).epsilon(1e-6)[-1] for one in (account, coarse))
     assert exact <= found < exact * 1.0001 < rough
+
+
+def test_remaining_by_the_account_s_own_level_is_that_of_the_level():
+    account = tpl.TemporalAccountant(WEAK, WEAK, alpha=0.5).compose(0.1)
+    assert account.remaining(noise=dp.LaplaceDpEvent) == account.remaining(0.5, noise=dp.LaplaceDpEvent)
+    with pytest.raises(ValueError, match="delta must be 0 if the account has a level, found 1e-06"):
+        account.remaining(delta=1e-6, noise=dp.GaussianDpEvent)
+    assert account.remaining(floor=0.05) == account.remaining(0.5, floor=0.05) < account.remaining()

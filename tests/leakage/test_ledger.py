@@ -153,6 +153,9 @@ def damaged(path, change):
         (lambda header, lines: header.update(sides={}), "must have its digest"),
         (lambda header, lines: lines.__setitem__(1, "[-0.2,1]"), "epsilon must be a finite privacy budget"),
         (lambda header, lines: lines.__setitem__(1, '[{"class":"exit"},1]'), "must be an event of dp_accounting"),
+        (lambda header, lines: lines.__setitem__(1, "[null,1]"), "epsilon must be .* found nan"),
+        (lambda header, lines: lines.__setitem__(1, "[0.5]"), r"line 2 of .* must be \[release, count\], found"),
+        (lambda header, lines: lines.__setitem__(1, '[{"class":"GaussianDpEvent"},1]'), "line 2 of .* argument"),
     ],
 )
 def test_a_damaged_file_is_refused(path, change, message):
@@ -171,3 +174,21 @@ def test_a_file_that_is_there_is_not_overwritten_and_labels_need_json(path):
     strange = tpl.TransitionMatrix(P.probabilities, states=[(0, 1), (1, 0)])
     with pytest.raises(ValueError, match=r"labels of states must be text or numbers to be saved, found \(0, 1\)"):
         tpl.TemporalAccountant(strange).save(path.with_name("other.json"))
+
+
+def test_neither_another_name_nor_a_fork_makes_a_second_account(path):
+    account = tpl.TemporalAccountant(P, P, alpha=1.0).save(path)
+    other = path.with_name("link.json")
+    other.symlink_to(path)
+    with pytest.raises(ValueError, match="must be open in one process only"):
+        tpl.TemporalAccountant.open(other)
+    child = os.fork()
+    if not child:
+        try:
+            account.compose(0.6)
+        except ValueError as error:
+            os._exit("a fork of it; open the file after the fork" in str(error))
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    account.compose(0.5).close()
+    assert ledger_of(path) == ((0.5, 1),)

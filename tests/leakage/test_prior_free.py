@@ -264,3 +264,8 @@ def test_the_loss_is_below_the_bound_of_lange_et_al(rng):
         P, epsilon = random_rows(rng, int(rng.integers(2, 5))), float(10 ** rng.uniform(-3, 1))
         gamma = max((P.max(axis=0) / P.min(axis=0)).max(), 1.0)
         assert 2 * tpl.PriorFreeLoss(P).supremum(epsilon) - epsilon < epsilon + 4 * np.log(gamma)
+
+
+def test_counts_have_no_prior_free_loss():
+    with pytest.raises(ValueError, match="must be that of a matrix, found counts; use PriorFreeLoss"):
+        tpl.PriorFreeLoss.from_counts([[80, 20], [10, 90]])

@@ -176,7 +176,8 @@ class TemporalAccountant(Suggesting):
             settings, sides, entries = file.read()
             account = cls(**sides, **settings)
             for release, count in entries:
-                account.compose(release, count) if release else account.skip(count)
+                is_pause = type(release) in (int, float) and release == 0
+                account.skip(count) if is_pause else account.compose(release, count)
         except BaseException:
             file.close()
             raise
@@ -223,8 +224,8 @@ class TemporalAccountant(Suggesting):
         Parameters
         ----------
         alpha : float > 0, nats; by default the level and floor of the account
-        delta : float, 0 <= delta < 1; above 0 the result is exact within 0.1 %, and later noise must not
-            depend on outputs
+        delta : float, 0 <= delta < 1, 0 if the account has a level; above 0 the result is exact within 0.1 %,
+            and later noise must not depend on outputs
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
         floor : float >= 0, a pure budget that stays available at every later time; for delta = 0
         adaptive : whether releases depend on earlier outputs; ValueError with delta > 0, unless there are `plans`
@@ -238,7 +239,9 @@ class TemporalAccountant(Suggesting):
         if alpha is None:
             if self._filter is None:
                 raise ValueError("remaining needs a level alpha, found none; give it here or to the account")
-            return self._filter.remaining
+            if noise is None and not (delta or floor):
+                return self._filter.remaining
+            alpha, floor = self._filter.alpha, floor or self._filter.floor
         plans = check_horizon(plans, "plans")
         if delta and adaptive and plans == 1:
             raise ValueError(
@@ -250,6 +253,8 @@ class TemporalAccountant(Suggesting):
         level, delta = check_level(alpha), float(delta) / plans
         if delta:
             check_delta(delta)
+            if self._filter:
+                raise ValueError(f"delta must be 0 if the account has a level, found {delta:g}; make one without alpha")
         if floor > 0.0 and (delta or noise):
             raise ValueError("a floor is a pure budget, found delta or noise beside it; leave them out")
         budget = 0.0 if delta else self._budget_within(level, floor)

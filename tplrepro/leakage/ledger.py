@@ -30,7 +30,7 @@ class Ledger:
     """The file of one account, locked until it is closed or its process ends."""
 
     def __init__(self, path: str | os.PathLike):
-        self.path = Path(path).absolute()
+        self.path, self._process = Path(path).resolve(), os.getpid()
         self._lock = _locked(self.path)
         self._file: Any = None
 
@@ -64,13 +64,18 @@ class Ledger:
         sides = {name: _loss(matrix) for name, matrix in content["sides"].items()}
         if content["sides"]["backward"] == content["sides"]["forward"]:
             sides["forward"] = sides["backward"]
-        entries = [(_release(release), count) for release, count in lines[1:]]
+        entries = [_entry(line, number, self.path) for number, line in enumerate(lines[1:], 2)]
         self._append_to(len(complete))
         return content["settings"], sides, entries
 
     def add(self, release: Any, count: int) -> None:
         """Append one entry; when this returns it is on the disk. After an error the file is as before."""
         line = _line([_released(release), count]).encode()
+        if os.getpid() != self._process:
+            raise ValueError(
+                f"an account must be used by the process that opened it, {self._process}, found {os.getpid()}, a fork "
+                "of it; open the file after the fork, in one process"
+            )
         try:
             if self._file.write(line) < len(line):  # what is left of a full disk is written without an error
                 raise OSError(errno.ENOSPC, "No space left on device", str(self.path))
@@ -170,6 +175,15 @@ def _released(release: Any) -> Any:
         fields = release.to_named_tuple()._fields[2:]  # after the names of module and class
         return {"class": type(release).__name__} | {name: _released(getattr(release, name)) for name in fields}
     return release
+
+
+def _entry(line: Any, number: int, path: Path) -> tuple[Any, int]:
+    try:
+        release, count = line
+        return _release(release), count
+    except (TypeError, ValueError, KeyError) as error:
+        must = f"line {number} of {path} must be [release, count]"
+        raise ValueError(f"{must}, found {str(line)[:60]} ({error}); restore a copy") from None
 
 
 def _release(content: Any) -> Any:
