@@ -91,7 +91,8 @@ def checked_states(states: Any, n: int | None = None) -> Any:
     try:
         if isinstance(states, (set, frozenset)):
             raise TypeError("a set has no order")
-        labels = states if isinstance(states, range) else tuple(states)
+        is_default = isinstance(states, range) and states == range(len(states))
+        labels = states if is_default else tuple(states)
         twice = [label for label, count in Counter(labels).items() if count > 1]
     except TypeError as error:
         raise ValueError(f"states must be labels, found {str(states)[:60]} ({error}); list them in order") from None

@@ -191,3 +191,21 @@ def test_smoothed_is_equation_28_as_printed(s):
         found = tpl.smoothed(kind, s)
         assert found.is_sparse == getattr(kind, "is_sparse", False)
         assert found.toarray() == pytest.approx(np.array(expected), rel=1e-14)
+
+
+def test_rows_that_nearly_sum_to_one_are_divided_by_their_sums():
+    """Else budgets, which are computed from 1 - q as well, leak more than alpha."""
+    P = [[0.6666666667, 0.1666666667, 0.1666666667], [0.1666666667, 0.1666666667, 0.6666666667], [0.1, 0.7, 0.2]]
+    assert np.abs(tpl.TransitionMatrix(P).to_numpy().sum(axis=1) - 1).max() <= 2.0**-52
+    budget = tpl.allocate_by_upper_bound(1.0, P, P)
+    assert tpl.temporal_privacy_leakage(budget, P, P, horizon=1000).tpl.max() <= 1.0
+    exact = tpl.TransitionMatrix([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
+    assert exact[0].tolist() == [0.1, 0.2, 0.7]
+    assert exact[1, 2] == 0.4
+
+
+def test_a_range_that_does_not_begin_at_0_is_labels():
+    P = tpl.TransitionMatrix(np.eye(3), states=range(1, 4))
+    assert P.states == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"same states in the same order, found \[1, 2, 3\] and \[3, 2, 1\]"):
+        tpl.temporal_privacy_leakage([0.1], P, tpl.TransitionMatrix(np.eye(3), states=[3, 2, 1]))

@@ -31,6 +31,8 @@ from tplrepro.validation import (
     frozen,
 )
 
+#: Sums of rows that differ from 1 by more are divided out, lest budgets trust probabilities that do not sum to 1.
+ROUNDED_SUM = 16 * 2.0**-52
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
 ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
@@ -184,10 +186,10 @@ class TransitionMatrix(FrozenArrays):
     def __len__(self) -> int:
         return self.n_states
 
-    def __getitem__(self, place: tuple[int, int]) -> float:
-        """The probability in row i and column j, by their numbers: P[i, j]."""
-        i, j = place
-        return float(self.row(i)[j])
+    def __getitem__(self, place: Any) -> Any:
+        """The probability in row i and column j, by their numbers: P[i, j]; or the row P[i]."""
+        i, *j = place if isinstance(place, tuple) else (place,)
+        return float(self.row(i)[j[0]]) if j else self.row(i)
 
     def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
         """P @ Q is the matrix of a step by P and then one by Q; P @ v is an array."""
@@ -367,10 +369,10 @@ def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np
 
 
 def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
-    """Divisors of rows: their sums to normalize, else 1, after a check that the sums are 1."""
+    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by rounding."""
     if not normalize:
         check_row_sums(sums)
-        return np.ones_like(sums)
+        return np.where(np.abs(sums - 1.0) > ROUNDED_SUM, sums, 1.0)
     bad = ~((sums > 0) & np.isfinite(sums))
     if bad.any():
         raise ValueError(
