@@ -24,7 +24,8 @@ FLOORS = (
     {"markov"},
     {"datasets", "leakage"},
     {"allocation"},
-    {"dphmm", "eventlog", "reporting", "sip"},
+    {"dphmm", "eventlog", "sip"},
+    {"reporting"},
 )
 ROOMS = ("allocation", "datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
 

@@ -1,5 +1,7 @@
 """Anybody's files: what is read against a plain loop over the rows, whatever the format, and what each error says."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -103,6 +105,14 @@ def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
     assert listed(found) == expected
     by_name = read_sequences(tmp_path, time=1, longitude=2, latitude=3, cell_km=1.0, box=box)
     assert [own for _, own in listed(by_name)] == [own for _, own in expected]
+
+
+def test_files_of_a_folder_name_their_users_in_full_or_are_left_out_with_a_warning(tmp_path):
+    for name in ("a.1.csv", "a.2.CSV", "2024.01.txt.gz", "notes.md", ".hidden"):
+        content = b"time,state\n1,x\n"
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.warns(UserWarning, match="1 file of .* left out, such as 'notes.md': only those that end in .csv"):
+        assert read_sequences(tmp_path).users.tolist() == ["2024.01", "a.1", "a.2"]
 
 
 def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart_or_one_is_chosen(tmp_path):

@@ -100,6 +100,11 @@ FILES = {
         {},
         "rows?, .* row 7 of",
     ),
+    "xlsx, text": (
+        lambda path: workbook(path, pd.DataFrame({"user": ["007", "7"], "time": [1, 1], "state": ["NA", "1E5"]})),
+        {},
+        [("007", ["NA"]), ("7", ["1E5"])],
+    ),
     "xlsx, cut": (
         lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}),
         {},

@@ -15,7 +15,7 @@ import tplrepro as tpl
 from tplrepro import markov
 from tplrepro.allocation.schemes import COMPOSED
 from tplrepro.reporting import checks
-from tplrepro.reporting.command import main
+from tplrepro.reporting.command import main, read_observations
 from tplrepro.reporting.html import figure_of
 from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
 from tplrepro.reporting.sentences import rounded_up
@@ -203,6 +203,19 @@ def test_the_command(tmp_path, capsys):
     assert re.search("WARNING: share made up", capsys.readouterr().out)
     assert main(["report", str(tmp_path / "none.csv"), "--alpha", "1", "--horizon", "6"]) == 2
     assert "tplrepro report: " in capsys.readouterr().err
+
+
+def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
+    event = '<event><string key="concept:name" value="{}"/>{}</event>'
+    time = '<date key="time:timestamp" value="2024-01-0{}T00:00:00Z"/>'
+    events = [event.format(name, time.format(day) if day else "") for name, day in (("a", 1), ("b", 0), ("c", 3))]
+    path = tmp_path / "log.XES"
+    path.write_text(f"<log><trace>{''.join(events)}</trace></log>")
+    with pytest.warns(
+        UserWarning, match=r"log.XES was read without 1 times event without time:timestamp: what is left"
+    ):
+        found = read_observations(str(path))
+    assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 1)
 
 
 def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):

@@ -40,11 +40,12 @@ def read_workbook(path: Path) -> pd.DataFrame:
     from python_calamine import CalamineError
 
     try:
-        frame = pd.read_excel(path, engine="calamine")
+        # Text cells stay text: "007" is no number, and "NA" is a name.
+        frame = pd.read_excel(path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""])
     except CalamineError as error:
         problem = f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
         raise DataFormatError(problem, path) from None
-    frame.index = pd.RangeIndex(2, len(frame) + 2, name="row")
+    frame = frame.infer_objects().set_axis(pd.RangeIndex(2, len(frame) + 2, name="row"))
     frame.attrs["source"] = str(path)
     return frame
 

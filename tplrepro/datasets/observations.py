@@ -165,6 +165,9 @@ def read_sequences(
         )
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
+    if isinstance(data, pd.DataFrame) and (skipped := data.attrs.get("skipped")):
+        reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
+        warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
     if cutter.repeated:
         warn_caller(f"{cutter.repeated} rows repeat a user, a time and a state, and count once")
     if cutter.held:

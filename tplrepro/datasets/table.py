@@ -31,6 +31,8 @@ from tplrepro.datasets.reading import (
     parse_table,
     read_rows,
 )
+from tplrepro.validation import warn_caller
+from tplrepro.words import counted
 
 #: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
 USUAL_NAMES = {
@@ -276,8 +278,12 @@ def _files_of(path: Path) -> list[Path]:
     """The file itself, or the tables of a folder; a folder that is partitioned counts as one file."""
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
+    filled = sorted(file for file in path.iterdir() if file.is_file() and file.stat().st_size)
+    files = [file for file in filled if file.suffix.lower() in TABLES]
     if files:
+        if others := [file.name for file in filled if file not in files and file.name[0] not in "._"]:
+            ends = f"only those that end in {', '.join(TABLES)} are read"
+            warn_caller(f"{counted(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}")
         return files
     if next(path.rglob("*.parquet"), None):
         return [path]
@@ -295,7 +301,8 @@ def _blocks_of_files(
     for file in files:
         for table in filter(len, _blocks_of_file(file, wanted)):
             if "user" not in table.column_names and files != [path]:
-                users = pa.array([file.name.partition(".")[0]] * len(table), pa.string())
+                user = re.sub(f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE)
+                users = pa.array([user] * len(table), pa.string())
                 table = table.append_column("user", users.dictionary_encode())
             names = names or table.column_names
             if set(names) != set(table.column_names):

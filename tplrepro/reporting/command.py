@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tplrepro.files import write_whole
 
@@ -43,18 +44,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
 
 
+def read_observations(source: Any, **options: Any) -> Any:
+    """`datasets.read_sequences`, also of an event log in XES, where the users are the cases."""
+    from tplrepro.lazy import extra
+
+    with extra():
+        from tplrepro.datasets import read_sequences
+
+        if isinstance(source, str) and source.lower().endswith((".xes", ".xes.gz")):
+            from tplrepro.eventlog import read_xes
+
+            log = {"user": "case:concept:name", "time": "time:timestamp", "state": "concept:name"}
+            source, options = read_xes(source), options | log
+        return read_sequences(source, **options)
+
+
 def _report(options: dict) -> int:
     """Print and write what the options ask for."""
     from tplrepro.lazy import extra
 
     with extra():
-        from tplrepro.datasets import read_sequences
         from tplrepro.reporting.report import report
 
     columns, numbers = (
         {name: options[name] for name in names if options[name] is not None} for names in (COLUMNS, NUMBERS)
     )
-    sequences = read_sequences(options["file"], **columns, progress=True)
+    sequences = read_observations(options["file"], **columns, progress=True)
     numbers |= {name: options[name] for name in ("alpha", "horizon", "anyway")}
     result = report(sequences, title=Path(options["file"]).name, progress=True, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
