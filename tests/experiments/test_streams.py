@@ -144,3 +144,10 @@ def test_what_is_no_linear_mechanism_is_refused(strategy, scale, message):
         tpl.mechanisms.event_level_budgets(strategy, scale)
     with pytest.raises(ValueError, match=message):
         tpl.mechanisms.gaussian_event_level_budgets(strategy, scale, 1e-5, n_states=2)
+
+
+def test_budgets_of_strategies_are_numbers_and_none_is_below_0():
+    for entry in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="entries of the strategy, over the scale, must be finite numbers"):
+            tpl.mechanisms.event_level_budgets([[entry]], 1.0)
+    assert (tpl.mechanisms.gaussian_event_level_budgets(np.eye(1), 1.0, 0.99, n_states=1) >= 0).all()

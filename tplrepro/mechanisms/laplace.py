@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_numbers, check_entries
+from tplrepro.validation import as_numbers, check_entries, frozen
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LaplaceNoise:
     def __post_init__(self):
         scale = as_numbers(self.scale, "a scale must be a number", "give sensitivity / epsilon")
         check_entries(scale, "scales")
-        vars(self)["scale"] = scale if scale.ndim else float(scale)
+        vars(self)["scale"] = frozen(scale) if scale.ndim else float(scale)
 
     @property
     def mean_square(self) -> float | np.ndarray:

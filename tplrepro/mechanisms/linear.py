@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.special import ndtri
 
-from tplrepro.validation import as_numbers, check_delta, check_horizon, check_sensitivity
+from tplrepro.validation import as_numbers, check_delta, check_entries, check_horizon, check_sensitivity
 
 UP = 1.0 + 1e-12  # above the rounding of the sums
 
@@ -58,7 +58,7 @@ def gaussian_budgets_of_columns(
 ) -> np.ndarray:
     """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1 (T,)."""
     changes = squares.size * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
-    quantile = -ndtri(check_delta(delta) / changes)
+    quantile = max(-ndtri(check_delta(delta) / changes), 0.0)
     width = check_sensitivity(sensitivity)
     return (width**2 * (together - squares / 2.0) + width * np.sqrt(squares) * quantile) * UP
 
@@ -73,4 +73,6 @@ def _weights(strategy: Any, scale: ArrayLike) -> csr_array:
         raise ValueError(
             f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
         )
-    return csr_array(diags_array(1.0 / np.broadcast_to(scales, matrix.shape[:1])) @ abs(csr_array(matrix)))
+    weights = csr_array(diags_array(1.0 / np.broadcast_to(scales, matrix.shape[:1])) @ abs(csr_array(matrix)))
+    check_entries(weights.data, "entries of the strategy, over the scale,")
+    return weights
