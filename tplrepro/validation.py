@@ -318,6 +318,13 @@ def check_time(time: SupportsIndex, horizon: int, name: str, remedy: str = "time
     return value
 
 
+def check_generator(rng: Any) -> np.random.Generator:
+    """A generator of random numbers: no draw of an experiment may depend on a hidden one."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a numpy.random.Generator, found {rng}; give numpy.random.default_rng(seed)")
+    return rng
+
+
 def check_whole(number: SupportsIndex, name: str) -> int:
     """A whole number of any integer type."""
     try:

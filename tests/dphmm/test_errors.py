@@ -37,6 +37,7 @@ CASES = [
     (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
     *((lambda rng=rng: NOISE.sample(F[0], rng=rng), f"numpy.random.Generator, .* {rng}") for rng in (None, 3)),
     (lambda: NOISE.sample(F[:2]), "one true answer"),
+    (lambda: NOISE.sample(F[0], -3, rng=np.random.default_rng(0)), "size must be at least 1, found -3"),
     (lambda: KNormMechanism(EDGELESS, F, 1.0), "connects some of its 3 possible states"),
     (lambda: dphmm.protectable_graph(categorical(), F, "best"), "must be .* found 'best'"),
     (lambda: dphmm.protectable_graph(categorical().constrain([4]), F), "two possible states, found only state 4"),
@@ -56,3 +57,11 @@ def test_errors(call, message):
     no_privacy = "connects some" in message or "found only state" in message
     with pytest.raises(dphmm.NoPrivacyError if no_privacy else ValueError, match=message):
         call()
+
+
+def test_a_mechanism_cannot_be_changed():
+    """Noise is drawn for the budget that it was made with."""
+    with pytest.raises(AttributeError, match="KNormMechanism cannot be changed, found a new epsilon"):
+        NOISE.epsilon = 0.1
+    with pytest.raises(ValueError, match="read-only"):
+        NOISE.answers[0] = 0

@@ -24,7 +24,7 @@ AB = log_of("ab")
         ({"start": "soon"}, r"start must be a share in \(0, 1\] or a time, found soon"),
         ({"start": "1999-01-01"}, "the log begins at 2022-01-01 00:00:00; give a later start"),
         ({"max_releases": 0}, "max_releases must be"),
-        ({"certain": False}, "uncertain releases need rng=, a numpy.random.Generator, found None"),
+        ({"certain": False}, "rng must be a numpy.random.Generator, found None"),
         ({"log": log_of("ab").drop(columns="time:timestamp")}, "found no time:timestamp"),
     ],
 )

@@ -42,6 +42,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: TEMPORAL.response([0.5, 0.5], previous=-1), "symbols must be 0..1, found -1"),
         (lambda: sip.release(["0", "1"], RR(1.0), CHAIN, rng=RNG), "whole numbers.* of <U1; code it"),
         (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
+        (lambda: sip.release([0, 1], RR(1.0), CHAIN, rng=3), "rng must be a numpy.random.Generator, found 3"),
         (lambda: sip.release([], RR(1.0), CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
         (lambda: sip.release([0, 2], RR(1.0), CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],

@@ -215,10 +215,17 @@ def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.nd
     return points[chosen], basis
 
 
+def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """The map (d, r) to coordinates in which the spanning points are unit vectors: no body is thin there.
+
+    Of a thin body Qhull fails, or leaves out corners.
+    """
+    return basis @ np.linalg.inv(spanning @ basis)
+
+
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
     """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals a, a . v <= 1."""
-    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail.
-    to_coordinates = basis @ np.linalg.inv(spanning @ basis)
+    to_coordinates = _even_coordinates(spanning, basis)
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
     points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
@@ -278,12 +285,13 @@ def _corners(points: np.ndarray) -> np.ndarray:
     """Of points (n, d) those that may be vertices of their hull; all of them where it may be flat."""
     if points.shape[1] == 1:
         return points[[np.argmin(points), np.argmax(points)]]
+    if len(points) < 50:
+        return points
     shifted = points - points[0]
     spanning, basis = _span(shifted, FLAT * np.abs(shifted).max(), np.ones(points.shape[1]))
-    if len(points) < 50 or len(spanning) < points.shape[1]:
-        return points
-    with suppress(QhullError):  # which would leave out corners of a thin body
-        return points[ConvexHull(shifted @ (basis @ np.linalg.inv(spanning @ basis))).vertices]
+    with suppress(QhullError):
+        if len(spanning) == points.shape[1]:
+            return points[ConvexHull(shifted @ _even_coordinates(spanning, basis)).vertices]
     return points
 
 

@@ -25,10 +25,10 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import NoPrivacyError, exposed_states
 from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import check_level
+from tplrepro.validation import FrozenArrays, check_generator, check_horizon, check_level
 
 
-class KNormMechanism:
+class KNormMechanism(FrozenArrays):
     """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
 
     `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is
@@ -72,10 +72,10 @@ class KNormMechanism:
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values for the true answer (d,), shape (d,), or (size, d) with `size`; `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
-        if centre.ndim != 1 or not isinstance(rng, np.random.Generator):
-            found = f"found shape {centre.shape} and rng = {rng}"
-            raise ValueError(f"a sample needs one true answer and a numpy.random.Generator, {found}; give both")
-        origin, shifts = self._from_origins(centre, self._draw(1 if size is None else size, rng))
+        if centre.ndim != 1:
+            raise ValueError(f"a sample needs one true answer, found shape {centre.shape}; give one at a time")
+        draws = 1 if size is None else check_horizon(size, "size")
+        origin, shifts = self._from_origins(centre, self._draw(draws, check_generator(rng)))
         return origin + (shifts[0] if size is None else shifts)
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -104,9 +104,8 @@ class KNormMechanism:
         origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(answers.shape)
         shifts = answers - origins
         on = self.hull.vector(self.hull.coordinates(shifts))
-        on += self.hull.vector(
-            self.hull.coordinates(shifts - on)
-        )  # the rounding of a long shift where the span is thin
+        # A long shift is rounded where the span is thin.
+        on += self.hull.vector(self.hull.coordinates(shifts - on))
         return origins, on + self.hull.vector(self.hull.coordinates(noise))
 
     @cached_property

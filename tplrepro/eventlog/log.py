@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tplrepro.validation import FrozenArrays, check_horizon
+from tplrepro.validation import FrozenArrays, check_generator, check_horizon
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -152,10 +152,9 @@ def releases(
     """
     # Checked before the generator starts, so that errors are raised by the call itself.
     traces = as_traces(log)
-    if not certain and not isinstance(rng, np.random.Generator):
-        raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
+    rng = None if certain else check_generator(rng)
     most = None if max_releases is None else check_horizon(max_releases, "max_releases")
-    return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, None if certain else rng)
+    return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, rng)
 
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:

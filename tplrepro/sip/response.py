@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
-from tplrepro.validation import as_numbers, by_state, check_choice, check_entries, check_horizon, check_level, frozen
+from tplrepro.validation import (
+    as_numbers,
+    by_state,
+    check_choice,
+    check_entries,
+    check_generator,
+    check_horizon,
+    check_level,
+    frozen,
+)
 
 #: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
 Distance: TypeAlias = str | ArrayLike | Callable[..., np.ndarray]
@@ -146,7 +155,8 @@ class Response:
 def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
-    return int(min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), cumulative.size - 1))
+    at = check_generator(rng).random() * cumulative[-1]
+    return int(min(np.searchsorted(cumulative, at, side="right"), cumulative.size - 1))
 
 
 class BeliefMechanism(ABC):

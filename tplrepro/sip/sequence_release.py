@@ -23,7 +23,14 @@ from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
-from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability, common_states
+from tplrepro.validation import (
+    FrozenArrays,
+    check_choice,
+    check_distribution,
+    check_generator,
+    check_probability,
+    common_states,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +233,7 @@ def release(
     for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
         if isinstance(used, TemporalRandomizedResponse):
             common_states([used.transition.states, chain.states], "mechanism and chain")
-    return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, rng)
+    return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, check_generator(rng))
 
 
 def _releases(
