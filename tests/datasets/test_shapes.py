@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.feather
 import pytest
 
-from tplrepro.datasets import read_sequences, reading, spill
+from tplrepro.datasets import observations, read_sequences, reading
 from tplrepro.datasets.table import read_counts
 from workflow.configuration import ROOT
 
@@ -271,9 +271,9 @@ class TestManyBlocks:
         frame.to_csv(tmp_path / "data.csv", index=False)
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
         monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
-        monkeypatch.setattr(spill, "PART", 250)
+        monkeypatch.setattr(observations, "PART", 250)
         for most, kind in ((10**9, np.ndarray), (1, np.memmap)):
-            monkeypatch.setattr(spill, "IN_MEMORY", most)
+            monkeypatch.setattr(observations, "IN_MEMORY", most)
             for data in (tmp_path / "data.csv", tmp_path / "data.parquet", frame):
                 found = read_sequences(data, **options)
                 assert self.contents(found) == expected
@@ -294,7 +294,7 @@ class TestManyBlocks:
         measured = pd.DataFrame({"user": 1, "time": range(900), "state": rng.choice([0.25, 1.5, 2, 7, 8, 9.5], 900)})
         measured.to_parquet(tmp_path / "data.parquet", row_group_size=100)
         for name, value in {"PART": 250, "IN_MEMORY": 1}.items():
-            monkeypatch.setattr(spill, name, value)
+            monkeypatch.setattr(observations, name, value)
         for bins in (2, 3, 5, 7):
             found = read_sequences(tmp_path / "data.parquet", bins=bins)
             edges = np.unique(np.quantile(measured["state"], np.linspace(0, 1, bins + 1)))
@@ -319,7 +319,8 @@ class TestManyBlocks:
         folder.mkdir()
         frame.to_csv(tmp_path / "data.csv", index=False)
         code = (
-            "import resource, sys; from tplrepro.datasets import read_sequences, spill; spill.IN_MEMORY = 1;"
+            "import resource, sys; from tplrepro.datasets import observations, read_sequences;"
+            "observations.IN_MEMORY = 1;"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); read_sequences(sys.argv[1])"
         )
         words = [sys.executable, "-c", code, str(tmp_path / "data.csv")]

@@ -1,16 +1,17 @@
 """From anybody's observations (who was in which state at what time) to sequences of states.
 
-A row is one observation, a spell with an end, or a sequence of states; `files` says which files are read. A
+A row is one observation, a spell with an end, or a sequence of states; `table` says which files are read. A
 state is the value of a column, or the cell of a geographic position. Users and states keep their names,
 including "007" and "NA": text becomes whole numbers only if the whole column consists of whole numbers.
 Observations are ordered by instant; time steps of a day or more follow the local clock given by the offset or
 time zone, shorter ones UTC, since a clock goes back.
 """
 
+import errno
+import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,30 +19,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.files import read_spmf, read_workbook
 from tplrepro.datasets.grid import Box, Grid
-from tplrepro.datasets.spill import Codes, RowsByUser, Spill
-from tplrepro.datasets.table import Source, column_names, format_of, open_source, unlike_columns
-from tplrepro.datasets.time_steps import (
-    LOCAL,
-    UNITS,
-    PlaceOfRow,
-    check_filled,
-    duration,
-    fixed_steps,
-    observed_sequences,
-    parse_numbers,
-    seconds_of,
-    with_instants,
+from tplrepro.datasets.table import (
+    column_names,
+    format_of,
+    open_source,
+    read_spmf,
+    read_workbook,
+    unlike_columns,
+    whole_numbers,
 )
+from tplrepro.datasets.time_steps import UNITS, Cutter, checked_blocks, observed_sequences, parse_numbers
 from tplrepro.markov.sequences import Sequences
 from tplrepro.progress import with_bar
 from tplrepro.validation import check_choice, warn_caller
-from tplrepro.words import counted
 
 POSITION = ("latitude", "longitude")
 SAME_TIME = ("first", "last", "rows")
-Duration = str | float | timedelta | None
+#: Bytes of arrays that stay in memory.
+IN_MEMORY = 128 << 20
+#: About so many rows of whole users are given back at once.
+PART = 1 << 20
 
 
 def read_sequences(
@@ -92,8 +90,8 @@ def read_sequences(
         By default different states are an error, and equal ones count once, with a warning.
     progress : show how many rows were read
 
-    Files may be larger than memory: what exceeds `spill.IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a
-    row), from which the values of the result are mapped. Memory then grows with the numbers of users, states and
+    Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a row),
+    from which the values of the result are mapped. Memory then grows with the numbers of users, states and
     sequences, and with the rows of the user who has most.
 
     Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
@@ -143,12 +141,12 @@ def read_sequences(
     source = open_source(data, wanted)
     users, states = Codes(source.is_text), Codes(source.is_text)
     is_timed = step is not None or max_gap is not None or until is not None
-    blocks = _checked(source, step, time_format, partial(seconds_of, unit=time_unit) if is_timed else None)
+    blocks = checked_blocks(source, step, time_format, time_unit, is_timed)
     if progress:
         blocks = with_bar(blocks, None, "reading")
     if states_of_row:
         return _joined(_sequences_of_rows(blocks, users, states), lambda seen: states.labels[seen], users)
-    cutter = _Cutter(step, max_gap, same_time, source.place)
+    cutter = Cutter(step, max_gap, same_time, source.place)
     try:
         rows, edges = _gathered(blocks, users, states)
         cells_of: Callable[[pd.DataFrame], np.ndarray]
@@ -202,26 +200,114 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
 
 
-def _checked(
-    source: Source, step: Duration, time_format: str | None, seconds: Callable | None
-) -> Iterator[pd.DataFrame]:
-    """The blocks with instants for times; an error for a missing user or time, no times for steps, or no row."""
-    remedy = f"in {source.name}; check the file and the names of its columns"
-    begin, kinds = 0, dict[str, tuple]()
-    for block in source.blocks:
-        place: PlaceOfRow = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
-        if step is not None and "time" not in block:
-            raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
-        if "user" in block:
-            check_filled(block["user"], "user", place)
-        block = with_instants(block, time_format, place, kinds)
-        for name in block.columns.intersection([*LOCAL, *LOCAL.values()]):
-            if seconds and block[name].dtype.kind in "iuf":
-                block[name] = seconds(block[name].to_numpy(), place)
-        yield block
-        begin += len(block)
-    if not begin:
-        raise ValueError(f"there must be observations, found no row {remedy}")
+class Spill:
+    """Arrays, one after the other: in memory while they are small, in a temporary file from then on.
+
+    The file has no name, stands in the folder that TMPDIR names, and is gone once the process ends, however it ends.
+    """
+
+    def __init__(self) -> None:
+        self.file = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        self.size = 0  # bytes
+        self.places: list[tuple[int, int, np.dtype]] = []  # first byte, length and type of each array
+
+    def __del__(self) -> None:
+        self.file.close()  # which removes it, unless an array is mapped from it
+
+    def append(self, array: np.ndarray) -> None:
+        """Add an array; OSError if there is no room for it."""
+        self.places.append((self.size, len(array), array.dtype))
+        self.size += array.nbytes
+        try:
+            self.file.seek(0, 2)
+            self.file.write(array.tobytes())
+            self.file.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise OSError(
+                f"there must be room for a temporary file, found none in {tempfile.gettempdir()} after "
+                f"{self.size >> 20:,} MB; set TMPDIR to a folder with more"
+            ) from None
+
+    def read(self, k: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The entries from `start` to `stop` of array k."""
+        first, length, kind = self.places[k]
+        stop = length if stop is None else stop
+        self.file.seek(first + start * kind.itemsize)
+        return np.frombuffer(self.file.read((stop - start) * kind.itemsize), kind)
+
+    def joined(self) -> np.ndarray:
+        """All arrays, which have one type, as one array; it is mapped from the temporary file if there is one."""
+        if self.size > IN_MEMORY:
+            return np.memmap(self.file, self.places[0][2], "r")
+        return np.concatenate([self.read(k) for k in range(len(self.places))])
+
+
+class RowsByUser:
+    """Rows that are added in blocks of columns, and given back in parts of whole users."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.blocks = Spill()  # records, sorted by user
+        self.counts = np.zeros(0, dtype=np.int64)  # rows of each user
+
+    def add(self, columns: dict[str, np.ndarray]) -> None:
+        """Add the columns of a block; "user" holds codes from 0."""
+        users = columns["user"]
+        order = np.argsort(users, kind="stable")
+        columns = columns | {"row": np.arange(self.n_rows, self.n_rows + len(users))}
+        records = np.empty(len(order), [(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
+            records[name] = column[order]
+        self.blocks.append(records)
+        self.n_rows += len(order)
+        counts = np.bincount(users, minlength=len(self.counts))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
+        part_of = (np.cumsum(self.counts) - self.counts) // PART
+        limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
+        edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(len(self.blocks.places))]
+        for number in range(len(limits) - 1):
+            part = _frame([self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)])
+            yield part.iloc[np.argsort(part["row"].to_numpy())]
+
+
+def _frame(pieces: list[np.ndarray]) -> pd.DataFrame:
+    """The columns of records, one below the other."""
+    if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years that it cannot hold
+        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True)
+    names = pieces[0].dtype.names or ()
+    return pd.DataFrame({name: np.concatenate([piece[name] for piece in pieces]) for name in names}, copy=False)
+
+
+class Codes:
+    """Numbers for labels, in the order in which these first occur, over blocks of a column."""
+
+    def __init__(self, is_text: bool = False) -> None:
+        self.is_text = is_text  # labels written as whole numbers are whole numbers
+        self.code_of: dict[Hashable, int] = {}
+        self.blocks: list[np.ndarray] = []  # new labels of each block
+        self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
+
+    def of(self, column: pd.Series) -> np.ndarray:
+        """The codes of a block, int32; -1 for a missing value."""
+        codes, labels = pd.factorize(column)
+        known, code_of = len(self.code_of), self.code_of
+        code = np.array([code_of.setdefault(label, len(code_of)) for label in labels.tolist()], dtype=np.int32)
+        self.blocks.append(np.asarray(labels)[code >= known])
+        self.counts = np.pad(self.counts, (0, len(code_of) - known))
+        self.counts[code] += np.bincount(codes[codes >= 0], minlength=len(code))
+        return np.append(code, np.int32(-1))[codes]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The label of each code."""
+        labels = np.concatenate(self.blocks)
+        return np.asarray(pd.Index(whole_numbers(labels.tolist()))) if self.is_text else labels
 
 
 def _gathered(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> tuple[RowsByUser, np.ndarray]:
@@ -243,76 +329,6 @@ def _gathered(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> tu
 def _first_row(rows: RowsByUser, code: int) -> int:
     """The first row whose state has the code."""
     return min(int(row) for part in rows.parts() for row in part["row"][part["cell"] == code].iloc[:1])
-
-
-class _Cutter:
-    """Cuts the rows of whole users into sequences; counts rows that repeat others and states that are held."""
-
-    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: PlaceOfRow):
-        self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
-        self.repeated = self.held = 0
-
-    def sequences(self, part: pd.DataFrame, cells: np.ndarray, has_users: bool) -> Sequences:
-        """The sequences of these rows, whose states are `cells`."""
-        reports = part.assign(cell=cells)
-        if "time" not in reports:
-            reports["time"] = reports["row"]
-        elif self.same_time != "rows":
-            reports = self._one_state_at_a_time(reports, has_users)
-        if self.step is not None and duration(self.step, "step", 1) >= 86_400:
-            reports = reports.sort_values(["user", "time"], kind="stable")
-            for name, clock in LOCAL.items():
-                if clock in reports:  # which stands still until it is ahead again
-                    reports[name] = reports.groupby("user")[clock].cummax()
-        if "until" in reports:
-            reports = self._closed(reports)
-            longest = reports["time"].max() - reports["time"].min()
-            return self._cut(reports, longest)
-        found = self._cut(reports, self.max_gap)
-        if self.step is not None and self.max_gap is not None:
-            self.held += max(0, len(found.values) - len(fixed_steps(reports, self.step).values))
-        return found
-
-    def _cut(self, reports: pd.DataFrame, max_gap: Any) -> Sequences:
-        if self.step is None:
-            return observed_sequences(reports, max_gap=max_gap)
-        return fixed_steps(reports, self.step, max_gap)
-
-    def _one_state_at_a_time(self, reports: pd.DataFrame, has_users: bool) -> pd.DataFrame:
-        """The rows that count, where each user is in one state at a time."""
-        keys = ["user", "time"]
-        if not reports.duplicated(keys).any():
-            return reports
-        if self.same_time is not None:
-            return reports[~reports.duplicated(keys, keep=self.same_time)].copy()
-        distinct = reports.drop_duplicates([*keys, "cell"])
-        others = distinct[distinct.duplicated(keys)]
-        if len(others):
-            user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
-            first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
-            remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
-            if not has_users:
-                remedy = "user= the column that tells users apart, or " + remedy
-            raise ValueError(
-                f"a user must be in one state at a time, found another one in {counted(len(others), 'row')}, such as "
-                f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
-            )
-        self.repeated += len(reports) - len(distinct)
-        return distinct
-
-    def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
-        """Reports with one more, of no state, at the end of each spell that no other one follows at once."""
-        ordered = reports.sort_values(["user", "time"], kind="stable")
-        same = ordered["user"].eq(ordered["user"].shift(-1))
-        following = ordered["time"].shift(-1)
-        wrong = ordered[(ordered["until"] <= ordered["time"]) | (same & (following < ordered["until"]))]
-        if len(wrong):
-            raise ValueError(
-                f"a spell must end after its begin and before the next one, found one until {wrong['until'].iloc[0]} "
-                f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
-            )
-        closing = ordered[~(same & (following == ordered["until"]))]
-        return pd.concat([reports, closing.assign(time=closing["until"], cell=-1)], ignore_index=True)
 
 
 def _joined(parts: Iterable[Sequences], labels_of: Callable[[np.ndarray], Any], users: Codes) -> Sequences:

@@ -1,4 +1,4 @@
-"""Tables of observations: the files of a folder, their columns by usual names, and the rows of CSV files.
+"""Tables of observations: the files of a folder, their columns by usual names, and their rows.
 
 A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon, tab or "|")
 that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 
-from tplrepro.datasets.files import arrow_blocks, arrow_names, read_workbook
 from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
@@ -31,6 +31,7 @@ from tplrepro.datasets.reading import (
     parse_table,
     read_rows,
 )
+from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
 from tplrepro.words import counted
 
@@ -186,6 +187,64 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **option
     raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
 
 
+def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
+    """The columns of a file of a kind that pyarrow.dataset knows, renamed to the keys of `wanted`, block by block."""
+    try:
+        whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
+        names = whole.schema.names
+        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, optional=OPTIONAL).items()}
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
+        for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
+            table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
+            for k, name in enumerate(columns):
+                if name in ("user", "state") and pa.types.is_string(table.schema.types[k]):
+                    table = table.set_column(k, name, table[name].dictionary_encode())
+            yield table
+    except (pa.ArrowInvalid, OSError) as error:
+        problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
+        raise DataFormatError(problem, path) from None
+
+
+def read_workbook(path: Path) -> pd.DataFrame:
+    """The first sheet of an Excel workbook, whose rows have the numbers that Excel shows."""
+    from python_calamine import CalamineError
+
+    try:
+        # Text cells stay text: "007" is no number, and "NA" is a name.
+        frame = pd.read_excel(path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""])
+    except CalamineError as error:
+        problem = f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
+        raise DataFormatError(problem, path) from None
+    frame = frame.infer_objects().set_axis(pd.RangeIndex(2, len(frame) + 2, name="row"))
+    frame.attrs["source"] = str(path)
+    return frame
+
+
+def read_spmf(path: Path) -> Sequences:
+    """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names an item."""
+    names = dict[str, str]()
+    items, offsets = list[str](), [0]
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataFormatError(f"an SPMF file must be text in UTF-8 ({error}); convert it", path) from None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("@ITEM="):
+            item, _, names[item] = line.removeprefix("@ITEM=").partition("=")
+        elif line.strip() and not line.startswith("@"):
+            if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
+                raise DataFormatError(
+                    "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
+                    f"{line[:40]!r}; split sets of several items, and check that the file is whole",
+                    path,
+                    number,
+                )
+            items += line.split()[:-1:2]
+            offsets.append(len(items))
+    labels = np.array([names.get(item, item) for item in items], dtype=object) if names else np.array(items, np.int64)
+    return Sequences.from_flat(labels, offsets)
+
+
 def read_counts(path: str | Path) -> pd.DataFrame:
     """A small table of numbers, with a column of times as index if one has a usual name; DataFormatError for others.
 
@@ -271,7 +330,7 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     kind = format_of(first)
     if kind == "excel":
         return list(read_workbook(first).columns)
-    return [*(arrow_names(first, kind) if kind else read_header(first)[1])]
+    return [*(pa.dataset.dataset(first, format=kind).schema.names if kind else read_header(first)[1])]
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -331,4 +390,4 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.T
     kind = format_of(path)
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
         return (rows.table for rows in table_blocks(path, wanted, optional=OPTIONAL))
-    return arrow_blocks(path, kind, lambda names: find_columns(wanted, names, path, optional=OPTIONAL))
+    return _arrow_blocks(path, kind, wanted)

@@ -16,9 +16,10 @@ Times are time stamps in UTC, or seconds as numbers. They order the reports exac
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,10 @@ import pyarrow.compute
 from pandas.tseries.api import guess_datetime_format
 
 from tplrepro.markov.sequences import Sequences
+from tplrepro.words import counted
+
+if TYPE_CHECKING:
+    from tplrepro.datasets.table import Source
 
 OUTSIDE = -1
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
@@ -39,6 +44,7 @@ OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 LATEST = 1e11  # seconds since 1970: the year 5138
+Duration = str | float | timedelta | None
 PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
@@ -69,8 +75,8 @@ def fixed_steps(
     """
     times, group, users, states = _reports(frame, state, user)
     ticks, second = _ticks(times)
-    step = duration(step, "step", second)
-    max_gap = step - 1 if max_gap is None else duration(max_gap, "max_gap", second)
+    step = _duration(step, "step", second)
+    max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = -(-ticks // step)  # the first step at or after the report
     end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
@@ -101,11 +107,81 @@ def observed_sequences(
     broken = np.diff(group) != 0
     if max_gap is not None:
         ticks, second = _ticks(times)
-        broken |= np.diff(ticks) > duration(max_gap, "max_gap", second)
+        broken |= np.diff(ticks) > _duration(max_gap, "max_gap", second)
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
     return _sequences(states[inside], group[inside], np.diff(run[inside]) != 0, users)
+
+
+class Cutter:
+    """Cuts the rows of whole users into sequences; counts rows that repeat others and states that are held."""
+
+    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: PlaceOfRow):
+        self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
+        self.repeated = self.held = 0
+
+    def sequences(self, part: pd.DataFrame, cells: np.ndarray, has_users: bool) -> Sequences:
+        """The sequences of these rows, whose states are `cells`."""
+        reports = part.assign(cell=cells)
+        if "time" not in reports:
+            reports["time"] = reports["row"]
+        elif self.same_time != "rows":
+            reports = self._one_state_at_a_time(reports, has_users)
+        if self.step is not None and _duration(self.step, "step", 1) >= 86_400:
+            reports = reports.sort_values(["user", "time"], kind="stable")
+            for name, clock in LOCAL.items():
+                if clock in reports:  # which stands still until it is ahead again
+                    reports[name] = reports.groupby("user")[clock].cummax()
+        if "until" in reports:
+            reports = self._closed(reports)
+            longest = reports["time"].max() - reports["time"].min()
+            return self._cut(reports, longest)
+        found = self._cut(reports, self.max_gap)
+        if self.step is not None and self.max_gap is not None:
+            self.held += max(0, len(found.values) - len(fixed_steps(reports, self.step).values))
+        return found
+
+    def _cut(self, reports: pd.DataFrame, max_gap: Any) -> Sequences:
+        if self.step is None:
+            return observed_sequences(reports, max_gap=max_gap)
+        return fixed_steps(reports, self.step, max_gap)
+
+    def _one_state_at_a_time(self, reports: pd.DataFrame, has_users: bool) -> pd.DataFrame:
+        """The rows that count, where each user is in one state at a time."""
+        keys = ["user", "time"]
+        if not reports.duplicated(keys).any():
+            return reports
+        if self.same_time is not None:
+            return reports[~reports.duplicated(keys, keep=self.same_time)].copy()
+        distinct = reports.drop_duplicates([*keys, "cell"])
+        others = distinct[distinct.duplicated(keys)]
+        if len(others):
+            user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
+            first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
+            remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
+            if not has_users:
+                remedy = "user= the column that tells users apart, or " + remedy
+            raise ValueError(
+                f"a user must be in one state at a time, found another one in {counted(len(others), 'row')}, such as "
+                f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
+            )
+        self.repeated += len(reports) - len(distinct)
+        return distinct
+
+    def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
+        """Reports with one more, of no state, at the end of each spell that no other one follows at once."""
+        ordered = reports.sort_values(["user", "time"], kind="stable")
+        same = ordered["user"].eq(ordered["user"].shift(-1))
+        following = ordered["time"].shift(-1)
+        wrong = ordered[(ordered["until"] <= ordered["time"]) | (same & (following < ordered["until"]))]
+        if len(wrong):
+            raise ValueError(
+                f"a spell must end after its begin and before the next one, found one until {wrong['until'].iloc[0]} "
+                f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
+            )
+        closing = ordered[~(same & (following == ordered["until"]))]
+        return pd.concat([reports, closing.assign(time=closing["until"], cell=-1)], ignore_index=True)
 
 
 def _reports(
@@ -157,7 +233,7 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
     return np.rint(times * float(SECOND)).astype(np.int64), SECOND
 
 
-def duration(value: str | float | timedelta, name: str, second: int) -> int:
+def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     """A duration in ticks, at least one."""
     try:
         seconds = pd.Timedelta(value).total_seconds() if isinstance(value, str | timedelta) else float(value)
@@ -219,7 +295,32 @@ def _uniform_times(text: pa.Array) -> np.ndarray | None:
     return None
 
 
-def with_instants(
+def checked_blocks(
+    source: "Source", step: Duration, time_format: str | None, unit: str | None, in_seconds: bool
+) -> Iterator[pd.DataFrame]:
+    """The blocks with instants for times; an error for a missing user or time, no times for steps, or no row.
+
+    With `in_seconds`, times that are numbers of the `unit` become seconds.
+    """
+    remedy = f"in {source.name}; check the file and the names of its columns"
+    begin, kinds = 0, dict[str, tuple]()
+    for block in source.blocks:
+        place: PlaceOfRow = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
+        if step is not None and "time" not in block:
+            raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
+        if "user" in block:
+            _check_filled(block["user"], "user", place)
+        block = _with_instants(block, time_format, place, kinds)
+        for name in block.columns.intersection([*LOCAL, *LOCAL.values()]):
+            if in_seconds and block[name].dtype.kind in "iuf":
+                block[name] = _seconds_of(block[name].to_numpy(), place, unit)
+        yield block
+        begin += len(block)
+    if not begin:
+        raise ValueError(f"there must be observations, found no row {remedy}")
+
+
+def _with_instants(
     block: pd.DataFrame, time_format: str | None, place: PlaceOfRow, kinds: dict[str, tuple[bool, bool]]
 ) -> pd.DataFrame:
     """The block with instants for times, and the local clock where it differs; `kinds` holds the kinds so far."""
@@ -227,7 +328,7 @@ def with_instants(
     if "clock" in block:
         block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
     for name in block.columns.intersection([*LOCAL]):
-        check_filled(block[name], name, place)
+        _check_filled(block[name], name, place)
         texts = block[name]
         instants, clock = _times(texts, time_format, place)
         kind = instants.dtype.kind == "M", clock is instants
@@ -239,7 +340,7 @@ def with_instants(
     return block
 
 
-def check_filled(column: pd.Series, name: str, place: PlaceOfRow) -> None:
+def _check_filled(column: pd.Series, name: str, place: PlaceOfRow) -> None:
     """ValueError for a missing value."""
     missing = column.isna().to_numpy()
     if missing.any():
@@ -285,7 +386,7 @@ def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
     )
 
 
-def seconds_of(times: np.ndarray, place: PlaceOfRow, unit: str | None) -> np.ndarray:
+def _seconds_of(times: np.ndarray, place: PlaceOfRow, unit: str | None) -> np.ndarray:
     """Times that are numbers of a unit, as seconds; an error if they would be centuries away."""
     far = np.abs(times.astype(float)) > LATEST
     if unit is None and far.any():
