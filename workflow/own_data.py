@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 
-from tplrepro.datasets.table import read_header
+from tplrepro.datasets.table import read_counts
 from tplrepro.reporting.command import WITHHELD
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 from workflow.kernel_environment import kernel_environment
@@ -80,12 +80,7 @@ def parameters_of(given):
                 raise ValueError(f"there must be a file {path}, found none; check its name")
             parameters[key] = str(path)
     if parameters.get("counts"):
-        for name in read_header(parameters["counts"])[1]:
-            if re.fullmatch(r"\W*\d[\d\W]*", name):
-                remedy = (
-                    f"add a line of names, such as 'cell {name}': a first row of counts would be published as it is"
-                )
-                raise ValueError(f"COUNTS must begin with names of its columns, found {name!r}; {remedy}")
+        read_counts(parameters["counts"])  # a defect is an error before anything runs
     return parameters
 
 

@@ -78,6 +78,11 @@ def workbook(path, frame):
     zipped(path, **parts)
 
 
+def workbook_in_folder(path):
+    path.mkdir()
+    workbook(path / "a.csv", VISITS)
+
+
 def text(content, encoding="utf-8"):
     return lambda path: path.write_bytes(content.encode(encoding))
 
@@ -111,10 +116,16 @@ FILES = {
         "a whole Excel workbook, found a broken one .*; save it again",
     ),
     "JSON lines": (lambda path: VISITS.to_json(path, orient="records", lines=True), {}, FOUND),
+    "JSON lines, spaced": (
+        text('{ "user": "a", "time": 1, "state": "home"}\n { "user": "a", "time": 2, "state": "bar"}\n'),
+        {},
+        [("a", ["home", "bar"])],
+    ),
     "feather": (lambda path: pyarrow.feather.write_feather(VISITS, str(path)), {}, FOUND),
     "Parquet": (VISITS.to_parquet, {}, FOUND),
     "Parquet, cut": (lambda path: path.write_bytes(b"PAR1" + b"x" * 50), {}, "a whole Parquet file, found a broken"),
     "partitioned": (partitioned, {}, FOUND),
+    "folder of a workbook": (workbook_in_folder, {}, "a.csv: .* found an Excel workbook; read it alone, or save it as"),
     "Geolife": (geolife, {}, "found .*1.plt; read it by tplrepro.datasets.geolife"),
     "XES": (text('<?xml version="1.0"?><log></log>\n'), {}, "found '<.* in an XML file, perhaps an XES event log"),
     "uid": (text(CSV.replace("user", "uid")), {}, FOUND),
@@ -169,6 +180,7 @@ FILES = {
         {},
         [(0, ["home page", "news", "home page"]), (1, ["news"])],
     ),
+    "SPMF, one name": (text("@ITEM=1=2\n1 -1 2 -1 -2\n"), {}, "different names, found '2' for 1 and 2; rename one"),
     "SPMF, Latin-1": (
         text("@ITEM=1=café\n1 -1 -2\n", "latin-1"),
         {},
@@ -226,6 +238,7 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
         ("home,work\n<5,2\n12,3\n", "found '<5' in column 'home'"),
         ("home,work\n1,True\n2,False\n", "found 'True' in column 'work'"),
         ("week,home\nw1,2\n", "found 'w1' in column 'week'; .* or name a column of times 'time'"),
+        ("day,<5,98.2\n1,2,3\n", "counts must begin with names of their columns, found '<5'; add a line"),
         ("home,work\n1,\n", "found 'nan' in column 'work'"),
         ("home,work\n1,2\n1,2,3\n", "as many fields in each line as in the first, found: .* line 3, saw 3"),
         ("home,work\n1,2,3\n", "as many fields in each line as in the first"),

@@ -129,4 +129,4 @@ def test_words_are_checked_before_anything_runs(run, words, message):
 def test_counts_without_a_header_are_refused(run, visits, tmp_path):
     (tmp_path / "counts.csv").write_text("day,<5,98.2\n1,2,3\n")
     status, printed, _ = run(**visits, COUNTS=tmp_path / "counts.csv")
-    assert (status, "COUNTS must begin with names of its columns, found '<5'; add" in printed.err) == (2, True)
+    assert (status, "counts must begin with names of their columns, found '<5'; add" in printed.err) == (2, True)

@@ -64,7 +64,7 @@ TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
 FORMATS = {
     "parquet": rb"PAR1",
     "ipc": rb"ARROW1",
-    "json": rb'{"',
+    "json": rb'[ \t]*\{[ \t]*"',
     "excel": rb"(?s)PK\x03\x04.*(xl/|Content_Types)",
     "spmf": rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s",
 }
@@ -241,8 +241,15 @@ def read_spmf(path: Path) -> Sequences:
                 )
             items += line.split()[:-1:2]
             offsets.append(len(items))
-    labels = np.array([names.get(item, item) for item in items], dtype=object) if names else np.array(items, np.int64)
-    return Sequences.from_flat(labels, offsets)
+    if not names:
+        return Sequences.from_flat(np.array(items, np.int64), offsets)
+    item_of = dict[str, str]()
+    for item in items:
+        name = names.setdefault(item, item)
+        if item_of.setdefault(name, item) != item:
+            both = f"{item_of[name]} and {item}"
+            raise DataFormatError(f"items must have different names, found {name!r} for {both}; rename one", path)
+    return Sequences.from_flat(np.array([names[item] for item in items], dtype=object), offsets)
 
 
 def read_counts(path: str | Path) -> pd.DataFrame:
@@ -250,7 +257,10 @@ def read_counts(path: str | Path) -> pd.DataFrame:
 
     Commas are decimal beside ";" and tabs.
     """
-    separator, _, _ = read_header(path)
+    separator, names, _ = read_header(path)
+    if number := next((name for name in names if re.fullmatch(r"\W*\d[\d\W]*", name)), None):
+        remedy = f"add a line of names, such as 'cell {number}': a first row of counts would be published as it is"
+        raise DataFormatError(f"counts must begin with names of their columns, found {number!r}; {remedy}", path)
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
     decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
     try:
@@ -388,6 +398,9 @@ def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
 def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
     """The columns of a file, renamed to the keys of `wanted`, block by block."""
     kind = format_of(path)
+    if kind == "excel":
+        problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
+        raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
         return (rows.table for rows in table_blocks(path, wanted, optional=OPTIONAL))
     return _arrow_blocks(path, kind, wanted)

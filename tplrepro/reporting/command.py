@@ -54,8 +54,7 @@ def read_observations(source: Any, **options: Any) -> Any:
         if isinstance(source, str) and source.lower().endswith((".xes", ".xes.gz")):
             from tplrepro.eventlog import read_xes
 
-            log = {"user": "case:concept:name", "time": "time:timestamp", "state": "concept:name"}
-            source, options = read_xes(source), options | log
+            source = read_xes(source)
         return read_sequences(source, **options)
 
 
