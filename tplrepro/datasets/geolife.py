@@ -13,11 +13,9 @@ other folders. Users are joined one by one, to keep memory low.
 import contextlib
 import functools
 import itertools
-import lzma
 import re
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +26,7 @@ import pyarrow as pa
 
 from tplrepro.datasets import registry
 from tplrepro.datasets.reading import (
+    DAMAGES,
     DataFormatError,
     Defects,
     Positions,
@@ -53,7 +52,7 @@ COLUMNS = {
 }
 FOOT = 0.3048  # metres
 #: Errors of `zipfile` for damaged or encrypted archives and unknown methods.
-DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
+DAMAGE = (*DAMAGES, struct.error, ValueError)
 
 
 def fetch() -> Path:
