@@ -87,130 +87,112 @@ def text(content, encoding="utf-8"):
     return lambda path: path.write_bytes(content.encode(encoding))
 
 
-# Name -> what writes the file, the arguments, and the sequences or the error.
+def case(write, expected, **arguments):
+    """What writes the file, or its text; the sequences or the error; and the arguments of `read_sequences`."""
+    return text(write) if isinstance(write, str) else write, arguments, expected
+
+
 FILES = {
-    "no header": (text(CSV.partition("\n")[2]), {"user": "0", "time": "1", "state": "2"}, FOUND),
-    "bars": (text(CSV.replace(",", "|")), {}, FOUND),
-    "UTF-16": (text(CSV, "utf-16"), {}, FOUND),
-    "Latin-1": (text(CSV + "b,3,café\n", "latin-1"), {}, "line 7: .*iconv -f LATIN1 -t UTF-8"),
-    "gzip": (lambda path: path.write_bytes(gzip.compress(CSV.encode())), {}, FOUND),
-    "bz2": (lambda path: path.write_bytes(bz2.compress(CSV.encode())), {}, FOUND),
-    "xz": (lambda path: path.write_bytes(lzma.compress(CSV.encode())), {}, FOUND),
-    "zip, encrypted": (encrypted, {}, "encrypted .*password required .*; download it again, or unpack it"),
-    "zip": (lambda path: zipped(path, visits=CSV), {}, FOUND),
-    "zip of two": (lambda path: zipped(path, one=CSV, two=CSV), {}, "a zip archive of several files; unpack"),
-    "xlsx": (lambda path: workbook(path, VISITS), {}, FOUND),
-    "xlsx, twice": (
-        lambda path: workbook(path, pd.concat([VISITS, VISITS.assign(state="bus")])),
-        {},
-        "rows?, .* row 7 of",
+    "no header": case(CSV.partition("\n")[2], FOUND, user="0", time="1", state="2"),
+    "bars": case(CSV.replace(",", "|"), FOUND),
+    "UTF-16": case(text(CSV, "utf-16"), FOUND),
+    "Latin-1": case(text(CSV + "b,3,café\n", "latin-1"), "line 7: .*iconv -f LATIN1 -t UTF-8"),
+    "gzip": case(lambda path: path.write_bytes(gzip.compress(CSV.encode())), FOUND),
+    "bz2": case(lambda path: path.write_bytes(bz2.compress(CSV.encode())), FOUND),
+    "xz": case(lambda path: path.write_bytes(lzma.compress(CSV.encode())), FOUND),
+    "zip, encrypted": case(encrypted, "encrypted .*password required .*; download it again, or unpack it"),
+    "zip": case(lambda path: zipped(path, visits=CSV), FOUND),
+    "zip of two": case(lambda path: zipped(path, one=CSV, two=CSV), "a zip archive of several files; unpack"),
+    "xlsx": case(lambda path: workbook(path, VISITS), FOUND),
+    "xlsx, twice": case(
+        lambda path: workbook(path, pd.concat([VISITS, VISITS.assign(state="bus")])), "rows?, .* row 7 of"
     ),
-    "xlsx, text": (
+    "xlsx, text": case(
         lambda path: workbook(path, pd.DataFrame({"user": ["007", "7"], "time": [1, 1], "state": ["NA", "1E5"]})),
-        {},
         [("007", ["NA"]), ("7", ["1E5"])],
     ),
-    "xlsx, cut": (
+    "xlsx, cut": case(
         lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}),
-        {},
         "a whole Excel workbook, found a broken one .*; save it again",
     ),
-    "JSON lines": (lambda path: VISITS.to_json(path, orient="records", lines=True), {}, FOUND),
-    "JSON lines, spaced": (
-        text('{ "user": "a", "time": 1, "state": "home"}\n { "user": "a", "time": 2, "state": "bar"}\n'),
-        {},
+    "JSON lines": case(lambda path: VISITS.to_json(path, orient="records", lines=True), FOUND),
+    "JSON lines, spaced": case(
+        '{ "user": "a", "time": 1, "state": "home"}\n { "user": "a", "time": 2, "state": "bar"}\n',
         [("a", ["home", "bar"])],
     ),
-    "feather": (lambda path: pyarrow.feather.write_feather(VISITS, str(path)), {}, FOUND),
-    "Parquet": (VISITS.to_parquet, {}, FOUND),
-    "Parquet, cut": (lambda path: path.write_bytes(b"PAR1" + b"x" * 50), {}, "a whole Parquet file, found a broken"),
-    "partitioned": (partitioned, {}, FOUND),
-    "folder of a workbook": (workbook_in_folder, {}, "a.csv: .* found an Excel workbook; read it alone, or save it as"),
-    "Geolife": (geolife, {}, "found .*1.plt; read it by tplrepro.datasets.geolife"),
-    "XES": (text('<?xml version="1.0"?><log></log>\n'), {}, "found '<.* in an XML file, perhaps an XES event log"),
-    "uid": (text(CSV.replace("user", "uid")), {}, FOUND),
-    "event log": (text(CSV.replace("user,time,state", "case:concept:name,time:timestamp,concept:name")), {}, FOUND),
-    "R": (text('"user","time","state"\n"1","a",1,"home"\n"2","a",2,"bar"\n'), {}, [("a", ["home", "bar"])]),
-    "comment": (text("# of 2024\n" + CSV), {}, "line 1: a header must not begin with #, .*; remove # or the comment"),
-    "wide": (text(WIDE), {"user": "person", "state": "mon..wed"}, [("ann", FOUND[0][1])] + [("bob", ["bar"])] * 2),
-    "wide, unnamed": (text(WIDE), {}, "one column of state, .* all states of a row as state='first..last'"),
-    "wide, misspelt": (text(WIDE), {"state": "mon..thu"}, "must name two columns in order, found 'mon..thu'"),
-    "trips": (
-        text(TRIPS),
-        {"user": "bike", "state": "start+end"},
+    "feather": case(lambda path: pyarrow.feather.write_feather(VISITS, str(path)), FOUND),
+    "Parquet": case(VISITS.to_parquet, FOUND),
+    "Parquet, cut": case(lambda path: path.write_bytes(b"PAR1" + b"x" * 50), "a whole Parquet file, found a broken"),
+    "partitioned": case(partitioned, FOUND),
+    "folder of a workbook": case(workbook_in_folder, "a.csv: .* found an Excel workbook; read it alone, or save it as"),
+    "Geolife": case(geolife, "found .*1.plt; read it by tplrepro.datasets.geolife"),
+    "XES": case('<?xml version="1.0"?><log></log>\n', "found '<.* in an XML file, perhaps an XES event log"),
+    "uid": case(CSV.replace("user", "uid"), FOUND),
+    "event log": case(CSV.replace("user,time,state", "case:concept:name,time:timestamp,concept:name"), FOUND),
+    "R": case('"user","time","state"\n"1","a",1,"home"\n"2","a",2,"bar"\n', [("a", ["home", "bar"])]),
+    "comment": case("# of 2024\n" + CSV, "line 1: a header must not begin with #, .*; remove # or the comment"),
+    "wide": case(WIDE, [("ann", FOUND[0][1])] + [("bob", ["bar"])] * 2, user="person", state="mon..wed"),
+    "wide, unnamed": case(WIDE, "one column of state, .* all states of a row as state='first..last'"),
+    "wide, misspelt": case(WIDE, "must name two columns in order, found 'mon..thu'", state="mon..thu"),
+    "trips": case(
+        TRIPS,
         [(7, ["park", "station"]), (7, ["station", "park"]), (8, ["park", "park"])],
+        user="bike",
+        state="start+end",
     ),
-    "spells": (text(SPELLS), {"time": "start", "until": "end"}, [("a", ["home", "bar"]), ("a", ["home"])]),
-    "spells by day": (
-        text(SPELLS),
-        {"time": "start", "until": "end", "step": "1D"},
-        [("a", ["home", "home", "bar"]), ("a", ["home"])],
+    "spells": case(SPELLS, [("a", ["home", "bar"]), ("a", ["home"])], time="start", until="end"),
+    "spells by day": case(
+        SPELLS, [("a", ["home", "home", "bar"]), ("a", ["home"])], time="start", until="end", step="1D"
     ),
-    "overlap": (
-        text(SPELLS.replace("01-03,home", "01-09,home")),
-        {"time": "start", "until": "end"},
+    "overlap": case(
+        SPELLS.replace("01-03,home", "01-09,home"),
         "before the next one, found one until .* in line 2 of",
+        time="start",
+        until="end",
     ),
-    "wrong user": (text(CSV), {"user": "usr"}, "one column of user 'usr', found 'user', .*; name it by user="),
-    "state and cells": (text(CSV), {"state": "state", "cell_km": 1.0}, "a column or the cells of pos"),
-    "no times": (text(CSV.replace("time", "z")), {"step": "1D"}, "must be times, found none for step="),
-    "empty": (text(""), {}, "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
-    "bare CR": (text(CSV.replace("\n", "\r")), {}, "line 1: .*found a CR alone; convert"),
-    "header": (text("user,time,state\n"), {}, "there must be observations, found no row in "),
-    "empty time": (text(CSV + "a,,b\n"), {}, "time must not be empty, .* in line 7 of .*; drop it"),
-    "mixed times": (
-        text(CSV + "a,2.1.2024,b\n"),
-        {},
-        "times must all be numbers, .*ISO8601, .*found '1' in line 2",
-    ),
-    "mixed offsets": (
-        text("user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n"),
-        {},
+    "wrong user": case(CSV, "one column of user 'usr', found 'user', .*; name it by user=", user="usr"),
+    "state and cells": case(CSV, "a column or the cells of pos", state="state", cell_km=1.0),
+    "no times": case(CSV.replace("time", "z"), "must be times, found none for step=", step="1D"),
+    "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
+    "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
+    "header": case("user,time,state\n", "there must be observations, found no row in "),
+    "empty time": case(CSV + "a,,b\n", "time must not be empty, .* in line 7 of .*; drop it"),
+    "mixed times": case(CSV + "a,2.1.2024,b\n", "times must all be numbers, .*ISO8601, .*found '1' in line 2"),
+    "mixed offsets": case(
+        "user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n",
         "all with an offset from UTC or all without, found '2024-01-02T10:00' in line 3",
     ),
-    "hours": (text("user,time,state\n1,2024-01-01T10,a\n"), {}, "times must all .*, found '2024-01-01T10' in line 2"),
-    "offsets": (
-        text(DAYS.replace("08.2022;", "08.2022 10:00 +0100;")),
-        {"time": "date", "time_format": "%d.%m.%Y %H:%M %z"},
+    "hours": case("user,time,state\n1,2024-01-01T10,a\n", "times must all .*, found '2024-01-01T10' in line 2"),
+    "offsets": case(
+        DAYS.replace("08.2022;", "08.2022 10:00 +0100;"),
         [("a", ["bar", "home"])],
+        time="date",
+        time_format="%d.%m.%Y %H:%M %z",
     ),
-    "same time": (text(CSV), {"same_time": "both"}, "same_time must be one of .*, found 'both'"),
-    "SPMF, named": (
-        text("@CONVERTED_FROM_TEXT\n@ITEM=1=home page\n@ITEM=3=news\n1 -1 3 -1 1 -1 -2\n3 -1 -2\n"),
-        {},
+    "same time": case(CSV, "same_time must be one of .*, found 'both'", same_time="both"),
+    "SPMF, named": case(
+        "@CONVERTED_FROM_TEXT\n@ITEM=1=home page\n@ITEM=3=news\n1 -1 3 -1 1 -1 -2\n3 -1 -2\n",
         [(0, ["home page", "news", "home page"]), (1, ["news"])],
     ),
-    "SPMF, one name": (text("@ITEM=1=2\n1 -1 2 -1 -2\n"), {}, "different names, found '2' for 1 and 2; rename one"),
-    "SPMF, Latin-1": (
-        text("@ITEM=1=café\n1 -1 -2\n", "latin-1"),
-        {},
-        "data: an SPMF file must be text in UTF-8 .*; conv",
+    "SPMF, one name": case("@ITEM=1=2\n1 -1 2 -1 -2\n", "different names, found '2' for 1 and 2; rename one"),
+    "SPMF, Latin-1": case(
+        text("@ITEM=1=café\n1 -1 -2\n", "latin-1"), "data: an SPMF file must be text in UTF-8 .*; conv"
     ),
-    "SPMF, users": (text("1 -1 2 -1 -2\n"), {"user": 0}, "must be read without user, found user=0; leave it out"),
-    "row, bins": (
-        text("user,a,b\n1,1.5,2\n"),
-        {"state": "a+b", "bins": 2},
-        "a sequence a row must be .* bins=2; leave",
+    "SPMF, users": case("1 -1 2 -1 -2\n", "must be read without user, found user=0; leave it out", user=0),
+    "row, bins": case("user,a,b\n1,1.5,2\n", "a sequence a row must be .* bins=2; leave", state="a+b", bins=2),
+    "SPMF, sets": case("1 -1 -2\n1 2 -1 -2\n", "line 2: .* found '1 2 -1 -2'; split sets"),
+    "two columns": case(DAYS, [("a", ["bar", "home"])], time="date+clock", time_format="%d.%m.%Y %H:%M"),
+    "clock alone": case(DAYS, r"found '09:00' in line 2 of .*; join .* time='date\+time'", time="clock"),
+    "format": case(DAYS, "found '03.08.2022' in line 2 .*; give such as time_format='%d.%m.%Y'$", time="date"),
+    "epochs": case(CSV.replace(",1,", ",1700000000000,"), "in line 2 of .*; give time_unit='ms'", step=60),
+    "measured": case(MEASURED, "found 1.5 in line 3 of .*; give bins=5, with binning='quantiles' or 'width'"),
+    "bins": case(
+        MEASURED, [(1, [("0 to 1.75", "1.75 to 3.5")[t * 1.5 % 4 >= 1.75] for t in range(8)])], bins=2, binning="width"
     ),
-    "SPMF, sets": (text("1 -1 -2\n1 2 -1 -2\n"), {}, "line 2: .* found '1 2 -1 -2'; split sets"),
-    "two columns": (
-        text(DAYS),
-        {"time": "date+clock", "time_format": "%d.%m.%Y %H:%M"},
-        [("a", ["bar", "home"])],
-    ),
-    "clock alone": (text(DAYS), {"time": "clock"}, r"found '09:00' in line 2 of .*; join .* time='date\+time'"),
-    "format": (text(DAYS), {"time": "date"}, "found '03.08.2022' in line 2 .*; give such as time_format='%d.%m.%Y'$"),
-    "epochs": (text(CSV.replace(",1,", ",1700000000000,")), {"step": 60}, "in line 2 of .*; give time_unit='ms'"),
-    "measured": (text(MEASURED), {}, "found 1.5 in line 3 of .*; give bins=5, with binning='quantiles' or 'width'"),
-    "bins": (
-        text(MEASURED),
-        {"bins": 2, "binning": "width"},
-        [(1, [("0 to 1.75", "1.75 to 3.5")[t * 1.5 % 4 >= 1.75] for t in range(8)])],
-    ),
-    "world": (
-        text("user,time,lat,lon\na,1,0,0\na,2,1,170\n"),
-        {"cell_km": 100},
+    "world": case(
+        "user,time,lat,lon\na,1,0,0\na,2,1,170\n",
         "one size within 1%, found a box 18903 km wide, .*; give a smaller box=",
+        cell_km=100,
     ),
 }
 
