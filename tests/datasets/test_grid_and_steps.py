@@ -43,13 +43,12 @@ def test_cells_partition_the_box(grid, monkeypatch):
     assert len(grid.cell([], [])) == 0
 
 
-def test_numbers_grow_eastwards_then_northwards():
-    grid = BEIJING
-    south, north, west, east = grid.box
-    corners = grid.cell([south, south, north, north], [west, east, west, east])
-    assert corners.tolist() == [0, grid.n_columns - 1, (grid.n_rows - 1) * grid.n_columns, grid.n_cells - 1]
-    assert len(set(grid.labels(np.arange(grid.n_cells)))) == grid.n_cells
-    assert grid.labels([0, grid.n_columns + 2]) == ["r0c0", "r1c2"]
+def test_the_edge_of_a_box_that_is_a_whole_number_of_cells_is_in_the_last_cell():
+    south, north, _, east = BEIJING.box
+    (width, _), (_, height) = BEIJING.project([south, north], [east, east])
+    one_column, one_row = Grid(BEIJING.box, width), Grid(BEIJING.box, height)
+    assert one_column.cell([south], [east]).tolist() == [0]
+    assert one_row.cell([north], [east]).tolist() == [one_row.n_columns - 1]
 
 
 @pytest.mark.parametrize(
