@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,13 +84,12 @@ def find_columns(
     names: Sequence[Hashable],
     source: str | Path,
     kind: str = "",
-    optional: Sequence[str] = (),
     argument: str = "",
 ) -> dict[str, int]:
     """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
 
-    For the error, `source` and `kind` say where the names stand and in what kind of file, and `argument`
-    where the caller names columns.
+    Without a given name, the things in `OPTIONAL` may be absent. For the error, `source` and `kind` say where
+    the names stand and in what kind of file, and `argument` where the caller names columns.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
@@ -104,7 +102,7 @@ def find_columns(
         column = next((column for column in possible if column in present), None)
         if present.count(column) == 1:
             places[thing] = present.index(column)
-        elif column is not None or given is not None or thing not in optional:
+        elif column is not None or given is not None or thing not in OPTIONAL:
             missing.append(thing)
     if missing:
         named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in missing)
@@ -147,11 +145,10 @@ def read_header(path: str | Path) -> tuple[str, list[str], str]:
 def table_blocks(
     path: str | Path,
     wanted: Mapping[str, Hashable],
-    types: Mapping[str, pa.DataType] | None = None,
+    types: Mapping[str, pa.DataType] = TYPES,
     defects: Defects | None = None,
     *,
     quotes: bool = True,
-    optional: Sequence[str] = (),
     argument: str = "",
 ) -> Iterator[Rows]:
     """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
@@ -159,7 +156,6 @@ def table_blocks(
     If a column is given by number, the file has no header. Other arguments as in `find_columns` and
     `read_rows`.
     """
-    types = TYPES if types is None else types
     defects = defects or Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
     separator, names, kind = read_header(path)
     # On a command line, numbers are positions of columns, unless the header has all of them.
@@ -167,7 +163,7 @@ def table_blocks(
     if not digits.issubset(names):
         wanted = {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
     numbered = any(isinstance(given, int) for given in wanted.values())
-    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", optional, argument)
+    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", argument)
     columns = dict.fromkeys(map(str, range(len(names)))) | {
         str(place): types.get(k, pa.string()) for k, place in places.items()
     }
@@ -177,10 +173,10 @@ def table_blocks(
         yield rows
 
 
-def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **options: Any) -> int:
+def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
     """The line of a row; the file is read again, because its text is not kept."""
     with warnings.catch_warnings(action="ignore"):
-        for rows in table_blocks(path, wanted, **options):
+        for rows in table_blocks(path, wanted):
             if row < len(rows):
                 return rows.place(row)[1]
             row -= len(rows)
@@ -192,7 +188,7 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
     try:
         whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
         names = whole.schema.names
-        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, optional=OPTIONAL).items()}
+        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
         ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
         for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
             table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
@@ -306,7 +302,7 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
     """The wanted columns; of a folder without a column of users, each file is a user's."""
     if isinstance(data, pd.DataFrame):
         name, kind = data.attrs.get("source", "the DataFrame"), data.index.name or "row"
-        columns = find_columns(wanted, list(data.columns), name, optional=OPTIONAL)
+        columns = find_columns(wanted, list(data.columns), name)
         frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
         blocks = iter([frame] if len(frame) else [])
         return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", is_text=False)
@@ -317,7 +313,7 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
         file, row = files[number], row - starts[number]
         if format_of(file) is not None:
             return f"row {row} of {file}"
-        return f"line {line_of(row, file, wanted, optional=OPTIONAL)} of {file}"
+        return f"line {line_of(row, file, wanted)} of {file}"
 
     is_text = all(format_of(file) is None for file in files)
     return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, is_text)
@@ -402,5 +398,5 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.T
         problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
         raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
-        return (rows.table for rows in table_blocks(path, wanted, optional=OPTIONAL))
+        return (rows.table for rows in table_blocks(path, wanted))
     return _arrow_blocks(path, kind, wanted)
