@@ -6,8 +6,6 @@ import re
 import zipfile
 from datetime import UTC, datetime
 
-__all__ = ["content", "point", "read", "sample", "session", "trajectories", "visit"]
-
 NUMBER = re.compile(rb"[ \t]*-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*|[ +-]*(nan|inf|infinity) *", re.IGNORECASE)
 WHOLE = re.compile(rb" *\d{1,18} *")
 STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

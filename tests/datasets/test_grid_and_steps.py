@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from tests.datasets.test_observations import listed
 from tplrepro.datasets import fixed_steps, observed_sequences
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Grid
 
@@ -112,7 +113,7 @@ def test_fixed_steps_are_those_of_a_search_at_each_step(reports, step, max_gap, 
         sequences = fixed_steps(frame, f"{step}s", pd.Timedelta(seconds=max_gap))
     else:
         sequences = fixed_steps(frame, step, max_gap)
-    assert [(u, sequences.labels[s].tolist()) for u, s in zip(sequences.users, sequences, strict=True)] == expected
+    assert listed(sequences) == expected
 
 
 @given(REPORTS, st.one_of(st.none(), st.integers(1, 25)))

@@ -19,9 +19,8 @@ NAMES = {"user": "who", "time": "day", "state": "place"}
 
 def listed(sequences):
     """Users with their sequences of labels."""
-    return [
-        (user, sequences.labels[own].tolist()) for user, own in zip(sequences.users.tolist(), sequences, strict=True)
-    ]
+    found = [sequences.labels[own].tolist() for own in sequences]
+    return list(zip(sequences.users.tolist(), found, strict=True))
 
 
 def write(path, frame, kind):

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow.feather
 import pytest
 
+from tests.datasets.test_observations import listed
 from tplrepro.datasets import observations, read_sequences, reading
 from tplrepro.datasets.table import read_counts
 from workflow.configuration import ROOT
@@ -206,9 +207,7 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
         with pytest.raises(ValueError, match=expected):
             read_sequences(path, **arguments)
     else:
-        found = read_sequences(path, **arguments)
-        sequences = [found.labels[own].tolist() for own in found]
-        assert sorted(zip(found.users.tolist(), sequences, strict=True)) == sorted(expected)
+        assert sorted(listed(read_sequences(path, **arguments))) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -249,9 +248,6 @@ def test_a_missing_file(tmp_path, options):
 class TestManyBlocks:
     """A file read block by block, and users taken part by part, give what one block gives."""
 
-    def contents(self, found):
-        return found.users.tolist(), [found.labels[codes].tolist() for codes in found]
-
     @pytest.fixture
     def frame(self):
         rng = np.random.default_rng(3)
@@ -262,7 +258,7 @@ class TestManyBlocks:
     @pytest.mark.parametrize("options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}])
     @pytest.mark.filterwarnings("ignore:.* of all states are held")
     def test_same_sequences(self, tmp_path, monkeypatch, frame, options):
-        expected = self.contents(read_sequences(frame, **options))
+        expected = listed(read_sequences(frame, **options))
         frame.to_csv(tmp_path / "data.csv", index=False)
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
         monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
@@ -271,7 +267,7 @@ class TestManyBlocks:
             monkeypatch.setattr(observations, "IN_MEMORY", most)
             for data in (tmp_path / "data.csv", tmp_path / "data.parquet", frame):
                 found = read_sequences(data, **options)
-                assert self.contents(found) == expected
+                assert listed(found) == expected
                 assert type(found.values) is kind
 
     def test_the_line_of_a_time_that_is_unlike_those_of_earlier_files(self, tmp_path, frame):
