@@ -216,6 +216,8 @@ def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
     ):
         found = read_observations(str(path))
     assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 1)
+    with pytest.raises(ValueError, match="there must be one column of user 'x'"):
+        read_observations(str(path), user="x")
 
 
 def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):
