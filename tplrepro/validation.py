@@ -255,8 +255,13 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
 
 def check_sensitivity(sensitivity: Any) -> float:
     """By how much one person changes the numbers of a time point; it must be finite and positive."""
-    must, remedy = "sensitivity must be finite and greater than 0", "give the most that one person changes, in sum"
-    return one_number(_within(sensitivity, SMALLEST, LARGEST, must, remedy), "sensitivity", remedy)
+    return check_positive(sensitivity, "sensitivity", "give the most that one person changes, in sum")
+
+
+def check_positive(number: Any, name: str, remedy: str) -> float:
+    """One number that is finite and positive."""
+    must = f"{name} must be finite and greater than 0"
+    return one_number(_within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
 
 
 def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:

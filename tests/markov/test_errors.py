@@ -38,6 +38,8 @@ MATRICES = [
     (SPARSE, {"background": -0.1}, "background.*found -0.1"),
 ]
 CALLS = [
+    *((partial(TransitionMatrix(EYE).__getitem__, place), r"\[0, 2\), found") for place in ((0, -1), (0, 1.0), (0, 2))),
+    (lambda: TransitionMatrix(EYE)[0, 1, 1], r"a row and a column, found \(0, 1, 1\)"),
     (lambda: TransitionMatrix(EYE).index("x"), "unknown state 'x'; the matrix has 2 states, such as 0"),
     *((TransitionMatrix(kind).stationary, "unique, found 2 closed classes") for kind in (EYE, SPARSE)),
     (TRANSIENT.reverse, "state 0 has probability 0 after one step"),
@@ -93,5 +95,6 @@ CALLS += [(partial(TransitionMatrix.from_sequences, given, **options), words) fo
 
 @pytest.mark.parametrize(("call", "message"), CALLS)
 def test_errors(call, message):
-    with pytest.raises(ImpossibleOutputError if "has none" in message else ValueError, match=message):
+    expected = ImpossibleOutputError if "has none" in message else (ValueError, IndexError)
+    with pytest.raises(expected, match=message):
         call()

@@ -253,8 +253,10 @@ def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_pl
 
 
 def test_nothing_to_report_on():
-    for name, value, must in (("draws", 2, "0 or at least 3"), ("count", -5, "finite and greater than 0")):
-        with pytest.raises(ValueError, match=f"{name} must be {must}, found {value}"):
+    a_count, a_delta = "finite and greater than 0", r"a probability in \(0, 1\)"
+    wrong = [("draws", 2, "0 or at least 3"), ("count", -5, a_count), ("count", "x", a_count), ("delta", 0, a_delta)]
+    for name, value, must in wrong:
+        with pytest.raises(ValueError, match=f"{name} must be {must}, found (str|{value})"):
             tpl.report([[0, 1, 0]], 1.0, 2, **{name: value})
     with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 state;"):
         tpl.report([[0, 0, 0, 0]], 1.0, 5)

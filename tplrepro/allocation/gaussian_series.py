@@ -89,7 +89,7 @@ def correlate_series_noise(
     """
     mu, change, K = check_level(mu, "mu"), check_level(change, "change"), _dense(covariance)
     T = len(K)
-    if band not in range(T):
+    if isinstance(band, bool) or not isinstance(band, (int, np.integer)) or not 0 <= band < T:
         raise ValueError(f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags")
     A = np.eye(T) if workload is None else as_numbers(workload, "workload must be numbers", "give a row an answer")
     if A.ndim != 2 or A.shape[1] != T or not np.isfinite(A).all() or not A.any():

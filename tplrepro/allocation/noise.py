@@ -22,7 +22,7 @@ from tplrepro.leakage.temporal import Correlation, as_loss_function, safely_belo
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from tplrepro.search import fit_to_level
-from tplrepro.validation import check_choice, check_horizon, check_level
+from tplrepro.validation import check_choice, check_delta, check_horizon, check_level, one_number
 
 TOLERANCE = 1e-5  # relative, of squared multipliers
 CORRECTIONS = 8  # at most, of the approximation; usually two or three leave an error below `SETTLED` epsilon
@@ -59,6 +59,7 @@ def allocate_noise(
     [5.4, 6.7, 6.2, 5.2]
     """
     epsilon, horizon = check_level(epsilon, "epsilon"), check_horizon(horizon)
+    delta = one_number(check_delta(delta), "delta")
     check_choice(method, "method", ("equal", "least_variance"))
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     series = _Series(epsilon, delta, float(gaussian_mu(epsilon, delta)), before, after)

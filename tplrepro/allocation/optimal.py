@@ -62,14 +62,16 @@ def allocate_optimally(
     timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
     weights = as_numbers(np.ones(size) if weights is None else weights, "weights must be numbers", "give one a release")
-    if weights.shape != (size,) or not ((weights > 0) & (weights < np.inf)).all():
+    with np.errstate(all="ignore"):
+        shares = weights / weights.sum()
+    if weights.shape != (size,) or not ((weights > 0) & (shares > 0)).all():
         raise ValueError(
             f"weights must hold a finite number greater than 0 for each of the {size} releases, found {weights}; "
-            "leave time points that do not count out of `times`"
+            "no share of their sum may round to 0: leave time points that do not count out of `times`"
         )
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
         return np.full(size, alpha)
-    problem = OnTimeline(alpha, timeline, weights / weights.sum(), power)
+    problem = OnTimeline(alpha, timeline, shares, power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
     published = [problem.fit(np.full(size, alpha / size))]
     if one_matrix:

@@ -188,8 +188,13 @@ class TransitionMatrix(FrozenArrays):
 
     def __getitem__(self, place: Any) -> Any:
         """The probability in row i and column j, by their numbers: P[i, j]; or the row P[i]."""
-        i, *j = place if isinstance(place, tuple) else (place,)
-        return float(self.row(i)[j[0]]) if j else self.row(i)
+        if not isinstance(place, tuple):
+            return self.row(place)
+        if len(place) != 2:
+            raise IndexError(f"an entry has a row and a column, found {place}; give P[i, j], or P[i] for a row")
+        i, j = place
+        self._check_index(j)
+        return float(self.row(i)[j])
 
     def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
         """P @ Q is the matrix of a step by P and then one by Q; P @ v is an array."""

@@ -34,6 +34,7 @@ from tplrepro.validation import (
     check_choice,
     check_horizon,
     check_level,
+    check_positive,
     check_probability,
     check_sensitivity,
     check_smoothing,
@@ -202,8 +203,10 @@ def report(
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
     if draws and check_horizon(draws, "draws") < 3:
         raise ValueError(f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends")
-    if count is not None and not 0.0 < count < np.inf:
-        raise ValueError(f"count must be finite and greater than 0, found {count}; give the usual size of a count")
+    if count is not None:
+        count = check_positive(count, "count", "give the usual size of a count")
+    if delta is not None:
+        delta = check_probability(delta, "delta", zero=False, one=False)
     data = as_sequences(sequences)
     counts, states = counted_steps(data)
     steps = Steps.of(data)
@@ -226,11 +229,11 @@ def report(
         plans=tuple(plans),
         believable=believable,
         size=size,
-        count=size["users"] / size["states"] if count is None else float(count),
+        count=size["users"] / size["states"] if count is None else count,
         settings=settings,
         planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
         smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
-        gaussian=_gaussian(settings, adversaries[against]) if delta else {},
+        gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         title=title,
     )
