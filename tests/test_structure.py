@@ -151,7 +151,7 @@ def test_import_is_light(words, absent):
 
 
 def test_an_old_name_gives_a_sentence_with_the_new_one(monkeypatch):
-    from tplrepro.lazy import RENAMED
+    from tplrepro.suggestions import RENAMED
 
     monkeypatch.setitem(RENAMED, "sip.old", "tplrepro.sip.new")
     with pytest.raises(AttributeError, match=r"'old', which was renamed in 0\.3: use tplrepro\.sip\.new"):

@@ -17,76 +17,7 @@ EXTRAS = {
 # Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
 
-# Public names of 0.2 that 0.3 renamed -> what to use instead; the errors of accesses to old names say so.
-# Keys are "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for one of a
-# module in a room, "PolicyGraph.old" for a member of a class, and "function(old=)" for a parameter.
-RENAMED: dict[str, str] = {
-    "tpl.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
-    "markov.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
-    "published.theorem_11": "published.algorithm_6(epsilon, tables), which evaluates the theorem",
-    "TransitionMatrix.propagate": "distribution @ P",
-    "tpl.TemporalPrivacyAccountant": "tplrepro.TemporalAccountant, which takes dp_accounting's events",
-    "tpl.TemporalRenyiLeakage": "tplrepro.temporal_privacy_profile",
-    "tpl.temporal_renyi_leakage": "tplrepro.temporal_privacy_profile, which takes dp_accounting.ZCDpEvent",
-    "leakage_interval(level=)": "confidence",
-    "LeakageInterval.level": "LeakageInterval.confidence",
-    "BatchResponse(method=)": "experiments.sip.gradient.GradientResponse, in the repository",
-    "sip.BatchDistance": "tplrepro.sip.batches.BatchDistance",
-    "sip.Batches": "tplrepro.sip.batches.Batches",
-    "sip.BeliefMechanism": "tplrepro.sip.response.BeliefMechanism",
-    "sip.Response": "tplrepro.sip.response.Response",
-    "sip.release_sequence": "sip.release(sequence, mechanism, chain, rng=rng)",
-    "sip.encode_batches": "numpy.ravel_multi_index",
-    "sip.decode_batch": "numpy.unravel_index(batch, (n_symbols,) * width)",
-    "sip.expected_release": "experiments.sip.expected_release.expected_release, in the repository",
-    "sip.grid_distance": "experiments.sip.setups.cell_distance, in the repository",
-    "sip.release_tops": "experiments.sip.tops.release_tops, in the repository",
-    "eventlog.check_log": "eventlog.TransitionSystem.from_log, which checks its log",
-    "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
-    "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
-    "eventlog.synthetic": "experiments.datasets.event_logs.synthetic_log, in the repository",
-    "tpl.explore": "the folder page/ of the repository",
-    "mechanisms.KaryRandomizedResponse": "experiments.comparison.local.Reports, in the repository",
-    "mechanisms.UnaryEncoding": "experiments.comparison.local.Reports, in the repository",
-    "dphmm.possible_states": "numpy.flatnonzero(prior)",
-    "dphmm.is_protectable": "dphmm.exposed_states(...).size == 0",
-    "dphmm.unbounded_dp_factor": "dphmm.sensitivity_hull(policy, answers).norm(answers).max()",
-    "PolicyGraph.neighbors": "policy.graph.neighbors(state)",
-    "dphmm.Protection": "dphmm.protection.Protection, which dphmm.protect returns",
-    "dphmm.ReleaseStep": "dphmm.data_release.ReleasedAnswer, which dphmm.release yields",
-}
-
-# A module of the repository -> the public names of 0.2, written as above, that moved there.
-MOVED: dict[str, tuple[str, ...]] = {
-    "experiments.datasets.preparation": ("datasets.prepare", "datasets.joint_record", "datasets.Prepared"),
-    "experiments.datasets.event_logs": ("eventlog.PreparedLogs", "eventlog.recorded_logs"),
-    "experiments.datasets.geolife": ("geolife.synthetic",),
-    "experiments.datasets.gowalla": ("gowalla.synthetic",),
-    "experiments.datasets.kosarak": ("kosarak.synthetic",),
-    "experiments.datasets.gaze": ("gaze.synthetic",),
-    "experiments.datasets.hidden": ("markov.fit_hidden_chain",),
-    "experiments": ("tpl.comparison", "tpl.claims", "tpl.figures", "tpl.timing", "tpl.provenance"),
-    "experiments.dphmm": ("dphmm.drawing", "dphmm.evaluation", "dphmm.mobility", "dphmm.running_example"),
-    "experiments.dphmm.local_mechanism": ("dphmm.LocalMechanism",),
-    "experiments.sip.setups": (
-        "sip.cell_distance",
-        "sip.gaze_cells",
-        "sip.halves",
-        "sip.least_leakage",
-        "sip.second_beliefs",
-        "sip.two_step_noise",
-    ),
-    "experiments.sip.identification": (
-        "sip.MarkovClassifier",
-        "sip.RecurrentClassifier",
-        "sip.identification_rate",
-        "sip.smoothed_symbols",
-    ),
-}
-for _module, _names in MOVED.items():
-    RENAMED |= {name: f"{_module}.{name.partition('.')[2]}, in the repository" for name in _names}
-
-# Of these, the names that are found there in a checkout; the wheel does not have them.
+# Names that moved to the repository and are still found in a checkout; the wheel does not have them.
 STILL_PUBLIC = ("datasets.prepare", "gaze.synthetic", "geolife.synthetic", "gowalla.synthetic", "kosarak.synthetic")
 
 
@@ -118,6 +49,7 @@ def lazy_names(
     `exports` maps a public name to its module, below the package or as a full name from ``tplrepro.`` on;
     `modules` are public submodules, or a mapping where a public name stands for a module of another place.
 
+    >>> import tplrepro.markov
     >>> attribute, listing, names = lazy_names("tplrepro.markov", {"every_kth": "higher_order"})
     >>> attribute("every_kth").__module__, names
     ('tplrepro.markov.higher_order', ['every_kth'])
@@ -158,6 +90,8 @@ def _from_repository(module: str, name: str) -> Any:
     """One of the names `STILL_PUBLIC`, in a checkout; otherwise an UnknownNameError."""
     key = f"{module.rpartition('.')[2]}.{name}"
     if key in STILL_PUBLIC:
+        from tplrepro.suggestions import MOVED
+
         home = next(place for place, names in MOVED.items() if key in names)
         try:
             with extra():
@@ -179,7 +113,7 @@ class UnknownNameError(AttributeError):
 
         owner, name = self.args
         subject = owner.__name__ if isinstance(owner, type) else f"module {owner!r}"
-        return f"{subject} has no attribute {name!r}{suggestions.for_name(owner, name, RENAMED)}"
+        return f"{subject} has no attribute {name!r}{suggestions.for_name(owner, name)}"
 
 
 class _SuggestingClass(type):
@@ -204,7 +138,7 @@ class _Room(ModuleType):
     def __call__(self, *arguments, **keywords):
         from tplrepro import suggestions
 
-        hint = suggestions.for_name(self.__name__, self.__name__.rpartition(".")[2], RENAMED)
+        hint = suggestions.for_name(self.__name__, self.__name__.rpartition(".")[2])
         raise TypeError(f"module {self.__name__!r} cannot be called{hint}")
 
 
@@ -232,16 +166,13 @@ def _explaining(function: Any) -> Any:
     if hasattr(function, "explains_arguments"):
         return function
 
-    def explain(arguments: tuple, keywords: dict) -> None:
-        from tplrepro import suggestions
-
-        suggestions.check_arguments(function, arguments, keywords, RENAMED)
-
     def call(*arguments, **keywords):
         try:
             return function(*arguments, **keywords)
         except TypeError:
-            explain(arguments, keywords)
+            from tplrepro import suggestions
+
+            suggestions.check_arguments(function, arguments, keywords)
             raise
 
     # With the globals of the function's own module, where doctest looks for it and warnings belong.
