@@ -20,6 +20,9 @@ def arrays(values, offsets, labels, users):
 
 
 HIGHER, COUNTS = markov.estimate_higher_order, np.array([[1, 1], [0, 0]])
+ABSORBING = scipy.sparse.csr_array(np.eye(3)[:, :2] @ np.eye(2, 3))  # the third state leads anywhere
+ZEROS = scipy.sparse.csr_array((np.eye(2).ravel(), np.indices((2, 2)).reshape(2, 4)))  # all of them are stored
+SEVERAL = (TransitionMatrix(ABSORBING, background=[0, 0, 1 / 3]), *map(TransitionMatrix, (EYE, SPARSE, ZEROS)))
 TRANSIENT = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
 MATRICES = [
     ([HALVES, [1.0]], {"normalize": True}, "rectangular array of numbers"),
@@ -41,7 +44,7 @@ CALLS = [
     *((partial(TransitionMatrix(EYE).__getitem__, place), r"\[0, 2\), found") for place in ((0, -1), (0, 1.0), (0, 2))),
     (lambda: TransitionMatrix(EYE)[0, 1, 1], r"a row and a column, found \(0, 1, 1\)"),
     (lambda: TransitionMatrix(EYE).index("x"), "unknown state 'x'; the matrix has 2 states, such as 0"),
-    *((TransitionMatrix(kind).stationary, "unique, found 2 closed classes") for kind in (EYE, SPARSE)),
+    *((matrix.stationary, "unique, found 2 closed classes") for matrix in SEVERAL),
     (TRANSIENT.reverse, "state 0 has probability 0 after one step"),
     (lambda: markov.drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
     (lambda: TransitionMatrix.random(3, rng=RNG, zeros=1), r"zeros must be a probability in \[0, 1\), found 1;"),

@@ -391,6 +391,7 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
     """The numbers of the states in the only closed class; ValueError if there are several."""
     from scipy.sparse.csgraph import connected_components
 
+    adjacency.eliminate_zeros()  # stored ones would count as steps
     _, label = connected_components(adjacency, connection="strong")
     rows, columns = adjacency.nonzero()
     closed = np.setdiff1d(label, label[rows[label[rows] != label[columns]]])
@@ -420,8 +421,13 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
 
 def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
     """On the lazy chain (P + I)/2, O(stored entries) a step."""
-    if not np.any(matrix.background):
-        _closed_class(matrix.probabilities, matrix.states)
+    import scipy.sparse
+
+    if not matrix.background.all():
+        # A state with a background leads to one more node, which leads everywhere.
+        anywhere = scipy.sparse.csr_array(matrix.background[:, None])
+        steps = [[matrix.probabilities, anywhere], [np.ones((1, matrix.n_states)), None]]
+        _closed_class(scipy.sparse.block_array(steps, format="csr"), matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)
     for _ in range(100_000):
         following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))
