@@ -9,8 +9,6 @@ import signal
 import warnings
 from pathlib import Path
 
-__all__ = ["mutations", "peak", "read_within_limits"]
-
 SECONDS, MEBIBYTES = 10, 1024
 
 

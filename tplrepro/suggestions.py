@@ -200,7 +200,8 @@ def _public_names() -> list[str]:
 
 def _nearest(wanted: str, names: Iterable[str], room: object = None) -> list[str]:
     """The names that share a word with the one wanted, or are spelt like it: the nearest first, at most four."""
-    stems, ranked = _stems(_with_synonyms(_words(wanted))), []
+    words, ranked = _words(wanted), []
+    stems = _stems([*words, *(word for word, others in SYNONYMS.items() if others.intersection(words))])
     for position, name in enumerate(names):
         place, _, last = name.rpartition(".")
         likeness = len(stems & _stems(_words(last)))
@@ -213,10 +214,6 @@ def _nearest(wanted: str, names: Iterable[str], room: object = None) -> list[str
 def _words(name: str) -> list[str]:
     """The words of a name in lower case, whether it is written with underscores or in capitals."""
     return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
-
-
-def _with_synonyms(words: list[str]) -> list[str]:
-    return [*words, *(our_word for our_word, others in SYNONYMS.items() if others.intersection(words))]
 
 
 def _stems(words: Iterable[str]) -> set[str]:

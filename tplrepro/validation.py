@@ -74,16 +74,6 @@ def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
         )
 
 
-def check_row_sums(sums: np.ndarray) -> None:
-    """Raise ValueError unless each of the sums (n,) of a matrix's rows is 1 within `ROW_SUM_TOLERANCE`."""
-    worst = int(np.argmax(np.abs(sums - 1.0)))
-    if abs(sums[worst] - 1.0) > ROW_SUM_TOLERANCE:
-        raise ValueError(
-            f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, found {sums[worst]:.12g} in row {worst}; "
-            "pass normalize=True to TransitionMatrix to divide each row by its sum"
-        )
-
-
 def checked_states(states: Any, n: int | None = None) -> Any:
     """The distinct labels of n states (None: any number), by default 0..n-1."""
     if states is None and n is not None:
@@ -315,11 +305,11 @@ def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     return value
 
 
-def check_time(time: SupportsIndex, horizon: int, name: str, remedy: str = "times count from 0") -> int:
+def check_time(time: SupportsIndex, horizon: int, name: str) -> int:
     """A time point of `horizon`; negative ones count from the end."""
     value = check_whole(time, name)
     if not -horizon <= value < horizon:
-        raise ValueError(f"{name} must be a time point in 0..{horizon - 1}, found {value}; {remedy}")
+        raise ValueError(f"{name} must be a time point in 0..{horizon - 1}, found {value}; times count from 0")
     return value
 
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 import tplrepro as tpl
 from tplrepro import TransitionMatrix, markov
-from tplrepro.markov.filtering import ImpossibleOutputError, condition, forward_backward
+from tplrepro.markov.filtering import condition, forward_backward
 
 EYE, SPARSE, HALVES = np.eye(2), scipy.sparse.eye_array(2), [0.5, 0.5]
 RNG = np.random.default_rng(0)
@@ -98,6 +98,5 @@ CALLS += [(partial(TransitionMatrix.from_sequences, given, **options), words) fo
 
 @pytest.mark.parametrize(("call", "message"), CALLS)
 def test_errors(call, message):
-    expected = ImpossibleOutputError if "has none" in message else (ValueError, IndexError)
-    with pytest.raises(expected, match=message):
+    with pytest.raises((ValueError, IndexError), match=message):
         call()

@@ -144,10 +144,9 @@ def test_sparse_agrees_with_its_dense_form():
     assert (P @ P).states == D.states
     assert (P @ P).to_numpy() == pytest.approx(D.to_numpy() @ D.to_numpy(), abs=1e-15)
     assert (len(P), P[3, 4]) == (12, D.probabilities[3, 4])
-    some = tpl.TransitionMatrix(scipy.sparse.csr_array([[0.5, 0.5], [0, 0]]), background=[0, 0.5])
-    for sparse in (P, some):
-        dense = tpl.TransitionMatrix(sparse.toarray())
-        assert sparse.stationary() == pytest.approx(dense.stationary(), abs=1e-12)
+    assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
+    some = tpl.TransitionMatrix(scipy.sparse.csr_array([[0.5, 0.5], [0, 0.75]]), background=[0, 0.25])
+    assert some.stationary() == pytest.approx([1 / 3, 2 / 3])
     assert (P.row(3).tolist(), P.column(3).tolist()) == (D.row(3).tolist(), D.column(3).tolist())
     for take in (P.row, P.column, D.row, D.column):
         with pytest.raises(IndexError, match="found -1; see `states`"):

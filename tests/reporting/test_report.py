@@ -27,11 +27,12 @@ def walks(matrix, users, length, rng):
 
 
 FADING = [[0.6, 0.4], [0.3, 0.7]]
+WALKS = walks(FADING, 30, 60, np.random.default_rng(1))
 
 
 @pytest.fixture(scope="module")
 def advice():
-    return tpl.report(walks(FADING, 30, 60, np.random.default_rng(1)), 1.0, 12, title="<b>log</b>")
+    return tpl.report(WALKS, 1.0, 12, title="<b>log</b>")
 
 
 def test_the_recommended_plan_keeps_alpha_for_its_printed_budgets(advice):
@@ -41,7 +42,7 @@ def test_the_recommended_plan_keeps_alpha_for_its_printed_budgets(advice):
     assert (printed == plan.budgets).all()
     backward = tpl.TransitionMatrix(FADING).reverse()
     assert tpl.temporal_privacy_leakage(printed, backward, FADING).tpl.max() <= 1.0
-    counts, states = markov.count_transitions(walks(FADING, 30, 60, np.random.default_rng(1)))
+    counts, states = markov.count_transitions(WALKS)
     upper = [tpl.PrivacyLossFunction.from_counts(side, 0.975, states) for side in (counts.T, counts)]
     assert tpl.temporal_privacy_leakage(printed, *upper).tpl.max() == plan.tpl[UPPER] <= 1.0
     assert plan.scheme != COMPOSED
@@ -148,18 +149,16 @@ def test_labels_with_html_are_escaped(advice):
 
 
 def test_the_planned_releases_are_judged():
-    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
-    assert tpl.report(sequences, 1.0, 12, draws=0).sentences[0].startswith("No: ")
-    assert tpl.report(sequences, 1.0, 12, epsilon=0.2, draws=0).sentences[0].startswith("Yes: ")
-    within = tpl.report(sequences, 1.0, 12, epsilon=1 / 12, draws=0)
+    assert tpl.report(WALKS, 1.0, 12, draws=0).sentences[0].startswith("No: ")
+    assert tpl.report(WALKS, 1.0, 12, epsilon=0.2, draws=0).sentences[0].startswith("Yes: ")
+    within = tpl.report(WALKS, 1.0, 12, epsilon=1 / 12, draws=0)
     assert "whole series" in within.sentences[0]
 
 
 def test_gaussian_error_stands_beside_laplace_error():
     """Of equal noise in two cells, against the upper end and against every chain."""
-    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
-    found = tpl.report(sequences, 1.0, 12, delta=1e-6, draws=0)
-    counts, states = markov.count_transitions(sequences)
+    found = tpl.report(WALKS, 1.0, 12, delta=1e-6, draws=0)
+    counts, states = markov.count_transitions(WALKS)
     upper = [tpl.PrivacyLossFunction.from_counts(side, 0.975, states) for side in (counts.T, counts)]
     shown = found.table.set_index(["scheme", "against"])["error"]["Gaussian noise, equal"]
     for name, pair in {UPPER: upper, ANYBODY: any_chain()}.items():
@@ -263,7 +262,7 @@ def test_nothing_to_report_on():
 
 
 def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypatch):
-    walked = [*walks(FADING, 30, 60, np.random.default_rng(1)).values()]
+    walked = [*WALKS.values()]
     sequences = replace(markov.as_sequences(walked), users=np.arange(30) % 15)  # two sequences each
     everything = checks.Steps.of(sequences)
     monkeypatch.setattr(checks, "MOST_STEPS", 600)

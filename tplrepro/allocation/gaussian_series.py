@@ -43,11 +43,9 @@ def allocate_series_noise(
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
     if equal:
-        T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(check_covariance(covariance))
-        return np.full(T, _least_equal(mu, covariance, change, T))
+        return _least_equal(mu, covariance, change)
     K = _dense(covariance)
-    start = np.full(len(K), _least_equal(mu, K, change, len(K)))
-    return _least_cost(mu, K, change, np.ones(len(K)), start, np.square, np.asarray)
+    return _least_cost(mu, K, change, np.ones(len(K)), _least_equal(mu, K, change), np.square, np.asarray)
 
 
 def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
@@ -103,7 +101,7 @@ def correlate_series_noise(
         sums = np.array([np.sum(v[: T - lag] * v[lag:], axis=0) for lag in range(band + 1)])
         return sums * np.where(np.arange(band + 1) > 0, 2.0, 1.0)[:, None]
 
-    start = np.append(_least_equal(mu, K, change, T), np.zeros(band))
+    start = np.append(_least_equal(mu, K, change)[0], np.zeros(band))
     return _least_cost(mu, K, change, products(A.T).sum(axis=1), start, products, toeplitz)
 
 
@@ -171,9 +169,10 @@ def _least_cost(
     return noise
 
 
-def _least_equal(mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, T: int) -> float:
-    """The least variance of independent noise at T times."""
-    return _least_variance(lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change)
+def _least_equal(mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float) -> np.ndarray:
+    """The least variance of independent noise, the same at all T times, (T,)."""
+    T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(check_covariance(covariance))
+    return np.full(T, _least_variance(lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change))
 
 
 def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -> float:
