@@ -180,13 +180,13 @@ def check_distribution(
 
 
 def check_probability(
-    probability: ArrayLike, name: str = "probability", *, zero: bool = True, one: bool = True
+    probability: ArrayLike, name: str = "probability", remedy: str = "give one", *, zero: bool = True, one: bool = True
 ) -> float:
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
     least, left = (0.0, "[") if zero else (SMALLEST, "(")
     most, right = (1.0, "]") if one else (BELOW_ONE, ")")
     must = f"{name} must be a probability in {left}0, 1{right}"
-    return one_number(_within(probability, least, most, must, "give such a number"), name)
+    return one_number(_within(probability, least, most, must, remedy), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:

@@ -152,9 +152,5 @@ def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]
 
 
 def _probability(p: float) -> float:
-    p = check_probability(p, "stopping_probability")
-    if p in (0.0, 1.0):
-        raise ValueError(
-            f"stopping_probability must be in (0, 1), found {p:g}; for a known number of releases: allocate_optimally"
-        )
-    return p
+    remedy = "for a known number of releases: allocate_optimally"
+    return check_probability(p, "stopping_probability", remedy, zero=False, one=False)

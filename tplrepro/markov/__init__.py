@@ -1,7 +1,4 @@
-"""Markov chains: transition matrices, how to estimate them, with their uncertainty, and filter by them.
-
-Public names are imported on first use (PEP 562).
-"""
+"""Markov chains: transition matrices, how to estimate them, with their uncertainty, and filter by them."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
