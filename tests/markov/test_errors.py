@@ -22,7 +22,8 @@ def arrays(values, offsets, labels, users):
 HIGHER, COUNTS = markov.estimate_higher_order, np.array([[1, 1], [0, 0]])
 ABSORBING = scipy.sparse.csr_array(np.eye(3)[:, :2] @ np.eye(2, 3))  # the third state leads anywhere
 ZEROS = scipy.sparse.csr_array((np.eye(2).ravel(), np.indices((2, 2)).reshape(2, 4)))  # all of them are stored
-SEVERAL = (TransitionMatrix(ABSORBING, background=[0, 0, 1 / 3]), *map(TransitionMatrix, (EYE, SPARSE, ZEROS)))
+TINY = scipy.sparse.csr_array([[1, 1e-15], [3e-15, 1]])  # the iteration would end where it starts
+SEVERAL = (TransitionMatrix(ABSORBING, background=[0, 0, 1 / 3]), *map(TransitionMatrix, (EYE, SPARSE, ZEROS, TINY)))
 TRANSIENT = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
 MATRICES = [
     ([HALVES, [1.0]], {"normalize": True}, "rectangular array of numbers"),

@@ -50,7 +50,8 @@ class LinearGaussianSeries(FrozenArrays):
         a = np.atleast_1d(as_numbers(coefficients, "coefficients must be real numbers", "give one or a list"))
         variance = check_level(variance, "variance")
         unit = np.diag(np.arange(a.size) == 0).astype(float)  # the covariance of a shock to the newest number
-        transition = companion(np.r_[1.0, -a]) if a.ndim == 1 and np.isfinite(a).all() else unit
+        usable = a.ndim == 1 and a.size > 0 and np.isfinite(a).all()
+        transition = companion(np.r_[1.0, -a]) if usable else np.eye(1)
         if spectral_radius(transition) >= 1.0:
             raise ValueError(
                 f"coefficients must belong to a stationary series, found {a.tolist()}; "

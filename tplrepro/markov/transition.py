@@ -35,6 +35,8 @@ from tplrepro.validation import (
 ROUNDED_SUM = 16 * 2.0**-52
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
+#: Power iteration ends before steps between classes that are less likely change anything.
+LEAST_STEP = 1e-10
 ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
 
 
@@ -267,7 +269,10 @@ class TransitionMatrix(FrozenArrays):
             ) from None
 
     def stationary(self) -> np.ndarray:
-        """The one distribution p with p P = p, (n,); ValueError if closed classes make several."""
+        """The one distribution p with p P = p, (n,); ValueError if closed classes make several.
+
+        In a sparse matrix, steps less likely than 1e-10 join no classes: the iteration would not notice them.
+        """
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def _prior(self, initial: ArrayLike | None) -> np.ndarray:
@@ -397,7 +402,6 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
     """The numbers of the states in the only closed class; ValueError if there are several."""
     from scipy.sparse.csgraph import connected_components
 
-    adjacency.eliminate_zeros()  # stored ones would count as steps
     _, label = connected_components(adjacency, connection="strong")
     rows, columns = adjacency.nonzero()
     closed = np.setdiff1d(label, label[rows[label[rows] != label[columns]]])
@@ -429,11 +433,10 @@ def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
     """On the lazy chain (P + I)/2, O(stored entries) a step."""
     import scipy.sparse
 
-    if not matrix.background.all():
-        # A state with a background leads to one more node, which leads everywhere.
-        anywhere = scipy.sparse.csr_array(matrix.background[:, None])
-        steps = [[matrix.probabilities, anywhere], [np.ones((1, matrix.n_states)), None]]
-        _closed_class(scipy.sparse.block_array(steps, format="csr"), matrix.states)
+    # A state with a background leads to one more node, which leads everywhere.
+    anywhere = scipy.sparse.csr_array(matrix.background[:, None] * matrix.n_states >= LEAST_STEP)
+    steps = [[matrix.probabilities >= LEAST_STEP, anywhere], [np.ones((1, matrix.n_states)), None]]
+    _closed_class(scipy.sparse.block_array(steps, format="csr"), matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)
     for _ in range(100_000):
         following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))

@@ -123,7 +123,7 @@ def _breaks(report: Any) -> str:
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """A bound with `digits` digits, never smaller.
+    """A bound with `digits` digits, smaller by no more than rounding errors, a share of 1e-14.
 
     >>> rounded_up(0.30001)
     '0.3001'
