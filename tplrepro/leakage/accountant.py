@@ -137,8 +137,9 @@ class TemporalAccountant(Suggesting):
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
         with self._spending:
-            following = copy(self._filter)
+            following = self._filter
             if following:
+                following = copy(following)
                 following.spend(epsilon, count) if epsilon else following.skip(count)
             if self._file:  # on the disk first: what is there counts, whatever happens next
                 self._file.add(release, count)
