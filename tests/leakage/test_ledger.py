@@ -77,7 +77,7 @@ def test_an_error_while_writing_leaves_the_account_and_the_file_as_they_were(pat
     before, rest = path.read_bytes(), account.remaining()
 
     def full(descriptor):  # when all is written
-        assert path.read_bytes() == before + b"[0.1,1]\n"
+        assert path.read_bytes().startswith(before + b"[0.1,1,")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
@@ -138,17 +138,54 @@ def test_an_incomplete_last_line_is_a_release_that_was_never_made(path, cut):
 
 
 def damaged(path, change):
-    lines = path.read_text().splitlines()
-    header = json.loads(lines[0])
+    """The file with a change, as one of version 1, whose entries have no digests, if `change` leaves it so."""
+    header, *entries = [json.loads(line) for line in path.read_text().splitlines()]
+    header["version"] = 1
+    lines = ["", *(json.dumps(entry[:-1]) for entry in entries)]
     change(header, lines)
     path.write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n")
+
+
+def test_a_file_of_version_1_is_read_and_stays_one(path):
+    tpl.TemporalAccountant(P, P).compose(0.2).compose(0.3).save(path).close()
+    damaged(path, lambda header, lines: None)
+    with tpl.TemporalAccountant.open(path) as account:
+        account.compose(0.4)
+    assert ledger_of(path) == ((0.2, 1), (0.3, 1), (0.4, 1))
+    assert path.read_text().endswith("\n[0.4,1]\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "number"),
+    [
+        (lambda lines: lines.__setitem__(2, lines[2].replace("0.3", "0.2")), 3),
+        (lambda lines: lines.__setitem__(2, lines[2].replace(",1,", ",2,")), 3),
+        (lambda lines: lines.__setitem__(2, "[0.3,1]"), 3),
+        (lambda lines: lines.__setitem__(2, "3"), 3),
+        (lambda lines: lines.pop(2), 3),
+        (lambda lines: lines.insert(2, lines[2]), 4),
+        (lambda lines: lines.append(lines.pop(1)), 2),
+    ],
+)
+def test_a_changed_missing_or_moved_line_is_an_error_that_names_it(path, change, number):
+    account = tpl.TemporalAccountant(P, P).compose(0.2).save(path)
+    account.compose(0.3).compose(0.4).close()
+    with tpl.TemporalAccountant.open(path) as account:
+        account.compose(0.3)
+    lines = path.read_text().splitlines()
+    change(lines)
+    path.write_text("\n".join(lines) + "\n")
+    message = f"line {number} of {path} must have the digest of what was written up to it, found .* restore a copy"
+    with pytest.raises(ValueError, match=message):
+        tpl.TemporalAccountant.open(path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda header, lines: lines.__setitem__(1, "[0.2"), "line 2 of .* must be JSON"),
-        (lambda header, lines: header.update(version=2), "must be an account of version 1, found 2"),
+        (lambda header, lines: header.update(version=3), "must be an account of version 1 or 2, found 3"),
+        (lambda header, lines: header.update(version=2), "line 2 of .* must have the digest"),
         (lambda header, lines: header["sides"]["backward"]["rows"].reverse(), "must have its digest"),
         (lambda header, lines: header.update(sides={}), "must have its digest"),
         (lambda header, lines: lines.__setitem__(1, "[-0.2,1]"), "epsilon must be a finite privacy budget"),

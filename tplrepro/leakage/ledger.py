@@ -1,9 +1,12 @@
 """Accounts on disk: a file of JSON lines, which a server opens again after a restart.
 
-The first line holds the version, the settings, the matrices, and the SHA-256 digest of all this; each further
-line is one entry [release, count]. An entry is on disk before `compose` returns, so a release that was made is
-never forgotten. A process that is killed while it writes leaves at most an incomplete last line, whose release
-was never made; it is dropped. A lock that dies with its process keeps a second one away.
+The first line holds the version, the settings, the matrices, and the SHA-256 digest of settings and matrices;
+each further line is one entry [release, count, digest]. Its digest, of the one before and of the entry, shows
+lines that are changed, missing or in another order; whole lines that are missing at the very end leave no trace.
+Files of version 1, whose entries have no digests, stay as they are. An entry is on disk before `compose` returns,
+so a release that was made is never forgotten. A process that is killed while it writes leaves at most an
+incomplete last line, whose release was never made; it is dropped. A lock that dies with its process keeps a
+second one away.
 """
 
 import errno
@@ -22,7 +25,7 @@ from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.profile import PrivacyProfile
 from tplrepro.markov.transition import TransitionMatrix
 
-FORMAT, VERSION = "tplrepro account", 1
+FORMAT, VERSION = "tplrepro account", 2
 LOSSES = {"PrivacyLossFunction": PrivacyLossFunction, "PriorFreeLoss": PriorFreeLoss}
 
 
@@ -33,6 +36,7 @@ class Ledger:
         self.path, self._process = Path(path).resolve(), os.getpid()
         self._lock = _locked(self.path)
         self._file: Any = None
+        self._digest: str | None = None  # of the last line; None in files of version 1
 
     def create(self, settings: dict, sides: dict[str, PrivacyLossFunction | None], entries: list) -> None:
         """Write a new file with these entries, (release, count) each."""
@@ -42,9 +46,12 @@ class Ledger:
             )
         matrices = {name: None if loss is None else _matrix(loss) for name, loss in sides.items()}
         content = {"settings": settings, "sides": matrices}
-        header = {"format": FORMAT, "version": VERSION, "digest": _digest(content), **content}
-        lines = [header, *([_released(release), count] for release, count in entries)]
-        write_whole(self.path, "".join(_line(line) for line in lines).encode())
+        self._digest = _digest(content)
+        lines = [_line({"format": FORMAT, "version": VERSION, "digest": self._digest, **content})]
+        for release, count in entries:
+            line, self._digest = _chained([_released(release), count], self._digest)
+            lines.append(line)
+        write_whole(self.path, "".join(lines).encode())
         self._append_to(self.path.stat().st_size)
 
     def read(self) -> tuple[dict, dict, list]:
@@ -55,22 +62,28 @@ class Ledger:
         complete = stored[: stored.rfind(b"\n") + 1]
         lines = [_parsed(line, number, self.path) for number, line in enumerate(complete.splitlines(), 1)]
         header = lines[0] if lines and isinstance(lines[0], dict) else {}
-        if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
-            found = header.get("version", "another file")
-            raise ValueError(f"{self.path} must be an account of version {VERSION}, found {found}; check its name")
+        version = header.get("version", "another file")
+        if header.get("format") != FORMAT or version not in (1, VERSION):
+            raise ValueError(f"{self.path} must be an account of version 1 or 2, found {version}; check its name")
         content: dict[str, dict] = {name: header.get(name, {}) for name in ("settings", "sides")}
         if _digest(content) != header.get("digest"):
             raise ValueError(f"the first line of {self.path} must have its digest, found another; restore a copy")
         sides = {name: _loss(matrix) for name, matrix in content["sides"].items()}
         if content["sides"]["backward"] == content["sides"]["forward"]:
             sides["forward"] = sides["backward"]
-        entries = [_entry(line, number, self.path) for number, line in enumerate(lines[1:], 2)]
+        self._digest = header["digest"] if version == VERSION else None
+        entries = []
+        for number, line in enumerate(lines[1:], 2):
+            if self._digest is not None:
+                line, self._digest = _unchained(line, self._digest, number, self.path)
+            entries.append(_entry(line, number, self.path))
         self._append_to(len(complete))
         return content["settings"], sides, entries
 
     def add(self, release: Any, count: int) -> None:
         """Append one entry; when this returns it is on the disk. After an error the file is as before."""
-        line = _line([_released(release), count]).encode()
+        text, digest = _chained([_released(release), count], self._digest)
+        line = text.encode()
         if os.getpid() != self._process:
             raise ValueError(
                 f"an account must be used by the process that opened it, {self._process}, found {os.getpid()}, a fork "
@@ -84,7 +97,7 @@ class Ledger:
             self._file.truncate(self._end)
             self._file.seek(self._end)
             raise
-        self._end += len(line)
+        self._end, self._digest = self._end + len(line), digest
 
     def close(self) -> None:
         if self._file is not None:
@@ -129,8 +142,28 @@ def _parsed(line: bytes, number: int, path: Path) -> Any:
         raise ValueError(f"line {number} of {path} must be JSON, found {line[:40]!r}; restore a copy") from None
 
 
-def _digest(content: dict) -> str:
+def _digest(content: Any) -> str:
     return sha256(_line(content).encode()).hexdigest()
+
+
+def _chained(entry: list, previous: str | None) -> tuple[str, str | None]:
+    """The line of an entry, and its digest, after the digest of the line before; without one in version 1."""
+    if previous is None:
+        return _line(entry), None
+    digest = _digest([previous, entry])[:16]
+    return _line([*entry, digest]), digest
+
+
+def _unchained(line: Any, previous: str, number: int, path: Path) -> tuple[list, str]:
+    """The entry and the digest of a line, after a check of the digest."""
+    *entry, found = line if isinstance(line, list) and line else [line]
+    digest = _digest([previous, entry])[:16]
+    if found != digest:
+        raise ValueError(
+            f"line {number} of {path} must have the digest of what was written up to it, found {str(found)[:60]!r}: "
+            "it or a line before it was changed, moved or lost; restore a copy"
+        )
+    return entry, digest
 
 
 def _matrix(loss: PrivacyLossFunction) -> dict:
