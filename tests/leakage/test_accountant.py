@@ -245,3 +245,10 @@ def test_remaining_by_the_account_s_own_level_is_that_of_the_level():
     with pytest.raises(ValueError, match="delta must be 0 if the account has a level, found 1e-06"):
         account.remaining(delta=1e-6, noise=dp.GaussianDpEvent)
     assert account.remaining(floor=0.05) == account.remaining(0.5, floor=0.05) < account.remaining()
+
+
+@pytest.mark.parametrize("epsilon", [800.0, 1e7, 1e30])
+def test_an_account_continues_after_a_release_that_hides_nothing(epsilon):
+    account = tpl.TemporalAccountant(WEAK).compose(epsilon)
+    assert account.epsilon(1e-6)[0] == pytest.approx(epsilon)
+    assert account.compose(0.1).epsilon(1e-6)[1] >= account.epsilons[1]

@@ -3,16 +3,27 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from dp_accounting import dp_event
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, THREE
 from tplrepro.leakage import linear_program, published
+from tplrepro.leakage.profile import PrivacyProfile
+from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 
 L = tpl.PrivacyLossFunction(FIG_4)
 BAD = [[0.8, 0.1], [0.2, 0.8]]
+BAD_DELTAS = [(1.5, 0.0), (0.5, -0.1), (0.5, np.nan), (), ([0.1],)]
 TABLES = published.algorithm_2(FIG_4)
 FUNCTION = published.algorithm_4(TABLES, 0.1, 10)
 WALKS = {"a": [0, 1]}
+EQUAL, PAIR = [[0.5, 0.5], [0.5, 0.5]], [[0, 1], [1, 0]]
+AR = LinearGaussianSeries.autoregressive
+LEVEL = LinearGaussianSeries([[1.0]], [[0.3]], [2.0], [[0.5]], 12)  # a random walk
+SHRINKING = LinearGaussianSeries([[0.5]], [[1.0]], [1.0], [[9.0]], 3)
+SMOOTH = LinearGaussianSeries([[1.0, 1.0], [0.0, 1.0]], np.zeros((2, 2)), [1.0, 0.0], np.eye(2), 12)
+GAUSSIAN, SAMPLED = dp_event.GaussianDpEvent(2.0), dp_event.SampledWithoutReplacementDpEvent
+PROFILE = tpl.temporal_privacy_profile([GAUSSIAN] * 3, FORWARD, FORWARD)
 NOT_A_LEAKAGE = "finite leakage in nats, at least 0, found"
 
 
@@ -28,6 +39,30 @@ def of_users(users=WALKS, epsilons=(0.3, 0.5, 0.2), **options):
     return tpl.population_leakage(users, epsilons, **options)
 
 
+def of_pairs(bounds, **options):
+    return tpl.pairwise_leakage(bounds, **{"horizon": 2} | options)
+
+
+def of_series(series, noise=1.0, change=1.0):
+    return tpl.gaussian_series_leakage(series, noise, change)
+
+
+def of_events(*events, **options):
+    return tpl.temporal_privacy_profile([*events], **options)
+
+
+def of_deltas(*deltas, **options):
+    return PrivacyProfile(np.array(deltas), 0.1, **options)
+
+
+def composed(*arguments):
+    return tpl.TemporalAccountant(FORWARD).compose(*arguments)
+
+
+def with_evidence(evidence):
+    return tpl.condition_on(FORWARD, [0.5, 0.5], evidence)
+
+
 CASES = [
     # the loss function
     (lambda: tpl.PrivacyLossFunction([[0.5, 0.5]]), r"must be square, found shape \(1, 2\)"),
@@ -40,6 +75,7 @@ CASES = [
     (lambda: L.supremum(0.0), "epsilon must be a finite privacy budget.*found 0"),
     (lambda: L.budget_for(-1.0), "alpha must be.*found -1"),
     (lambda: L.witness(-1.0), "alpha must be.*found -1"),
+    (lambda: L.hockey_stick([2.0, 0.5]), "gamma must be at least 1, found 0.5; swap the rows"),
     # leakages over time
     (lambda: tpl.temporal_privacy_leakage([]), r"at least one budget, found shape \(0,\)"),
     (lambda: tpl.temporal_privacy_leakage([[0.1]]), r"one-dimensional .* found shape \(1, 1\)"),
@@ -48,6 +84,7 @@ CASES = [
     (lambda: of_three([FIG_3] * 3), "backward must be .*3 matrices for 2 steps; give T - 1"),
     (lambda: of_three().composed(-1, 1), "0 <= first <= last < 3, found first = -1, last = 1"),
     (lambda: of_three().composed(0, 3), "0 <= first <= last < 3"),
+    (lambda: of_three().composed(0, 2.0), "last must be a whole number"),
     (lambda: of_three().w_event(0), "w must be at least 1"),
     (lambda: of_three().w_event(4), "at most the number of time points 3, found 4"),
     (lambda: tpl.TemporalAccountant().remaining(0.0), "alpha must be a finite level in nats, greater than 0"),
@@ -85,7 +122,81 @@ CASES = [
     (lambda: of_users({"a": [0, 9]}, n_states=3), "unknown state 9"),
     (lambda: of_users(smoothing=-1.0), "smoothing must be .*found -1"),
     (lambda: of_users(prior_weight=0.0), "prior_weight must be.*found 0; pass None"),
+    (lambda: of_users(smoothing=1e308), "smoothing must be .* found 1e"),
     (lambda: of_users(batch_size=0), "batch_size must be at least 1"),
+    (lambda: of_users(n_jobs=0), "n_jobs must be .* found 0"),
+    # Gaussian series
+    (lambda: of_series(np.eye(3)[:2]), r"finite \(n, n\) matrix, found shape \(2, 3\)"),
+    (lambda: of_series([[1.0, 0.5], [0.4, 1.0]]), "symmetric .* asymmetry 0.1"),
+    (lambda: of_series([[1.0, 2.0], [2.0, 1.0]]), "semidefinite, .* eigenvalue -1"),
+    (lambda: of_series([[1.0, 0.0], [0.0, 0.0]]), "variance greater than 0, found 0"),
+    (lambda: of_series(np.eye(2), 0.0), "greater than 0, found 0; give sigma"),
+    (lambda: of_series(np.eye(2), [1.0, np.nan]), "greater than 0, found nan"),
+    (lambda: of_series(np.eye(2), [1.0] * 3), r"shape \(\), \(2,\) or \(2, 2\), found \(3,\)"),
+    (lambda: of_series(np.eye(2), -np.eye(2)), "greater than 0, found -1"),
+    (lambda: of_series(np.eye(2), change=0.0), "change must be .*found 0"),
+    (lambda: of_series(AR(0.5, 3), AR(0.5, 2)), "horizon 3, found 2"),
+    (lambda: of_series(SMOOTH, [1e20] + [1e-20] * 11), "more than 1e-08 of its variance"),
+    (lambda: tpl.gaussian_series_limit(LEVEL, 1.0, 1.0), "eigenvalue of modulus 1"),
+    (lambda: tpl.gaussian_series_limit(SHRINKING, 1.0, 1.0), "share of"),
+    (lambda: tpl.gaussian_series_limit(np.eye(3), 1.0, 1.0), "needs a LinearGaussianSeries, found ndarray"),
+    (lambda: tpl.endless_series_noise(1.0, np.eye(3), 1.0), "needs a LinearGaussianSeries, found ndarray"),
+    (lambda: AR(1.0, 3), r"stationary series, found \[1.0\]"),
+    (lambda: AR([0.5, np.nan], 3), "stationary series, found"),
+    (lambda: AR([], 3), "stationary series, found"),
+    (lambda: AR(0.5, 0), "horizon must be at least 1"),
+    (lambda: LinearGaussianSeries(np.eye(2), np.eye(2), [1.0], np.eye(2), 3), r"shape \(1, 1\), found shape \(2, 2\)"),
+    # profiles
+    (lambda: of_events(dp_event.UnsupportedDpEvent()), "one of NoOp.*, found UnsupportedDpEvent.*; give the epsilon"),
+    (lambda: of_events("0.1"), "an event must be an epsilon, .* found '0.1'"),
+    (lambda: of_events(-0.1), "an event's epsilon must be a finite privacy budget in nats, greater than 0, found -0.1"),
+    (lambda: of_events(dp_event.GaussianDpEvent(0.0)), "noise_multiplier of an event must be.* 0.0; .*NonPrivate"),
+    (lambda: of_events(dp_event.PoissonSampledDpEvent(1.5, 0.1)), r"sampling_probability must .*\[0, 1\], found 1.5"),
+    (lambda: of_events((GAUSSIAN, 0)), "the count of an event must be at least 1, found 0"),
+    (lambda: of_events(1.0, backward=tpl.PriorFreeLoss(FORWARD), pairs=True), "must be matrices, found PriorFreeLoss"),
+    (lambda: of_events(None, None), "events must hold at least one release, found none"),
+    (lambda: of_events(1.0, grid=800.0), "at most 512 nats, found 800"),
+    (lambda: tpl.temporal_privacy_profile(GAUSSIAN), r"a list .* found GaussianDpEvent.*; give \[event\] \* T"),
+    (lambda: tpl.temporal_privacy_profile({1.0, 0.1}, FORWARD), "events must be a list"),
+    (lambda: PROFILE.epsilon(0.0), "delta must be greater than 0 and less than 1, found 0; give a probab"),
+    (lambda: PROFILE.epsilon([1e-6, 1e-5]), "delta must be one number, found shape"),
+    (lambda: PROFILE.delta(-1.0), "epsilon must be a finite leakage in nats, at least 0, found -1"),
+    (lambda: PROFILE.profile_at(0).on(0.0), "grid must be .* found 0"),
+    (lambda: PROFILE.profile_at(1.0), "t must be a whole number, found 1.0"),
+    (lambda: PROFILE.profile_at(3), "t must be a time point in 0..2, found 3"),
+    (lambda: PROFILE.composed(0.0, 1.0), "first must be a whole number, found 0.0"),
+    (lambda: PrivacyProfile.of_event(1.0, 0), "grid must be .* greater than 0, found 0"),
+    (lambda: of_deltas(0.1, 0.2), "deltas must be probabilities that do not rise along a grid > 0, found"),
+    *((lambda bad=bad: of_deltas(*bad), "deltas must be probabilities that do not rise") for bad in BAD_DELTAS),
+    (lambda: of_deltas(0.5, 0.1j), "deltas must be numbers, .*complex"),
+    (lambda: of_deltas(0.5, 0.0, largest=-1.0), "largest must be at least 0, found -1"),
+    (lambda: PrivacyProfile(np.ma.array([0.5, 0.1], mask=[0, 1]), 0.1), "deltas must be numbers, .* masked"),
+    (lambda: tpl.ExactGaussianProfile([0.2] * 64, np.eye(2)), "must fit .* take fewer releases"),
+    # accounts
+    (lambda: composed(True), "epsilon must be .* found True"),
+    (lambda: composed(1.0, True), "count must be a whole number, found True"),
+    (lambda: composed(1.0).epsilon(None), "delta must be .* found nan"),
+    (lambda: composed(1.0).epsilon([0.1, 0.2]), r"delta must be one number, found shape \(2,\)"),
+    (lambda: composed(dp_event.GaussianDpEvent("a")), "noise_multiplier of an event must be a number, found str"),
+    (lambda: composed(dp_event.GaussianDpEvent([1, 2])), r"noise_multiplier must be one number, found shape \(2,\)"),
+    (lambda: composed(SAMPLED(0, 0, GAUSSIAN)), "source_dataset_size must be at least 1, found 0"),
+    (lambda: composed(SAMPLED(9, "a", GAUSSIAN)), "sample_size of an event must be a number"),
+    # pairs of states
+    (lambda: of_pairs([[0, 1], [-1, 0]]), "bounds must be at least 0, found -1 between 1 and 0"),
+    (lambda: of_pairs([[0, np.nan], [1, 0]]), "bounds must be at least 0, found nan"),
+    (lambda: of_pairs([[0, 1], [1, 2]]), "must be 0 between a state and itself, found 2 at 1"),
+    (lambda: of_pairs([PAIR]), "one matrix for each release, 2 of them, found 1"),
+    (lambda: of_pairs(PAIR, horizon=None), "must come with a horizon"),
+    (lambda: of_pairs([[0, 1, 1], [1, 0, 1]]), "must have shape"),
+    (lambda: of_pairs(PAIR, backward=np.eye(3)), r"between 3 states must have shape \(3, 3\)"),
+    (lambda: of_pairs("many"), "bounds must be numbers"),
+    (lambda: of_pairs(PAIR, backward=tpl.PriorFreeLoss(EQUAL)), "must be matrices, found PriorFreeLoss"),
+    # any prior and any evidence
+    (lambda: tpl.PriorFreeLoss.from_counts(PAIR), "must be that of a matrix, found counts; use PriorFreeLoss"),
+    (lambda: with_evidence(np.ones((2, 3))), "evidence must have shape .T, 2., found .2, 3."),
+    (lambda: with_evidence([[1, 1], [1, -1]]), "evidence must not be negative, found -1 in row 1, column 1"),
+    (lambda: with_evidence([[1, 1], [0, 0]]), "an output must have positive probability"),
+    (lambda: with_evidence([[1j, 1], [0, 0]]), "evidence must be probabilities, found"),
     # the linear programme
     (lambda: linear_program.loss(FIG_3, 1, solver="CPLEX"), "'CBC', 'HiGHS', 'highspy', found 'CPLEX'"),
     (lambda: linear_program.loss(FIG_3, 1, formulation="dual"), "'scaled', 'pairwise', found 'dual'"),
@@ -112,3 +223,8 @@ CASES += [(lambda c=c, a=a: c(a), f"{NOT_A_LEAKAGE} {a}") for c in LEAKAGES for 
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_states_are_numbered_by_whole_numbers():
+    with pytest.raises(IndexError, match=r"found 0\.5"):
+        tpl.TransitionMatrix(FORWARD).row(0.5)

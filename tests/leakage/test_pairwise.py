@@ -169,26 +169,3 @@ def test_time_varying_matrices_one_side_and_labels(rng):
     by_label = tpl.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named)
     np.testing.assert_array_equal(by_label.bpl, tpl.pairwise_leakage([metrics[0]] * 2, first).bpl)
     assert tpl.pairwise_leakage(frame, horizon=2).tpl.shape == (2, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "arguments", "message"),
-    [
-        ([[0, 1], [-1, 0]], {"horizon": 2}, "bounds must be at least 0, found -1 between 1 and 0"),
-        ([[0, np.nan], [1, 0]], {"horizon": 2}, "bounds must be at least 0, found nan"),
-        ([[0, 1], [1, 2]], {"horizon": 2}, "must be 0 between a state and itself, found 2 at 1"),
-        ([[[0, 1], [1, 0]]], {"horizon": 2}, "one matrix for each release, 2 of them, found 1"),
-        ([[0, 1], [1, 0]], {}, "horizon"),
-        ([[0, 1, 1], [1, 0, 1]], {"horizon": 2}, "must have shape"),
-        ([[0, 1], [1, 0]], {"horizon": 2, "backward": np.eye(3)}, r"between 3 states must have shape \(3, 3\)"),
-        ("many", {"horizon": 2}, "bounds must be numbers"),
-        (
-            [[0, 1], [1, 0]],
-            {"horizon": 2, "backward": tpl.PriorFreeLoss([[0.5, 0.5], [0.5, 0.5]])},
-            "must be matrices, found PriorFreeLoss",
-        ),
-    ],
-)
-def test_wrong_arguments_are_refused(bounds, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        tpl.pairwise_leakage(bounds, **arguments)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import BACKWARD, KINDS, matrices, random_matrix
+from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, matrices, random_matrix
 from tests.oracles import brute_force_loss
 
 
@@ -85,3 +85,11 @@ def test_sparse_matrices(monkeypatch):
     with pytest.raises(ValueError, match="release every time point"):
         tpl.TemporalAccountant(sparse).skip()
     assert tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 1], horizon=2).tpl.size == 2
+
+
+def test_unsigned_times():
+    times = np.array([0, 3], np.uint8)
+    result = tpl.leakage_at_all_times(0.5, FORWARD, FORWARD, times=times, horizon=5)
+    assert (result.epsilons > 0).tolist() == [True, False, False, True, False]
+    with pytest.raises(ValueError, match="increasing time points in 0..4"):
+        tpl.allocate_optimally(1.0, FORWARD, FORWARD, 5, times=times[::-1])

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tplrepro as tpl
-from tplrepro.markov.filtering import ImpossibleOutputError
 
 
 @pytest.fixture
@@ -211,15 +210,11 @@ def check_enumerated(rng, anchored):
     return horizon * n * (n - 1) * outputs**horizon
 
 
-def test_no_output_of_a_chain_with_evidence_leaks_more(rng):
-    assert sum(check_enumerated(rng, k % 2) for k in range(60)) > 10_000
-
-
-@pytest.mark.slow
-def test_no_output_of_a_million_cases_with_evidence_leaks_more(rng):
-    compared, k = 0, 0
-    while compared < 10**6:
-        compared, k = compared + check_enumerated(rng, k % 2), k + 1
+@pytest.mark.parametrize("cases", [30_000, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_no_output_of_a_chain_with_evidence_leaks_more(rng, cases):
+    compared = k = 0
+    while compared < cases:
+        compared, k = compared + check_enumerated(rng, anchored=k % 2), k + 1
 
 
 def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
@@ -233,7 +228,7 @@ def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
 
 
 def test_an_anchor_may_raise_a_leakage():
-    """The example of docs/theory/side_information.md: it is known where the user is at the end."""
+    """The example of docs/theory/promises.md: it is known where the user is at the end."""
     P, initial = [[0.1, 0.1, 0.8], [0.0, 0.4, 0.6], [0.4, 0.0, 0.6]], [1 / 3, 1 / 3, 1 / 3]
     chains = [tpl.condition_on(P, initial, [[1, 1, 1]] * 3 + [last]) for last in ([1, 1, 1], [0, 1, 0])]
     without, anchored = (
@@ -244,28 +239,9 @@ def test_an_anchor_may_raise_a_leakage():
     assert anchored == [1.311, 1.418, 1.382, 0.5]
 
 
-WRONG_EVIDENCE = {
-    "evidence must have shape .T, 2., found .2, 3.": np.ones((2, 3)),
-    "evidence must not be negative, found -1 in row 1, column 1": [[1, 1], [1, -1]],
-    "an output must have positive probability": [[1, 1], [0, 0]],
-    "evidence must be probabilities, found": [[1j, 1], [0, 0]],
-}
-
-
-@pytest.mark.parametrize(("message", "evidence"), WRONG_EVIDENCE.items())
-def test_wrong_evidence_is_refused(message, evidence):
-    with pytest.raises((ValueError, ImpossibleOutputError), match=message):
-        tpl.condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], evidence)
-
-
 def test_the_loss_is_below_the_bound_of_lange_et_al(rng):
     """2 S(epsilon) - epsilon against epsilon + 4 ln gamma of arXiv 2506.21308, gamma the largest P_ik / P_jk."""
     for _ in range(10_000):
         P, epsilon = random_rows(rng, int(rng.integers(2, 5))), float(10 ** rng.uniform(-3, 1))
         gamma = max((P.max(axis=0) / P.min(axis=0)).max(), 1.0)
         assert 2 * tpl.PriorFreeLoss(P).supremum(epsilon) - epsilon < epsilon + 4 * np.log(gamma)
-
-
-def test_counts_have_no_prior_free_loss():
-    with pytest.raises(ValueError, match="must be that of a matrix, found counts; use PriorFreeLoss"):
-        tpl.PriorFreeLoss.from_counts([[80, 20], [10, 90]])

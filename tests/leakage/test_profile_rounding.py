@@ -232,3 +232,30 @@ def test_curves_of_events(size, grid):
             assert profile.deltas[j] >= delta(j * mpf(profile.grid)) - mpf(1e-30), (event, j)
         if profile.largest < np.inf:
             assert delta(mpf(profile.largest)) <= 0, event
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 600.0, 800.0, 1250.0, 1400.0])
+def test_exact_gaussian_delta_beyond_the_largest_power(epsilon):
+    found = tpl.ExactGaussianProfile(0.02, horizon=1).delta(epsilon)[0]
+    assert found == pytest.approx(float(exact_gaussian(mpf(50), mpf(epsilon))), rel=1e-9)
+    along = tpl.ExactGaussianProfile([0.05, 0.05], np.eye(2)).delta(epsilon)[1]
+    assert along == pytest.approx(float(exact_gaussian(20 * mpmath.sqrt(2), mpf(epsilon))), rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-12, 1e-15, 1e-16, 1e-100])
+def test_gaussian_mu_without_epsilon(delta):
+    mu = tpl.gaussian_mu(0.0, delta)
+    with mpmath.workdps(200):
+        exact = float(mpmath.erf(mpf(mu) / mpmath.sqrt(8)))
+    assert delta * (1.0 - 1e-13) <= exact <= delta
+
+
+def test_discrete_laplace_noise_of_a_large_sensitivity():
+    p, sensitivity = mpf(1e-3), 10_000
+    profile = tpl.PrivacyProfile.of_event(dp_event.DiscreteLaplaceDpEvent(float(p), sensitivity), 0.01)
+    masses = [(1 / (1 + mpmath.exp(-p)), p * sensitivity)]
+    between = range(1, sensitivity // 2)
+    masses += [(mpmath.tanh(p / 2) * mpmath.exp(-p * b), p * (sensitivity - 2 * b)) for b in between]
+    for j in (0, 300, 999):
+        exact = mpmath.fsum(mass * max(-mpmath.expm1(j * mpf(0.01) - loss), 0) for mass, loss in masses)
+        assert exact <= profile.deltas[j] <= exact * (1 + 1e-9)
