@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+from tests.oracles import exact_loss, exact_tpl
 from tplrepro.leakage.filter import LeakageExceededError
 
 # Fig. 8 of [1].
@@ -41,7 +42,7 @@ def test_a_count_after_a_pause_is_as_many_releases(sides):
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_no_leakage_exceeds_alpha_in_high_precision(share):
-    """Every release spends all that remains; the loss functions have one vertex each."""
+    """Every release spends all that remains."""
     floor = share * tpl.allocate_by_upper_bound(0.7, BACKWARD, FORWARD)
     account = tpl.TemporalFilter(0.7, BACKWARD, FORWARD, floor=floor)
     budgets = []
@@ -49,31 +50,18 @@ def test_no_leakage_exceeds_alpha_in_high_precision(share):
         if (rest := account.remaining) > 0.0:
             budgets.append(rest)
             account.spend(rest)
-    budgets = list(map(mpmath.mpf, budgets))
-
-    def leakages(q, d, budgets):
-        last = [budgets[0]]
-        for epsilon in budgets[1:]:
-            u = mpmath.expm1(last[-1])
-            last.append(mpmath.log((mpmath.mpf(q) * u + 1) / (mpmath.mpf(d) * u + 1)) + epsilon)
-        return last
-
-    with mpmath.workdps(40):
-        bpl, fpl = leakages(0.8, 0.2, budgets), leakages(0.8, 0.1, budgets[::-1])[::-1]
-        largest = max(b + f - e for b, f, e in zip(bpl, fpl, budgets, strict=True))
-        assert 0.7 - 1e-6 < largest <= mpmath.mpf(0.7)
+    assert 0.7 - 1e-6 < max(exact_tpl(budgets, exact_loss(BACKWARD), exact_loss(FORWARD))) <= 0.7
 
 
 @pytest.mark.parametrize("alpha", [30.0, 100.0])
 def test_rounding_next_to_a_small_leakage(alpha):
     """Where L is far below the level, its own margin is no margin for the difference."""
-    q, d = 0.5 + 2.0**-30, 0.5
-    account = tpl.TemporalFilter(alpha, [[q, 1 - q], [d, 1 - d]])
+    P = [[0.5 + 2.0**-30, 0.5 - 2.0**-30], [0.5, 0.5]]
+    account, loss = tpl.TemporalFilter(alpha, P), exact_loss(P)
     for first in np.linspace(0.01, alpha, 20, endpoint=False).tolist():
         rest = copy(account).spend(first).remaining
         with mpmath.workdps(40):
-            u = mpmath.expm1(first)
-            assert mpmath.log((mpmath.mpf(q) * u + 1) / (mpmath.mpf(d) * u + 1)) + mpmath.mpf(rest) <= alpha
+            assert loss(first) + mpmath.mpf(rest) <= alpha
 
 
 def adaptive_outputs(rng, account, n, horizon):

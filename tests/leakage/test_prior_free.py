@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tplrepro as tpl
+from tests.oracles import recursion
 
 
 @pytest.fixture
@@ -135,9 +136,7 @@ def test_it_takes_the_place_of_a_matrix_everywhere(rng):
     P /= P.sum(axis=1, keepdims=True)
     loss, budgets = tpl.PriorFreeLoss(P), rng.uniform(0.1, 0.5, 5)
     free = tpl.temporal_privacy_leakage(budgets, loss, loss)
-    bpl = [budgets[0]]
-    for epsilon in budgets[1:]:
-        bpl.append(float(exact_loss(loss.matrix, bpl[-1])) + epsilon)
+    bpl, _, _ = recursion(budgets, lambda alpha: float(exact_loss(loss.matrix, alpha)), np.zeros_like)
     np.testing.assert_allclose(free.bpl, bpl, rtol=1e-12)
     # Without a release between, evidence may be about that time: two steps, not the squared matrix.
     alone = tpl.leakage_at_all_times([0.3, 0.3], loss, None, times=[0, 3], horizon=4)
