@@ -162,6 +162,7 @@ def test_a_file_of_version_1_is_read_and_stays_one(path):
         (lambda lines: lines.__setitem__(2, lines[2].replace(",1,", ",2,")), 3),
         (lambda lines: lines.__setitem__(2, "[0.3,1]"), 3),
         (lambda lines: lines.__setitem__(2, "3"), 3),
+        (lambda lines: lines.__setitem__(2, lines[2].replace("]", ',"more"]')), 3),
         (lambda lines: lines.pop(2), 3),
         (lambda lines: lines.insert(2, lines[2]), 4),
         (lambda lines: lines.append(lines.pop(1)), 2),
@@ -175,7 +176,7 @@ def test_a_changed_missing_or_moved_line_is_an_error_that_names_it(path, change,
     lines = path.read_text().splitlines()
     change(lines)
     path.write_text("\n".join(lines) + "\n")
-    message = f"line {number} of {path} must have the digest of what was written up to it, found .* restore a copy"
+    message = rf"line {number} of {path} must be \[release, count, digest\] as it was written, found .* restore a copy"
     with pytest.raises(ValueError, match=message):
         tpl.TemporalAccountant.open(path)
 
@@ -185,13 +186,13 @@ def test_a_changed_missing_or_moved_line_is_an_error_that_names_it(path, change,
     [
         (lambda header, lines: lines.__setitem__(1, "[0.2"), "line 2 of .* must be JSON"),
         (lambda header, lines: header.update(version=3), "must be an account of version 1 or 2, found 3"),
-        (lambda header, lines: header.update(version=2), "line 2 of .* must have the digest"),
+        (lambda header, lines: header.update(version=2), "line 2 of .*its digest is not"),
         (lambda header, lines: header["sides"]["backward"]["rows"].reverse(), "must have its digest"),
         (lambda header, lines: header.update(sides={}), "must have its digest"),
         (lambda header, lines: lines.__setitem__(1, "[-0.2,1]"), "epsilon must be a finite privacy budget"),
         (lambda header, lines: lines.__setitem__(1, '[{"class":"exit"},1]'), "must be an event of dp_accounting"),
         (lambda header, lines: lines.__setitem__(1, "[null,1]"), "epsilon must be .* found nan"),
-        (lambda header, lines: lines.__setitem__(1, "[0.5]"), r"line 2 of .* must be \[release, count\], found"),
+        (lambda header, lines: lines.__setitem__(1, "[0.5]"), r"line 2 of .* must be \[release, count"),
         (lambda header, lines: lines.__setitem__(1, '[{"class":"GaussianDpEvent"},1]'), "line 2 of .* argument"),
     ],
 )

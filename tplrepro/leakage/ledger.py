@@ -49,8 +49,9 @@ class Ledger:
         self._digest = _digest(content)
         lines = [_line({"format": FORMAT, "version": VERSION, "digest": self._digest, **content})]
         for release, count in entries:
-            line, self._digest = _chained([_released(release), count], self._digest)
-            lines.append(line)
+            entry = [_released(release), count]
+            self._digest = _chained(entry, self._digest)
+            lines.append(_line([*entry, self._digest]))
         write_whole(self.path, "".join(lines).encode())
         self._append_to(self.path.stat().st_size)
 
@@ -74,16 +75,16 @@ class Ledger:
         self._digest = header["digest"] if version == VERSION else None
         entries = []
         for number, line in enumerate(lines[1:], 2):
-            if self._digest is not None:
-                line, self._digest = _unchained(line, self._digest, number, self.path)
-            entries.append(_entry(line, number, self.path))
+            entry, self._digest = _entry(line, self._digest, number, self.path)
+            entries.append(entry)
         self._append_to(len(complete))
         return content["settings"], sides, entries
 
     def add(self, release: Any, count: int) -> None:
         """Append one entry; when this returns it is on the disk. After an error the file is as before."""
-        text, digest = _chained([_released(release), count], self._digest)
-        line = text.encode()
+        entry = [_released(release), count]
+        digest = _chained(entry, self._digest)
+        line = _line(entry if digest is None else [*entry, digest]).encode()
         if os.getpid() != self._process:
             raise ValueError(
                 f"an account must be used by the process that opened it, {self._process}, found {os.getpid()}, a fork "
@@ -146,24 +147,9 @@ def _digest(content: Any) -> str:
     return sha256(_line(content).encode()).hexdigest()
 
 
-def _chained(entry: list, previous: str | None) -> tuple[str, str | None]:
-    """The line of an entry, and its digest, after the digest of the line before; without one in version 1."""
-    if previous is None:
-        return _line(entry), None
-    digest = _digest([previous, entry])[:16]
-    return _line([*entry, digest]), digest
-
-
-def _unchained(line: Any, previous: str, number: int, path: Path) -> tuple[list, str]:
-    """The entry and the digest of a line, after a check of the digest."""
-    *entry, found = line if isinstance(line, list) and line else [line]
-    digest = _digest([previous, entry])[:16]
-    if found != digest:
-        raise ValueError(
-            f"line {number} of {path} must have the digest of what was written up to it, found {str(found)[:60]!r}: "
-            "it or a line before it was changed, moved or lost; restore a copy"
-        )
-    return entry, digest
+def _chained(entry: list, previous: str | None) -> str | None:
+    """The digest of an entry and of the line before by its digest; None in files of version 1."""
+    return None if previous is None else _digest([previous, entry])[:16]
 
 
 def _matrix(loss: PrivacyLossFunction) -> dict:
@@ -210,12 +196,16 @@ def _released(release: Any) -> Any:
     return release
 
 
-def _entry(line: Any, number: int, path: Path) -> tuple[Any, int]:
+def _entry(line: Any, previous: str | None, number: int, path: Path) -> tuple[tuple[Any, int], str | None]:
+    """An entry, and its digest, after a check of both."""
     try:
-        release, count = line
-        return _release(release), count
+        release, count, *found = line
+        digest = _chained([release, count], previous)
+        if found != ([] if digest is None else [digest]):
+            raise ValueError("its digest is not that of what was written: it or a line before was changed or lost")
+        return (_release(release), count), digest
     except (TypeError, ValueError, KeyError) as error:
-        must = f"line {number} of {path} must be [release, count]"
+        must = f"line {number} of {path} must be [release, count, digest] as it was written"
         raise ValueError(f"{must}, found {str(line)[:60]} ({error}); restore a copy") from None
 
 

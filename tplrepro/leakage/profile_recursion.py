@@ -92,7 +92,9 @@ class Side:
         bases = [*numbers]
         run, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
         bounds = [kinds[kind].largest for kind in self.released]
-        run[self.times], largest[self.times] = before, loss_bounds(self.losses, bounds)
+        # The bounds on the loss of all releases before each by the recursion of [1], rounded up.
+        largest[self.times] = accumulate_steps(self.losses, np.array([0.0, *bounds[:-1]]), _bound_after)
+        run[self.times] = before
         made: dict[tuple, int] = {}
         for time, index, loss in self.pauses:
             if loss is not None:
@@ -167,7 +169,7 @@ def repetitions(base: PrivacyProfile, steps: Sequence[Callable], forgotten: floa
 
 
 def step(base: PrivacyProfile, loss: PrivacyLossFunction, release: PrivacyProfile) -> PrivacyProfile:
-    """The profile after a release and a step of correlation; `loss_bounds` computes its `largest`."""
+    """The profile after a release and a step of correlation; its bound on the loss is computed elsewhere."""
     base = base.compose(release).correlated(loss)
     return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
 
@@ -253,11 +255,6 @@ def is_within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
         return False
     above, below = together([new, old])
     return bool((above - below).max() <= ROOM / 2.0)
-
-
-def loss_bounds(losses: list[PrivacyLossFunction | None], largest: list[float]) -> np.ndarray:
-    """Bounds on the loss of all releases before each release, (R,), by the recursion of [1], rounded up."""
-    return accumulate_steps(losses, np.array([0.0, *largest[:-1]]), _bound_after)
 
 
 def _bound_after(loss: PrivacyLossFunction | None, bound: float | None, largest: float) -> float:
