@@ -36,6 +36,7 @@ class Ledger:
         self.path, self._process = Path(path).resolve(), os.getpid()
         self._lock = _locked(self.path)
         self._file: Any = None
+        self._end = 0
         self._digest: str | None = None  # of the last line; None in files of version 1
 
     def create(self, settings: dict, sides: dict[str, PrivacyLossFunction | None], entries: list) -> None:
@@ -85,6 +86,7 @@ class Ledger:
         entry = [_released(release), count]
         digest = _chained(entry, self._digest)
         line = _line(entry if digest is None else [*entry, digest]).encode()
+        end = self._end + len(line)
         if os.getpid() != self._process:
             raise ValueError(
                 f"an account must be used by the process that opened it, {self._process}, found {os.getpid()}, a fork "
@@ -98,7 +100,8 @@ class Ledger:
             self._file.truncate(self._end)
             self._file.seek(self._end)
             raise
-        self._end, self._digest = self._end + len(line), digest
+        self._end = end  # no call since the last one above, at which an interrupt could part file and account
+        self._digest = digest
 
     def close(self) -> None:
         if self._file is not None:
