@@ -3,12 +3,11 @@
 With probability at least `confidence`, all rows i, sets S of columns and numbers of steps at once satisfy
 KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabilities P_i(S), where
 
-    r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i
+    r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i.
 
-(the Krichevsky-Trofimov mixture of each set's outcomes, and Ville's inequality). Then P_i(S) is at most
-U_i(S) and P_j(S) at least D_j(S), the ends of these intervals. The joint hull of the curves (D_j, U_i) along
-every ROC curve bounds the loss of all these matrices. U is concave and D convex, so the curves are concave,
-and their tangents enclose them.
+The joint hull of the curves of the ends of these intervals, P_j(S) at least D_j(S) and P_i(S) at most U_i(S),
+along every ROC curve bounds the loss of all these matrices; tangents enclose the curves, which are concave
+("Estimated matrices" in docs/theory/promises.md).
 """
 
 import numpy as np

@@ -4,16 +4,12 @@ For pure budgets the recursions of Eqs. (13) and (15) of [1] hold on every path 
 spent, so a filter costs nothing. The constraint TPL_s <= alpha of every past time s is one number: the
 largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functions of the two sides,
 
-    c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),    epsilon_t <= min(c_{t-1}, alpha -
-    L_B(BPL_{t-1})).
+    c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),
+    epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})).
 
-A floor e keeps a budget of e available at every later time, for ever: the suprema S of Theorem 11 of [1] give
-
-    epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})) - (S_F(e) - e)    where S_B(e) + S_F(e) - e <= alpha.
-
-Filters are known for accounts that add up (R. Rogers, A. Roth, J. Ullman, S. Vadhan: Privacy odometers and
-filters, 2016; J. Whitehouse et al.: Fully-adaptive composition in differential privacy, 2023). There is none
-here for delta > 0: see `TemporalAccountant.remaining`.
+A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem 11 of [1]
+satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e. docs/theory/promises.md proves
+this, and names earlier filters. There is none here for delta > 0: see `TemporalAccountant.remaining`.
 """
 
 from math import inf

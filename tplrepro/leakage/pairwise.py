@@ -4,14 +4,13 @@ R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) bounds the release of time t. One ste
 
     BPL_t[i, l] = R_t[i, l] + log max{B_i x / B_l x : 0 <= x_j <= e^BPL_{t-1}[j, k] x_k for all j, k}
 
-with the rows B_i of the backward matrix, since the outputs before t have likelihoods x of the state at t - 1
-that are of this kind. With one alpha for all pairs the logarithm is L(alpha) of [1].
+with the rows B_i of the backward matrix (Theorem 3 of docs/theory/promises.md). With one alpha for all pairs
+the logarithm is L(alpha) of [1].
 
 The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
-of tight constraints and the simplex method needs O(n^2) operations an exchange. The dual solution, weights
-w_jk >= 0 with B_im + sum_j w_jm e^D_jm - sum_k w_mk <= lambda B_lm for all m, proves that no x exceeds the
-ratio lambda. `kernels.proved_ratio` makes one from the last tree with all roundings on the safe side, so that
-a search that stops early gives a larger bound, never one that is too low.
+of tight constraints and the simplex method needs O(n^2) operations an exchange. From the last tree
+`kernels.proved_ratio` makes a dual solution, which proves that no x exceeds a ratio, with all roundings on
+the safe side: a search that stops early gives a larger bound, never one that is too low.
 """
 
 from collections.abc import Sequence

@@ -2,21 +2,17 @@
 
 An adversary who knows more than the matrix (where a user was last night, whether a shop was open) still faces
 a Markov chain: evidence about other times, independent given the states there, multiplies each column k of
-the matrix by a weight h_k >= 0, after which rows are divided by their sums. Let C be the largest cross ratio
+the matrix by a weight h_k >= 0, after which rows are divided by their sums. With the largest cross ratio
 
-    C = max P_ik P_jl / (P_il P_jk)    over rows i, j and columns k, l,    kappa = sqrt(C).
+    C = max P_ik P_jl / (P_il P_jk)    over rows i, j and columns k, l,    kappa = sqrt(C),
 
-By the mediant inequality, the odds of q(S) and d(S) differ at most by the factor C for any weights and any
-set S, and weights on two columns alone come as close to it as one likes. The largest loss is therefore that
-of one pair of numbers, at odds C x and x; the best x gives
+the largest loss over all weights is (Theorem 2 of docs/theory/promises.md)
 
     L(alpha) = 2 log((kappa e^(alpha/2) + 1) / (kappa + e^(alpha/2))),
 
 which is twice the loss of the vertex d = 1 / (kappa + 1), q = kappa / (kappa + 1) at alpha / 2. C is the same
 for a matrix and for its reversal under any prior: both sides have one loss function. log C is the Hilbert
-diameter of the rows, gap = q - d = tanh(log(C) / 4) Birkhoff's contraction coefficient (G. Birkhoff, 1957; S.
-N. Cohen, E. Fausti: Hyperbolic contractivity and the Hilbert metric on probability measures, 2023,
-arXiv:2309.02413). We know of no earlier use for temporal leakage.
+diameter of the rows, and the gap q - d is tanh(log(C) / 4).
 """
 
 from collections.abc import Iterable
