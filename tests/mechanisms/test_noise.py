@@ -80,3 +80,10 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
     for bad in (-1.0, [1.0, np.nan], np.inf, "1"):
         with pytest.raises(ValueError, match="scale"):
             LaplaceNoise(bad)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, np.nan, np.inf])
+def test_k_norm_noise_needs_a_finite_positive_epsilon(epsilon):
+    """Infinity would release answers without noise; -1 would have the mean square of 1."""
+    with pytest.raises(ValueError, match="epsilon must be a finite level in nats, greater than 0, found"):
+        KNormNoise(_hull(2), epsilon)

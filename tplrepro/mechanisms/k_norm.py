@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.validation import check_level
+
 #: Relative widening of a body, or of a scale, that covers the rounding of its norms.
 SLACK = 1e-10
 
@@ -49,6 +51,9 @@ class KNormNoise:
 
     body: Any  # K, a `SensitivityHull` of any dimension d in R^D
     epsilon: float  # > 0, nats
+
+    def __post_init__(self) -> None:
+        check_level(self.epsilon, "epsilon")
 
     @property
     def mean_square(self) -> float:
