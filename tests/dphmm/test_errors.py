@@ -38,6 +38,7 @@ CASES = [
     *((lambda rng=rng: NOISE.sample(F[0], rng=rng), f"numpy.random.Generator, .* {rng}") for rng in (None, 3)),
     (lambda: NOISE.sample(F[:2]), "one true answer"),
     (lambda: NOISE.sample(F[0], -3, rng=np.random.default_rng(0)), "size must be at least 1, found -3"),
+    (lambda: KNormMechanism(categorical(), F, 1.0, dphmm.cross_polytope(3, 1.0)), "hull .* in 2 dimensions, found 3"),
     (lambda: KNormMechanism(EDGELESS, F, 1.0), "connects some of its 3 possible states"),
     (lambda: dphmm.protectable_graph(categorical(), F, "best"), "must be .* found 'best'"),
     (lambda: dphmm.protectable_graph(categorical().constrain([4]), F), "two possible states, found only state 4"),

@@ -48,6 +48,10 @@ class KNormMechanism(FrozenArrays):
         self.answers = as_answers(answers, policy.n_states)
         self.epsilon = check_level(epsilon, "epsilon")
         if hull is not None:
+            d = self.answers.shape[1]
+            if hull.ambient_dimension != d:
+                found = f"{d} dimensions, found {hull.ambient_dimension}"
+                raise ValueError(f"hull must be that of the policy and answers, in {found}; leave it out")
             self.hull = hull
         if policy.n_edges == 0 and exposed_states(policy, self.answers).size:
             raise NoPrivacyError(

@@ -22,6 +22,7 @@ from tplrepro.validation import (
     as_numbers,
     check_budgets,
     check_choice,
+    check_generator,
     check_noise_multipliers,
     check_sensitivity,
     warn_caller,
@@ -87,9 +88,10 @@ def release_counts(
     levels = check(arguments[wanted], horizon=counts.shape[0])
     sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
+        rng = np.random.default_rng() if rng is None else check_generator(rng)
         warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
-        return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
+        return counts + LaplaceNoise(scale).sample(counts.shape, rng)
     if rng is not None:
         raise ValueError(
             "OpenDP draws its own secure randomness and takes no generator, found rng; "
@@ -169,6 +171,8 @@ def _checked_counts(series: Any) -> np.ndarray:
     if all(isinstance(count, (int, np.integer)) and not isinstance(count, bool) for count in values.flat):
         if values.size and int(values.max()) >= 2**63:
             raise ValueError(f"whole counts must be below 2**63, found {values.max()}; give them as floats")
+        if values.size and int(values.min()) < -(2**63):
+            raise ValueError(f"whole counts must be at least -2**63, found {values.min()}; give them as floats")
         counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1")
