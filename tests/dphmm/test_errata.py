@@ -23,8 +23,7 @@ def test_laplace_noise_of_the_appendix_has_scale_1_and_variance_2():
 
 
 def test_the_printed_sum_of_algorithm_3_is_minus_twice_the_area():
-    # Section 11.3 sums det(v_i, v_{i+1}) over clockwise vertices. Minimised as printed it takes the largest
-    # hull.
+    # Section 11.3 sums det(v_i, v_{i+1}) over clockwise vertices; its minimum is at the largest hull.
     G = categorical().constrain([2, 3, 4, 5])
     for j, area in ((3, 14.0), (4, 16.0), (5, 20.0)):
         K = dphmm.sensitivity_hull(G.connect([(2, j)]), F)
@@ -35,8 +34,7 @@ def test_the_printed_sum_of_algorithm_3_is_minus_twice_the_area():
 
 
 def test_algorithm_3_must_find_exposed_states_again_after_each_step():
-    # s_1 and s_2 are exposed; connecting s_1 to s_2 hides both, so the second loop pass would add an edge in
-    # vain.
+    # s_1 and s_2 are exposed; connecting them hides both, so the second loop pass would add an edge in vain.
     f = np.array([[0, 0], [0, 1], [9, 0], [9.5, 0], [5, 5], [5.3, 5.1]])
     G = dphmm.PolicyGraph.from_edges(6, [(2, 3), (4, 5)])
     for method in ("greedy", "stepwise"):
@@ -51,8 +49,7 @@ def test_example_11_2_belongs_to_another_graph_and_swaps_states():
     assert (F[5] - F[3]).tolist() == [1, 1]
     assert four.hull.norm(F[5] - F[3]) == pytest.approx(1)
     assert four.hull.norm(F[4] - F[3]) == np.inf  # so not that line, but f(s_4) f(s_6), as the inferences below have it
-    # In the graph of Fig. 3b s_4 has both neighbours, and all three states the same hull: nothing is
-    # inferred.
+    # In the graph of Fig. 3b s_4 has both neighbours and all three states share a hull: nothing is inferred.
     whole = LocalMechanism(categorical().constrain([3, 4, 5]), F, 1.0)
     assert len({whole.mechanisms[s].hull.vertices.tobytes() for s in (3, 4, 5)}) == 1
     # Printed: "when s* = s_6, z is on the line f(s_6) f(s_5)". That is s_5; noise for s_6 fills the plane.
@@ -61,8 +58,7 @@ def test_example_11_2_belongs_to_another_graph_and_swaps_states():
 
 
 def test_equation_1_divides_by_zero_on_a_flat_hull():
-    # Example 5.2: the area of a segment is 0; on its line the density is that of Eq. (1) with d = 1 and its
-    # length.
+    # Example 5.2: a segment has area 0; on its line the density is that of Eq. (1) with d = 1 and its length.
     G = categorical().constrain([1, 2])
     mechanism = dphmm.KNormMechanism(G, F, 0.5)
     length = 2 * np.sqrt(2)

@@ -82,8 +82,7 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of
-        # noise.
+        # a . v is rounded as its summands, which cancel where K is thin; 256 also covers the noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         apart = normals @ spanning.T if self.dimension else normals  # coordinates in which no body is thin
