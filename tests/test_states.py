@@ -278,9 +278,9 @@ GIVEN = set(
 )
 PASSED_ON = set(
     "leakage_at_all_times worst_outputs ExactGaussianProfile allocate_by_exact_leakage allocate_optimally "
-    "allocate_noise allocate_with_stopping bootstrap_counts bootstrap_draws DataRelease protect report TemporalFilter "
+    "allocate_noise allocate_with_stopping bootstrap_draws DataRelease protect report TemporalFilter "
     "LinearGaussianSeries sequence_leakage "  # have no states with names
-    "PublishedLoss StepMatrices TransitionSystem".split()  # of event logs, whose states are their own
+    "PublishedLoss TransitionSystem".split()  # of event logs, whose states are their own
 )
 
 

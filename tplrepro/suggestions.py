@@ -31,7 +31,7 @@ RENAMED: dict[str, str] = {
     "sip.grid_distance": "experiments.sip.setups.cell_distance, in the repository",
     "sip.release_tops": "experiments.sip.tops.release_tops, in the repository",
     "eventlog.check_log": "eventlog.TransitionSystem.from_log, which checks its log",
-    "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
+    "eventlog.ReleaseStep": "tplrepro.eventlog.transition_system.StepMatrices",
     "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
     "eventlog.synthetic": "experiments.datasets.event_logs.synthetic_log, in the repository",
     "tpl.explore": "the folder page/ of the repository",

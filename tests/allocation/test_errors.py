@@ -7,7 +7,7 @@ import pytest
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD
-from tplrepro.allocation import EndlessBudgets
+from tplrepro.allocation.stopping import EndlessBudgets
 
 SIDES = {"backward": BACKWARD, "forward": FORWARD}
 BY_BOUND = partial(tpl.allocate_by_upper_bound, **SIDES, alpha=1.0)

@@ -10,8 +10,7 @@ import tplrepro as tpl
 from tests.allocation.problems import as_functions, assert_derivatives, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
-from tplrepro.allocation import EndlessBudgets
-from tplrepro.allocation.stopping import Endless
+from tplrepro.allocation.stopping import Endless, EndlessBudgets
 
 
 def exact_endless_tpl(endless, loss_b, loss_f, alpha):

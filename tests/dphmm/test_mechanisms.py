@@ -6,7 +6,7 @@ from scipy import linalg, stats
 
 from tests.dphmm.policies import F, categorical, pairwise_norms, random_policy
 from tplrepro import dphmm
-from tplrepro.mechanisms import KNormNoise
+from tplrepro.mechanisms.k_norm import KNormNoise
 
 ALL = [dphmm.LaplaceMechanism, dphmm.KNormMechanism]
 

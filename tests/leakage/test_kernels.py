@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.allocation.minimisation import Recursion
-from tplrepro.leakage import envelope, vertex
+from tplrepro.leakage import envelope, pairwise, vertex
 from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels, sparse
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import frozen
@@ -127,7 +127,7 @@ def test_all_kernels_can_be_compiled_at_once():
     code = "from tplrepro.leakage.envelope import compile_kernels, kernels as k; compile_kernels();"
     code += "print(*(name for name, f in vars(k).items() if isinstance(f, k.Kernel) and f.compiled.signatures))"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (envelope, dense, sparse)]
+    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (envelope, dense, pairwise, sparse)]
     called = {name for source in sources for name in re.findall(r"kernels\.(\w+)\(", source)}
     called = {name for name in called if isinstance(getattr(kernels, name), kernels.Kernel)} | {"ascend"}
     assert called <= set(done.stdout.split())

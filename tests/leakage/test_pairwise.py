@@ -168,4 +168,6 @@ def test_time_varying_matrices_one_side_and_labels(rng):
     frame = pd.DataFrame(metrics[0], labels, labels)
     by_label = tpl.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named)
     np.testing.assert_array_equal(by_label.bpl, tpl.pairwise_leakage([metrics[0]] * 2, first).bpl)
+    one_time = tpl.pairwise_leakage(frame.sort_index().sort_index(axis=1), named, horizon=1)
+    np.testing.assert_array_equal(one_time.bpl[0], by_label.bpl[0])
     assert tpl.pairwise_leakage(frame, horizon=2).tpl.shape == (2, 3, 3)

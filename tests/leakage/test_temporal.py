@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FIG_3, matrices
 from tests.oracles import brute_force_loss, recursion
+from tplrepro.allocation.stopping import EndlessBudgets
 from tplrepro.leakage.temporal import accumulate_steps, dense
 
 
@@ -169,7 +170,7 @@ def test_composition_and_w_event_by_brute_force(case):
         lambda e, P: tpl.mechanism_leakage(P, P, P, horizon=2),
         lambda e, P: tpl.measured_leakage(P, P, P),
         lambda e, P: tpl.worst_outputs(e, P, P, time=0),
-        lambda e, P: tpl.allocation.EndlessBudgets(e, 0.1),
+        lambda e, P: EndlessBudgets(e, 0.1),
     ],
 )
 def test_results_are_frozen_copies(result_of):

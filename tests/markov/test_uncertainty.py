@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, kstest
 
 import tplrepro as tpl
-from tplrepro.markov import Sequences, bootstrap_counts, bootstrap_draws, leakage_interval, posterior_draws
+from tplrepro.markov import Sequences, bootstrap_draws, leakage_interval, posterior_draws
+from tplrepro.markov.uncertainty import bootstrap_counts
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from tplrepro.dphmm import SensitivityHull, cross_polytope
-from tplrepro.mechanisms import KNormNoise, LaplaceNoise, uniform_points
+from tplrepro.mechanisms import LaplaceNoise
+from tplrepro.mechanisms.k_norm import KNormNoise, uniform_points
 
 SIZE = 20_000
 LEVEL = 1e-4

@@ -14,7 +14,6 @@ _EXPORTS = {
     "read_xes": "readers",
     "read_csv": "readers",
     "TransitionSystem": "transition_system",
-    "StepMatrices": "transition_system",
     "loss_matrix": "transition_system",
     "release_step": "transition_system",
     "Release": "log",

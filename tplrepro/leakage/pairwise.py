@@ -24,7 +24,7 @@ from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, common_states
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon
 
 #: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others;
 #: e^300 and its inverse leave room in doubles.
@@ -95,8 +95,7 @@ def pairwise_leakage(
     if not listed or horizon not in (None, len(listed)):
         wanted = "at least one" if horizon is None else f"{horizon} of them"
         raise ValueError(f"bounds must be one matrix for each release, {wanted}, found {len(listed)}; {REMEDY}")
-    before, after, _ = steps_of_both_sides(transition_matrix, backward, forward, len(listed))
-    states = common_states(P.states for P in (*before, *after) if P is not None)
+    before, after, states = steps_of_both_sides(transition_matrix, backward, forward, len(listed))
     if states is None:
         states = listed[0].index.tolist() if hasattr(listed[0], "iloc") else range(len(listed[0]))
     distinct = {id(one): _closed(one, states) for one in listed}

@@ -23,7 +23,7 @@ from tplrepro.lazy import moved_names
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon, one_number
 
-__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients"]
+__all__ = ["PrecomputedTables", "piecewise_coefficients"]
 __all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
 
 __getattr__ = moved_names(__name__)

@@ -12,7 +12,6 @@ _EXPORTS = {
     "forward_backward": "filtering",
     "estimate_higher_order": "higher_order",
     "every_kth": "higher_order",
-    "bootstrap_counts": "uncertainty",
     "bootstrap_draws": "uncertainty",
     "leakage_interval": "uncertainty",
     "posterior_draws": "uncertainty",

@@ -6,8 +6,6 @@ _EXPORTS = {
     "LaplaceNoise": "laplace",
     "event_level_budgets": "linear",
     "gaussian_event_level_budgets": "linear",
-    "KNormNoise": "k_norm",
-    "uniform_points": "k_norm",
 }
 _MODULES = ("counts", "gaussian", "k_norm", "laplace", "linear")
 

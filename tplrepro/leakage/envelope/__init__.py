@@ -117,3 +117,4 @@ def compile_kernels() -> None:
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
     kernels.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
     kernels.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
+    kernels.largest_ratios(np.eye(2), 0, np.zeros((2, 2)), np.zeros((2, 2)), 2, np.empty(2))
