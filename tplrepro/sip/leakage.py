@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.sip.response import BeliefMechanism
+from tplrepro.sip.response import BeliefMechanism, check_mechanism
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -30,8 +30,10 @@ from tplrepro.validation import (
     over_time,
 )
 
-#: Pairs of sequences that enumeration may visit; 8 bytes each.
+#: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
+#: Axes that an array may have.
+MOST_AXES = 64
 
 
 def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -112,14 +114,20 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
-    """Joint distribution of the first T symbols of a chain, an array (n,) * T.
+    """Joint distribution of the first T symbols of a chain, an array (n,) * T; ValueError if it would be too large.
 
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
     matrix = as_transition_matrix(transition)
     joint = check_distribution(initial, matrix.states, "a belief")
-    for _ in range(1, check_horizon(horizon)):
+    n, length = matrix.n_states, check_horizon(horizon)
+    if length > MOST_AXES or n**length > LARGEST_ENUMERATION:
+        raise ValueError(
+            f"the joint distribution is limited to {LARGEST_ENUMERATION:,} sequences of at most {MOST_AXES} symbols, "
+            f"found {length} symbols among {n}; shorten the sequence"
+        )
+    for _ in range(1, length):
         joint = joint[..., None] * matrix.toarray()
     return joint
 
@@ -165,6 +173,7 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     >>> round(sequence_leakage(RandomizedResponse(1.0), copies).sequence, 4)
     2.3554
     """
+    check_mechanism(mechanism)
     joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
     if joint.size == 0 or len(set(joint.shape)) != 1:
         raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")

@@ -13,9 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.markov.filtering import log_probabilities
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
-from tplrepro.validation import check_distribution
+from tplrepro.validation import check_distribution, check_generator
 
 
 class _TruthOrDraw(Response):
@@ -25,7 +26,11 @@ class _TruthOrDraw(Response):
     def leakage(self) -> float:
         possible = self.belief[self.belief > 0]
         b, share = possible.min(), self.share
-        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share))) if possible.size > 1 else 0.0
+        return (
+            float(max(np.log(1 - share + share * b) - np.log(b), -log_probabilities(share)))
+            if possible.size > 1
+            else 0.0
+        )
 
     def column(self, y: int) -> np.ndarray:
         likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])
@@ -37,7 +42,7 @@ class _TruthOrDraw(Response):
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
         own = self.checked_symbol(x, true=True)
-        return own if rng.random() >= self.share else draw(self.belief, rng)
+        return own if check_generator(rng).random() >= self.share else draw(self.belief, rng)
 
 
 class ConditionalRandomizedResponse(BeliefMechanism):
