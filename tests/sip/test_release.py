@@ -88,7 +88,8 @@ def test_symbols_are_by_default_the_values_seen_and_nobody_can_write_to_a_chain(
     chain = sip.chain_from_sequences(ids)
     assert chain.labels.tolist() == [7, 60_977, 10**9]
     assert (chain.toarray() == sip.chain_from_sequences([[0, 1, 0, 2, 0], [1, 0]], 3).toarray()).all()
-    for array in (chain.initial, sip.Belief.start(CHAIN).current):
+    longer = sip.chain_from_sequences(ids, order=2)
+    for array in (chain.initial, sip.Belief.start(CHAIN).current, sip.Belief.start(longer).current):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
 

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.filtering import log_probabilities
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
 from tplrepro.validation import check_distribution, check_generator
@@ -26,11 +25,11 @@ class _TruthOrDraw(Response):
     def leakage(self) -> float:
         possible = self.belief[self.belief > 0]
         b, share = possible.min(), self.share
-        return (
-            float(max(np.log(1 - share + share * b) - np.log(b), -log_probabilities(share)))
-            if possible.size > 1
-            else 0.0
-        )
+        if possible.size == 1:
+            return 0.0
+        if share == 0.0:  # e^-eps has underflowed: the output is the truth
+            return np.inf
+        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share)))
 
     def column(self, y: int) -> np.ndarray:
         likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])

@@ -30,6 +30,7 @@ from tplrepro.validation import (
     check_generator,
     check_probability,
     common_states,
+    frozen,
 )
 
 
@@ -130,7 +131,7 @@ class Belief(FrozenArrays):
     def current(self) -> np.ndarray:
         """Pr(X_k = x | y_1 .. y_{k-1}), (n,), the argument of a mechanism."""
         chain = self.chain
-        return self.weights if chain.order_1 else np.bincount(chain.symbols, self.weights, minlength=chain.n_symbols)
+        return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
 
     def observe(self, y: int, response: Response) -> "Belief":
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y is impossible."""
@@ -143,8 +144,8 @@ class Belief(FrozenArrays):
 
     def given(self, likelihood: np.ndarray) -> "Belief":
         """The same after an output with this likelihood given each symbol, (n,)."""
-        if np.shape(likelihood) != self.chain.initial.shape:
-            n, found = self.chain.n_symbols, np.shape(likelihood)
+        if likelihood.shape != self.chain.initial.shape:
+            n, found = self.chain.n_symbols, likelihood.shape
             raise ValueError(f"a likelihood must have shape ({n},), found {found}; give one for each symbol")
         likelihood = likelihood if self.chain.order_1 else likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
