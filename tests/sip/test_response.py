@@ -57,7 +57,6 @@ def test_closed_forms_of_appendix_d(p1, phi, first, second):
 
 
 def test_large_budgets_lose_no_digits():
-    assert sip.ConditionalRandomizedResponse(800.0).leakage([0.5, 0.5]) == np.inf  # its draws underflow
     for epsilon in (30.0, 300.0):
         response = sip.RandomizedResponse(epsilon).response([0.5, 0.5])
         assert response.cost() == pytest.approx(np.exp(-epsilon), rel=1e-12)

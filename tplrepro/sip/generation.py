@@ -28,7 +28,8 @@ import numpy as np
 from tplrepro.blas import one_blas_thread
 from tplrepro.sip.hamming import constant_response, mix, usable_budget
 from tplrepro.sip.interior_point import filled, solve_interior
-from tplrepro.sip.response import Response, check_finite, distances_by
+from tplrepro.sip.response import Response, distances_by
+from tplrepro.validation import check_entries
 
 #: Symbols of smaller belief are treated as impossible.
 NEGLIGIBLE = 1e-18
@@ -127,7 +128,7 @@ class _Generation:
         costs = self.costs(table, self.b)
         if self.n_own:  # one more output: the nearest symbol that is output unchanged
             costs = np.column_stack([costs, self.to_nearest])
-        check_finite(costs)
+        check_entries(costs, "distances between possible symbols")
         of = self.classes((costs - (0.0 if kappa is None else kappa)).astype(np.float32))
         mass = np.bincount(of, self.b)
         merged = np.column_stack([np.bincount(of, self.b * column) for column in costs.T]) / mass[:, None]

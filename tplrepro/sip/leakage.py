@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.sip.response import BeliefMechanism, check_mechanism
+from tplrepro.sip.response import BeliefMechanism
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -32,8 +32,6 @@ from tplrepro.validation import (
 
 #: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
-#: Axes that an array may have.
-MOST_AXES = 64
 
 
 def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -122,11 +120,9 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
     matrix = as_transition_matrix(transition)
     joint = check_distribution(initial, matrix.states, "a belief")
     n, length = matrix.n_states, check_horizon(horizon)
-    if length > MOST_AXES or n**length > LARGEST_ENUMERATION:
-        raise ValueError(
-            f"the joint distribution is limited to {LARGEST_ENUMERATION:,} sequences of at most {MOST_AXES} symbols, "
-            f"found {length} symbols among {n}; shorten the sequence"
-        )
+    if length > 64 or n**length > LARGEST_ENUMERATION:  # an array has at most 64 axes
+        must = f"a joint distribution must be of at most {LARGEST_ENUMERATION:,} sequences and 64 symbols each"
+        raise ValueError(f"{must}, found {n}^{length} sequences; shorten them")
     for _ in range(1, length):
         joint = joint[..., None] * matrix.toarray()
     return joint
@@ -173,7 +169,6 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     >>> round(sequence_leakage(RandomizedResponse(1.0), copies).sequence, 4)
     2.3554
     """
-    check_mechanism(mechanism)
     joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
     if joint.size == 0 or len(set(joint.shape)) != 1:
         raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")

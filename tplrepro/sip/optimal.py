@@ -19,8 +19,8 @@ from tplrepro.blas import one_blas_thread
 from tplrepro.sip.generation import generated_response
 from tplrepro.sip.hamming import LARGEST_BUDGET, constant_response, hamming_response, mix_dense, usable_budget
 from tplrepro.sip.interior_point import lower_bound, solve_interior
-from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance, check_finite, distances_by
-from tplrepro.validation import check_distribution, frozen
+from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance, distances_by
+from tplrepro.validation import check_distribution, check_entries, frozen
 
 #: Response and bound agree when they differ by less than this share of the bound.
 AGREEMENT = 1e-8
@@ -92,7 +92,7 @@ def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], 
     if possible.size > FEW:
         return generated_response(belief, distance, epsilon)
     table = distances_by(distance, possible[:, None], possible)
-    check_finite(table)
+    check_entries(table, "distances between possible symbols")
     response = _distance_response(belief[possible], table, epsilon)
     row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
     row_class[possible] = response.row_class

@@ -25,11 +25,7 @@ class _TruthOrDraw(Response):
     def leakage(self) -> float:
         possible = self.belief[self.belief > 0]
         b, share = possible.min(), self.share
-        if possible.size == 1:
-            return 0.0
-        if share == 0.0:  # e^-eps has underflowed: the output is the truth
-            return np.inf
-        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share)))
+        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share))) if possible.size > 1 else 0.0
 
     def column(self, y: int) -> np.ndarray:
         likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])

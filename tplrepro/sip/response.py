@@ -191,12 +191,6 @@ class BeliefMechanism(ABC):
         return self.response(belief).leakage
 
 
-def check_mechanism(mechanism: Any) -> None:
-    """Raise ValueError for what is no mechanism."""
-    if not isinstance(mechanism, BeliefMechanism):
-        raise ValueError(f"mechanism must be one such as OptimalResponse(1.0), found {mechanism!r}; make one")
-
-
 def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
     n = check_horizon(n_symbols, "n_symbols")
@@ -238,25 +232,13 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """The distances that a function gives, for all pairs of symbols as they broadcast; they may be infinite."""
-    remedy = "mend the function, or give an array (n, n)"
-    values = as_numbers(distance(x, y), "distances must be numbers", remedy)
+    """The distances that a function gives for all pairs of symbols as they broadcast; they may be infinite."""
+    values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
-    if values.shape != shape:
-        raise ValueError(f"a distance function must broadcast to shape {shape}, found {values.shape}; {remedy}")
-    bad = ~(values >= 0.0)
-    if bad.any():
-        raise ValueError(f"distances must be at least 0, found {values[bad][0]:g} by the function; {remedy}")
+    if values.shape != shape or not (values >= 0.0).all():
+        found = f"shape {values.shape} and minimum {values.min(initial=np.inf):g}"
+        raise ValueError(f"distances must have shape {shape} and be at least 0, found {found}; mend the function")
     return values
-
-
-def check_finite(distances: np.ndarray) -> None:
-    """Raise ValueError if one is infinite: within any budget, an output is possible given every possible symbol."""
-    if not np.isfinite(distances).all():
-        raise ValueError(
-            "distances between possible symbols must be finite, found infinite ones; give such symbols probability 0, "
-            "or a large distance"
-        )
 
 
 def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

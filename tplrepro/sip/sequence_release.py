@@ -22,7 +22,7 @@ from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
-from tplrepro.sip.response import BeliefMechanism, Response, check_mechanism, check_symbols
+from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
 from tplrepro.validation import (
     FrozenArrays,
     check_choice,
@@ -237,15 +237,14 @@ def release(
     if not isinstance(chain, SymbolChain):
         raise ValueError(f"chain must be a SymbolChain, found {type(chain).__name__}; use SymbolChain.first_order")
     for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
-        check_mechanism(used)
+        if not isinstance(used, BeliefMechanism):
+            raise ValueError(f"mechanism must be one such as OptimalResponse(1.0), found {used!r}; make one")
         if isinstance(used, TemporalRandomizedResponse):
             common_states([used.transition.states, chain.states], "mechanism and chain")
     symbols = check_symbols(sequence, chain.n_symbols)
     widths = np.ones(chain.n_symbols, dtype=int) if chain.widths is None else chain.widths
     if isinstance(mechanism, Mapping) and (missing := {*widths[symbols].tolist()} - {*mechanism}):
-        raise ValueError(
-            f"mechanism must have an entry for each width of a batch, found none for {min(missing)}; add it"
-        )
+        raise ValueError(f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it")
     return _releases(mechanism, symbols, widths, chain, check_generator(rng))
 
 
