@@ -10,7 +10,7 @@ import pytest
 
 from experiments.datasets.event_logs import prepare_logs, recorded_logs, synthetic_log, write_synthetic
 from tests.eventlog.logs import COLUMNS, event, named, recorded, trace, write
-from tplrepro.eventlog import DataFormatError, read_csv, read_xes
+from tplrepro.eventlog import DataFormatError, TransitionSystem, read_csv, read_xes
 from workflow.configuration import ROOT
 
 HEAD = "case,activity,timestamp\n"
@@ -83,6 +83,8 @@ def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, row, reason
         path = write(tmp_path, text)
         log = read(path)
         assert len(log) == 2
+        with pytest.warns(UserWarning, match=f"read without 2 times {unit} {reason}: its traces count as if nothing"):
+            TransitionSystem.from_log(log)
         assert log.attrs["skipped"] == {f"{unit} {reason}": 2}
         assert log.attrs["skipped_examples"][f"{unit} {reason}"].endswith("log.xes, line 3")
 

@@ -17,6 +17,16 @@ TEMPORAL = sip.TemporalRandomizedResponse(1.0, np.eye(2))
 LABELLED = sip.chain_from_sequences([["a", "b"]])
 RESPONSE = RR(0.7).response([0.5, 0.5])
 MECHANISMS = (CRR, sip.OptimalResponse, RR)
+DISTANCES = [
+    (lambda x, y: np.where(x != y, np.nan, 0.0), "at least 0, found shape .* and minimum nan; mend"),
+    (lambda x, y: -1.0 * (x != y), "at least 0, found shape .* and minimum -1; mend"),
+    (lambda x, y: np.where(x != y, "far", "near"), "distances must be numbers, found ndarray"),
+    (lambda x, y: np.zeros(3), r"must have shape \(\d+, \d+\) and .*, found shape \(3,\)"),
+    (
+        lambda x, y: np.where(x != y, np.inf, 0.0),
+        "distances between possible symbols must be finite numbers, found inf",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +42,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)), r"1,048,576\^2 pairs .* \(8796.1 GB\)"),
         (lambda: sip.OptimalResponse(1.0, [[0, -1], [1, 0]]), "distances must not be negative, found -1 in row 0"),
         (lambda: sip.OptimalResponse(1.0, []), r"shape \(1, 1\), found \(0,\)"),
+        (lambda: check_symbols([[0], [1, 1]], 2), "whole numbers, .* of object; code it"),
         (lambda: check_symbols(np.ma.masked_less([0, 1], 1), 2), "whole numbers, .* found"),
         (lambda: sip.OptimalResponse(1.0, "euclid"), "distance, if it is not .* must be one of 'hamming'"),
         (lambda: CRR(1.0).matrix(np.full(20_000, 1 / 20_000)), "limited to 10000 symbols, found 20000 symbols .3.2 GB"),
@@ -43,6 +54,14 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.release(["0", "1"], RR(1.0), CHAIN, rng=RNG), "whole numbers.* of <U1; code it"),
         (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
         (lambda: sip.release([0, 1], RR(1.0), CHAIN, rng=3), "rng must be a numpy.random.Generator, found 3"),
+        (lambda: sip.release([0, 1], 1.0, CHAIN, rng=RNG), "mechanism must be .*, found 1.0; make one"),
+        (lambda: sip.release([0, 1], RR(1.0), np.eye(2), rng=RNG), "must be a SymbolChain, found ndarray; use"),
+        (lambda: sip.release([0, 1], {2: RR(1.0)}, CHAIN, rng=RNG), "for each width .*, found none for 1; add it"),
+        (lambda: sip.release_sequences([], RR(1.0), CHAIN, rng=RNG), "at least one sequence, found none"),
+        *[(partial(kind(1.0).sample, 0, [0.5, 0.5], None), "rng must be .* found None") for kind in MECHANISMS],
+        (lambda: sip.Belief.start(CHAIN).observe(0, RR(1.0).response(np.ones(3) / 3)), r"\(2,\), found \(3,\)"),
+        (lambda: sip.markov_sequences([0.5, 0.5], np.eye(2), 26), r"50,000,000 sequences .*, found 2\^26 sequences"),
+        (lambda: sip.markov_sequences([1.0], [[1.0]], 65), r"64 symbols each, found 1\^65 sequences"),
         (lambda: sip.release([], RR(1.0), CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
         (lambda: sip.release([0, 2], RR(1.0), CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],
@@ -52,3 +71,13 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
 def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [2, 300])  # answered exactly, and by generation
+@pytest.mark.parametrize(("distance", "message"), DISTANCES)
+def test_what_a_distance_function_may_not_return(distance, message, n):
+    with pytest.raises(ValueError, match=message):
+        sip.OptimalResponse(1.0, distance).response(np.full(n, 1 / n))
+    if "finite" not in message:
+        with pytest.raises(ValueError, match=message.replace(r"(\d+, \d+", r"(\d+,")):
+            RR(1.0).response(np.full(n, 1 / n)).cost(distance)

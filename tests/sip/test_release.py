@@ -88,7 +88,8 @@ def test_symbols_are_by_default_the_values_seen_and_nobody_can_write_to_a_chain(
     chain = sip.chain_from_sequences(ids)
     assert chain.labels.tolist() == [7, 60_977, 10**9]
     assert (chain.toarray() == sip.chain_from_sequences([[0, 1, 0, 2, 0], [1, 0]], 3).toarray()).all()
-    for array in (chain.initial, sip.Belief.start(CHAIN).current):
+    longer = sip.chain_from_sequences(ids, order=2)
+    for array in (chain.initial, sip.Belief.start(CHAIN).current, sip.Belief.start(longer).current):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
 
@@ -120,5 +121,13 @@ def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
     for output, told in zip(found.outputs[0][1:], found.likelihoods[0][1:], strict=True):
         responses = [mechanism.response(on_a_cycle.initial, before) for before in range(3)]
         assert told.tolist() == [[response.row(x)[output] for x in range(3)] for response in responses]
-    same = sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3))
-    assert sip.release_sequences([[0, 1]], same, on_a_cycle, rng=rng).largest_leakage <= 0.7
+
+
+def test_where_all_supports_are_the_same_the_temporal_variant_is_randomised_response():
+    """Earlier outputs then change the belief, and with it the leakage; without them it was stated too small."""
+    kinds = sip.TemporalRandomizedResponse(1.0, STEP), sip.RandomizedResponse(1.0)
+    rngs = np.random.default_rng(1), np.random.default_rng(1)
+    same, plain = (list(sip.release([0, 0, 1, 1], k, CHAIN, rng=r)) for k, r in zip(kinds, rngs, strict=True))
+    assert [step.output for step in same] == [step.output for step in plain]
+    assert [step.leakage for step in same] == [step.leakage for step in plain]
+    assert max(step.leakage for step in same) > same[0].leakage

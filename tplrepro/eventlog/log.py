@@ -14,11 +14,12 @@ one, as in the implementation published with [4].
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 import pandas as pd
 
-from tplrepro.validation import FrozenArrays, check_generator, check_horizon
+from tplrepro.validation import FrozenArrays, check_choice, check_generator, check_horizon, warn_caller
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -69,6 +70,11 @@ class Release(FrozenArrays):
 def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     """The traces of a log; if `timed`, times order the events of a case. ValueError for what is no log."""
     _check_log(log, [CASE, ACTIVITY, TIMESTAMP] if timed else [CASE, ACTIVITY])
+    if skipped := log.attrs.get("skipped"):
+        reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
+        warn_caller(
+            f"the log was read without {reasons}: its traces count as if nothing lay between; they may leak more"
+        )
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
@@ -93,8 +99,10 @@ def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
             f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
         )
     for name in wanted:
-        if name not in log.columns:
-            raise ValueError(f"a log must have the columns {', '.join(wanted)}, found no {name}; rename the columns")
+        count = np.count_nonzero(log.columns == name)
+        if count != 1:
+            found = f"found {count or 'no'} {name}"
+            raise ValueError(f"a log must have the columns {', '.join(wanted)} once, {found}; rename the columns")
         empty = np.flatnonzero(log[name].isna())
         if empty.size:
             raise ValueError(
@@ -152,6 +160,7 @@ def releases(
     """
     # Checked before the generator starts, so that errors are raised by the call itself.
     traces = as_traces(log)
+    check_choice(certain, "certain", (True, False))
     rng = None if certain else check_generator(rng)
     most = None if max_releases is None else check_horizon(max_releases, "max_releases")
     return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, rng)
@@ -165,7 +174,8 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
         count = max(1, int(np.ceil(round(start * lengths.sum(), 6)))) if 0.0 < start <= 1.0 else None
         cut = None if count is None else pd.Timestamp(np.partition(traces.times, count - 1)[count - 1])
     else:
-        stamp = pd.to_datetime(start, utc=True, errors="coerce")
+        is_time = isinstance(start, str | date | np.datetime64)
+        stamp = pd.to_datetime(start, utc=True, errors="coerce") if is_time else None
         cut = stamp.tz_localize(None) if isinstance(stamp, pd.Timestamp) else None
     if cut is None:
         raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")

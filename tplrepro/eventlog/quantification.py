@@ -25,7 +25,7 @@ from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, r
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_alpha, check_budgets, check_choice, check_smoothing
+from tplrepro.validation import check_alpha, check_budgets, check_choice, check_epsilon, check_smoothing, one_number
 
 #: Rule -> how it makes the backward matrices.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
@@ -80,7 +80,8 @@ def quantify_releases(
     check_choice(rule, "rule", DEFAULT_BACKWARD)
     backward_from = DEFAULT_BACKWARD[rule] if backward_from is None else backward_from
     smoothing = check_smoothing(smoothing)
-    check_budgets(epsilon, "epsilon", np.size(epsilon))
+    epsilon = check_epsilon(epsilon, "epsilon")
+    check_budgets(epsilon, "epsilon", epsilon.size or None)
     before: list[StepLoss | None] = []  # of the step to each release except the first
     after: list[StepLoss | None] = []
     states: list[int] = []
@@ -177,11 +178,11 @@ class PublishedLoss:
 
     def at(self, alpha: float) -> float:
         """The loss in nats at one leakage alpha; ValueError if alpha is negative or not finite."""
-        alpha = float(check_alpha(alpha))
+        alpha = one_number(check_alpha(alpha), "alpha")
         if self._parts is None:
             return alpha
         q, d = self._parts
-        u = np.expm1(alpha)
+        u = np.expm1(min(alpha, 700.0))  # beyond, it overflows, and its reciprocal no longer counts
         return float(np.log1p(np.max((q - d) * u / (d * u + 1.0), initial=0.0)))
 
 

@@ -35,7 +35,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 
 from tplrepro.eventlog.log import TIMESTAMP, Release, as_traces
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_choice, check_horizon, frozen
+from tplrepro.validation import FrozenArrays, check_choice, check_horizon, check_smoothing, frozen
 
 ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
 COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # the transitions of a trace that count
@@ -206,6 +206,7 @@ def release_step(
     [0.0, 0.0, 0.25, 0.5, 0.25]
     """
     depth = check_horizon(depth, "depth")
+    check_choice(certain, "certain", (True, False))
     check_choice(backward_from, "backward_from", ("bayes", "uniform"))
     forward = _explored(system.counts + diags_array(system.final * 1.0), depth, certain)
     if backward_from == "uniform":
@@ -225,7 +226,7 @@ def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatr
     the s of Eq. (28) of [1], added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
-    known = np.flatnonzero(stored > 0)
+    known, smoothing = np.flatnonzero(stored > 0), check_smoothing(smoothing)
     if known.size < 2:
         return None
     source = np.where(stored > 0, np.arange(stored.size), known[np.argmin(stored[known])])

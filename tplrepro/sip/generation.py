@@ -28,7 +28,8 @@ import numpy as np
 from tplrepro.blas import one_blas_thread
 from tplrepro.sip.hamming import constant_response, mix, usable_budget
 from tplrepro.sip.interior_point import filled, solve_interior
-from tplrepro.sip.response import Response
+from tplrepro.sip.response import Response, distances_by
+from tplrepro.validation import check_entries
 
 #: Symbols of smaller belief are treated as impossible.
 NEGLIGIBLE = 1e-18
@@ -93,7 +94,7 @@ class _Generation:
 
     def between(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Distances (n, m) between symbols."""
-        return np.asarray(self.distance(self.order[x][:, None], self.order[y]), dtype=float)
+        return distances_by(self.distance, self.order[x][:, None], self.order[y])
 
     def costs(self, table: np.ndarray, mass: np.ndarray) -> np.ndarray:
         """Costs of w (n, m): the distances, and the part of the marginal's cost, for inputs of masses (n,)."""
@@ -112,7 +113,7 @@ class _Generation:
     def first_outputs(self) -> np.ndarray:
         """Greedy medians: each symbol of the sample that lowers the mean distance to the nearest one most."""
         table = self.between(self.sample, self.sample)
-        far = 1.0 + table[np.isfinite(table)].max()
+        far = 1.0 + table[np.isfinite(table)].max(initial=0.0)
         nearest = np.minimum(far, self.to_nearest[self.sample]) if self.n_own else np.full(self.sample.size, far)
         chosen = []
         for _ in range(int(min(self.cap + 1, self.most, self.sample.size))):
@@ -127,6 +128,7 @@ class _Generation:
         costs = self.costs(table, self.b)
         if self.n_own:  # one more output: the nearest symbol that is output unchanged
             costs = np.column_stack([costs, self.to_nearest])
+        check_entries(costs, "distances between possible symbols")
         of = self.classes((costs - (0.0 if kappa is None else kappa)).astype(np.float32))
         mass = np.bincount(of, self.b)
         merged = np.column_stack([np.bincount(of, self.b * column) for column in costs.T]) / mass[:, None]

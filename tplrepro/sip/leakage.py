@@ -30,7 +30,7 @@ from tplrepro.validation import (
     over_time,
 )
 
-#: Pairs of sequences that enumeration may visit; 8 bytes each.
+#: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
 
 
@@ -112,14 +112,18 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
-    """Joint distribution of the first T symbols of a chain, an array (n,) * T.
+    """Joint distribution of the first T symbols of a chain, an array (n,) * T; ValueError if it would be too large.
 
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
     matrix = as_transition_matrix(transition)
     joint = check_distribution(initial, matrix.states, "a belief")
-    for _ in range(1, check_horizon(horizon)):
+    n, length = matrix.n_states, check_horizon(horizon)
+    if length > 64 or n**length > LARGEST_ENUMERATION:  # an array has at most 64 axes
+        must = f"a joint distribution must be of at most {LARGEST_ENUMERATION:,} sequences and 64 symbols each"
+        raise ValueError(f"{must}, found {n}^{length} sequences; shorten them")
+    for _ in range(1, length):
         joint = joint[..., None] * matrix.toarray()
     return joint
 

@@ -19,8 +19,8 @@ from tplrepro.blas import one_blas_thread
 from tplrepro.sip.generation import generated_response
 from tplrepro.sip.hamming import LARGEST_BUDGET, constant_response, hamming_response, mix_dense, usable_budget
 from tplrepro.sip.interior_point import lower_bound, solve_interior
-from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance
-from tplrepro.validation import check_distribution, frozen
+from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance, distances_by
+from tplrepro.validation import check_distribution, check_entries, frozen
 
 #: Response and bound agree when they differ by less than this share of the bound.
 AGREEMENT = 1e-8
@@ -39,7 +39,8 @@ class OptimalResponse(BeliefMechanism):
 
     `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
     more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.
-    With a function, only symbols that are possible under the belief are output; distances may be infinite.
+    With a function, only symbols that are possible under the belief are output. Distances may be infinite, but
+    an output must be at a finite distance from all possible symbols.
 
     `response(belief).bound` is a proven lower bound on the cost of every response within the budget. The cost
     of the response itself exceeds it by at most 1e-8 under Hamming distance, else by at most 1e-8 of the cost
@@ -90,7 +91,8 @@ def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], 
     possible = np.flatnonzero(belief)
     if possible.size > FEW:
         return generated_response(belief, distance, epsilon)
-    table = np.asarray(distance(possible[:, None], possible), dtype=float)
+    table = distances_by(distance, possible[:, None], possible)
+    check_entries(table, "distances between possible symbols")
     response = _distance_response(belief[possible], table, epsilon)
     row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
     row_class[possible] = response.row_class

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
-from tplrepro.validation import check_distribution
+from tplrepro.validation import check_distribution, check_generator
 
 
 class _TruthOrDraw(Response):
@@ -37,7 +37,7 @@ class _TruthOrDraw(Response):
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
         own = self.checked_symbol(x, true=True)
-        return own if rng.random() >= self.share else draw(self.belief, rng)
+        return own if check_generator(rng).random() >= self.share else draw(self.belief, rng)
 
 
 class ConditionalRandomizedResponse(BeliefMechanism):

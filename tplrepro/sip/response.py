@@ -141,7 +141,8 @@ class Response:
         between = distance_function(distance, self.belief.size)
         possible = np.flatnonzero(self.belief)
         b = self.belief[possible]
-        return float(sum(b @ (between(possible, y) * self.column(y)[possible]) for y in self.labels[self.output > 0]))
+        likelihoods = ((y, self.column(y)[possible]) for y in self.labels[self.output > 0])
+        return float(sum(b @ (distances_by(between, possible, y) * likelihood) for y, likelihood in likelihoods))
 
     def checked_symbol(self, x: int, true: bool = False) -> int:
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
@@ -192,7 +193,11 @@ class BeliefMechanism(ABC):
 
 def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
-    symbols, n = np.asanyarray(sequence), check_horizon(n_symbols, "n_symbols")
+    n = check_horizon(n_symbols, "n_symbols")
+    try:
+        symbols = np.asanyarray(sequence)
+    except ValueError:  # lists of several lengths
+        symbols = np.empty((), dtype=object)
     if np.ma.is_masked(symbols) or symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
         found = f"found shape {symbols.shape} of {symbols.dtype}"
         raise ValueError(f"a sequence must hold whole numbers, at least one symbol, {found}; code it by `as_sequences`")
@@ -224,6 +229,16 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
     if isinstance(distance, str) and distance == "hamming":
         return np.not_equal
     return partial(_look_up, frozen(check_distance(distance, states)))
+
+
+def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """The distances that a function gives for all pairs of symbols as they broadcast; they may be infinite."""
+    values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    if values.shape != shape or not (values >= 0.0).all():
+        found = f"shape {values.shape} and minimum {values.min(initial=np.inf):g}"
+        raise ValueError(f"distances must have shape {shape} and be at least 0, found {found}; mend the function")
+    return values
 
 
 def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from tplrepro.validation import (
     check_generator,
     check_probability,
     common_states,
+    frozen,
 )
 
 
@@ -130,7 +131,7 @@ class Belief(FrozenArrays):
     def current(self) -> np.ndarray:
         """Pr(X_k = x | y_1 .. y_{k-1}), (n,), the argument of a mechanism."""
         chain = self.chain
-        return self.weights if chain.order_1 else np.bincount(chain.symbols, self.weights, minlength=chain.n_symbols)
+        return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
 
     def observe(self, y: int, response: Response) -> "Belief":
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y is impossible."""
@@ -143,6 +144,9 @@ class Belief(FrozenArrays):
 
     def given(self, likelihood: np.ndarray) -> "Belief":
         """The same after an output with this likelihood given each symbol, (n,)."""
+        if likelihood.shape != self.chain.initial.shape:
+            n, found = self.chain.n_symbols, likelihood.shape
+            raise ValueError(f"a likelihood must have shape ({n},), found {found}; give one for each symbol")
         likelihood = likelihood if self.chain.order_1 else likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
         smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
@@ -230,17 +234,24 @@ def release(
     >>> [(s.output, round(s.leakage, 3)) for s in release([0, 0, 1], crr, chain, rng=rng)]
     [(0, 1.0), (0, 1.073), (1, 1.393)]
     """
+    if not isinstance(chain, SymbolChain):
+        raise ValueError(f"chain must be a SymbolChain, found {type(chain).__name__}; use SymbolChain.first_order")
     for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
+        if not isinstance(used, BeliefMechanism):
+            raise ValueError(f"mechanism must be one such as OptimalResponse(1.0), found {used!r}; make one")
         if isinstance(used, TemporalRandomizedResponse):
             common_states([used.transition.states, chain.states], "mechanism and chain")
-    return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, check_generator(rng))
+    symbols = check_symbols(sequence, chain.n_symbols)
+    widths = np.ones(chain.n_symbols, dtype=int) if chain.widths is None else chain.widths
+    if isinstance(mechanism, Mapping) and (missing := {*widths[symbols].tolist()} - {*mechanism}):
+        raise ValueError(f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it")
+    return _releases(mechanism, symbols, widths, chain, check_generator(rng))
 
 
 def _releases(
-    mechanism: Any, symbols: np.ndarray, chain: SymbolChain, rng: np.random.Generator
+    mechanism: Any, symbols: np.ndarray, widths: np.ndarray, chain: SymbolChain, rng: np.random.Generator
 ) -> Iterator[ReleasedSymbol]:
     belief = Belief.start(chain)
-    widths = np.ones(chain.n_symbols, dtype=int) if chain.widths is None else chain.widths
     has_several_widths = np.ptp(widths) > 0
     previous: dict[str, int] = {}
     is_bounded = True
@@ -253,11 +264,11 @@ def _releases(
         likelihood = response.column(output)
         leakage = response.leakage if is_bounded else np.inf
         yield ReleasedSymbol(symbol, output, float(leakage), likelihood)
-        if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
-            belief = belief.given(np.ones(chain.n_symbols))
+        if used.uses_previous:
             previous, is_bounded = {"previous": symbol}, used.same_supports
-        else:
-            belief = belief.given(likelihood)
+            if not is_bounded:  # there is no single matrix, so the adversary follows the chain alone
+                likelihood = np.ones(chain.n_symbols)
+        belief = belief.given(likelihood)
 
 
 @dataclass(frozen=True)
@@ -293,4 +304,6 @@ def release_sequences(
             later = [of_pairs(step.output) if of_pairs else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
         leakages.extend(step.leakage for step in steps)
+    if not outputs:
+        raise ValueError("sequences must hold at least one sequence, found none; check how they were selected")
     return ReleasedSequences(outputs, likelihoods, float(np.mean(leakages)), max(leakages))
