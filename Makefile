@@ -103,7 +103,7 @@ lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplrepro.leakage.envelope import compile_kernels; compile_kernels()"
 
-# Of processes that share the cores each would wait for the others' BLAS threads: the tests took half as long again.
+# Of processes that share the cores each would wait for the others' BLAS threads, which took the tests 1.7 times as long.
 test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 # The notebooks fill the time in which tests wait. Both run in the background: a shell acts on a signal only then.
