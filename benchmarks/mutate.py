@@ -22,25 +22,28 @@ ROOT = Path(__file__).resolve().parents[1]
 # A module and the tests that must notice a change of it.
 ROOMS = {
     "tplrepro/leakage/loss_function.py": [
-        *("tests/leakage/test_loss_function.py", "tests/leakage/test_errors.py"),
-        "tests/leakage/test_estimated.py::test_a_state_that_was_never_left_may_do_anything",
+        *("tests/tplrepro/leakage/test_loss_function.py", "tests/tplrepro/leakage/test_errors.py"),
+        "tests/tplfrontier/test_estimated.py::test_a_state_that_was_never_left_may_do_anything",
     ],
     "tplrepro/leakage/vertex.py": [
-        "tests/leakage/test_loss_function.py",
-        "tests/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
-        "tests/leakage/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
+        "tests/tplrepro/leakage/test_loss_function.py",
+        "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
+        "tests/tplreport/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
     ],
     "tplrepro/leakage/temporal.py": [
-        *("tests/leakage/test_temporal.py", "tests/allocation/test_safety.py"),
-        "tests/leakage/test_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
+        *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
+        "tests/tplrepro/leakage/test_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
     ],
-    "tplrepro/allocation/published.py": ["tests/allocation/test_published.py", "tests/allocation/test_safety.py"],
-    "tplrepro/mechanisms/counts.py": ["tests/mechanisms/test_counts.py"],
+    "tplrepro/allocation/published.py": [
+        "tests/tplrepro/allocation/test_published.py",
+        "tests/tplrepro/allocation/test_safety.py",
+    ],
+    "tplreport/counts.py": ["tests/tplreport/test_counts.py"],
     "tplrepro/search.py": ["tests/test_search.py"],
     "tplrepro/validation.py": [
-        *("tests/test_validation.py", "tests/leakage/test_errors.py", "tests/markov/test_errors.py"),
-        *("tests/leakage/test_temporal.py::test_results_are_frozen_copies", "tests/test_states.py"),
-        "tests/leakage/test_gaussian_series.py",
+        *("tests/test_validation.py", "tests/tplrepro/leakage/test_errors.py", "tests/tplrepro/markov/test_errors.py"),
+        *("tests/tplrepro/leakage/test_temporal.py::test_results_are_frozen_copies", "tests/test_states.py"),
+        "tests/tplfrontier/test_gaussian_series.py",
     ],
 }
 LIBRARIES = ("mpmath", "numba", "pandas", "scipy.optimize", "scipy.stats")

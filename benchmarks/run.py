@@ -39,10 +39,13 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
+import tplfrontier as tf
+import tplreport as tr
 import tplrepro as tpl
+from experiments.datasets.readers import geolife, gowalla, kosarak
 from experiments.provenance import machine as this_machine
+from tplreport import fixed_steps, grid, observed_sequences
 from tplrepro import linear_program, published
-from tplrepro.datasets import fixed_steps, geolife, gowalla, grid, kosarak, observed_sequences
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
 from tplrepro.sip.batches import BatchDistance
@@ -218,7 +221,7 @@ def account():
 
     P = tpl.TransitionMatrix([[0.9985, 0.0015], [0.0015, 0.9985]])
     for event, name in ((GaussianDpEvent(3.0), "Gaussian"), (0.1, "pure")):
-        took = seconds(lambda event=event: tpl.temporal_privacy_profile([(event, 10**6)], P, P).epsilon(1e-6))
+        took = seconds(lambda event=event: tf.temporal_privacy_profile([(event, 10**6)], P, P).epsilon(1e-6))
         yield f"| 10⁶ {name} events, states stay with 0.9985: profiles, ε at δ = 1e-6 | {show(took)} | 10 s |"
 
 
@@ -231,7 +234,7 @@ def promises():
     yield ratio_line("prior-free loss, n = 500: quotients of each row with all others (NumPy)", base, ours, "")
     few, distances = rng.dirichlet(np.full(30, 0.5), 30), grid_distances(5, 6)
     base, ours = in_turn(
-        3, lambda: pairs_by_highs(few, distances), lambda: tpl.pairwise_leakage([distances] * 2, few, None)
+        3, lambda: pairs_by_highs(few, distances), lambda: tf.pairwise_leakage([distances] * 2, few, None)
     )
     what = "pairs of states, n = 30, a 5 × 6 grid, one step: 870 sparse linear programmes (HiGHS)"
     yield ratio_line(what, base, ours, "")
@@ -240,7 +243,7 @@ def promises():
     rows = rng.dirichlet(np.full(1000, 0.5), 1000)
     yield f"| prior-free loss, n = 1,000 | {show(seconds(lambda: tpl.PriorFreeLoss(rows)))} | 0.5 s |"
     rows, distances = rng.dirichlet(np.full(100, 0.5), 100), grid_distances(10, 10)
-    took = seconds(lambda: tpl.pairwise_leakage([distances] * 2, rows, None))
+    took = seconds(lambda: tf.pairwise_leakage([distances] * 2, rows, None))
     yield f"| pairs of states, n = 100, a 10 × 10 grid, one step of one side | {show(took)} | 5 s |"
     P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
     kept = tpl.TemporalAccountant(backward=P, forward=P, alpha=1.0, floor=0.1)
@@ -306,7 +309,7 @@ def write_visits(path: Path, rows: int) -> None:
 
 
 def report_on(path: str) -> None:
-    from tplrepro.reporting.command import main
+    from tplreport.command import main
 
     with contextlib.redirect_stdout(sys.stderr):
         took = seconds(lambda: main(["report", path, "--alpha", "1", "--horizon", "30"]))
@@ -376,17 +379,17 @@ def population():
     yield RATIO_HEAD
     base, ours = in_turn(
         3,
-        lambda: [tpl.population_leakage(some.select([u]), budgets, n_states=data.n_states) for u in range(len(some))],
-        lambda: tpl.population_leakage(some, budgets),
+        lambda: [tr.population_leakage(some.select([u]), budgets, n_states=data.n_states) for u in range(len(some))],
+        lambda: tr.population_leakage(some, budgets),
     )
     yield ratio_line("2,000 users: one call for each, and one for all", base, ours, "")
-    tpl.population_leakage(some, budgets, n_jobs=2, batch_size=500)
-    spent = seconds(lambda: tpl.population_leakage(data, budgets, n_jobs=2))
+    tr.population_leakage(some, budgets, n_jobs=2, batch_size=500)
+    spent = seconds(lambda: tr.population_leakage(data, budgets, n_jobs=2))
     yield ""
     yield PLAIN_HEAD
     what = "users, 20 states, 50 steps each, both sides, T = 10"
     yield f"| {users:,} {what}, two processes | {spent:.1f} s, {users / spent:,.0f} users/s | 30,000 users/s |"
-    one = processor(lambda: tpl.population_leakage(data.select(np.arange(20_000)), budgets)) / 20_000
+    one = processor(lambda: tr.population_leakage(data.select(np.arange(20_000)), budgets)) / 20_000
     yield f"| CPU time a user, in one process | {show(one)} | 67 µs |"
 
 
@@ -432,17 +435,17 @@ def population_on_dask(users: int) -> None:
     some = data.select(np.arange(8000))
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster) as client, joblib.parallel_config(backend="dask"):
-        tpl.population_leakage(some, budgets)
+        tr.population_leakage(some, budgets)
         before, first, workers = peak(), max(client.run(peak).values()), set(client.run(os.getpid).values())
         threading.Timer(3.0, os.kill, (min(workers), signal.SIGKILL)).start()
         start, used = time.perf_counter(), time.process_time()
-        result = tpl.population_leakage(data, budgets, smoothing=copies, batch_size=4096, progress=True)
+        result = tr.population_leakage(data, budgets, smoothing=copies, batch_size=4096, progress=True)
         found = {"seconds": time.perf_counter() - start, "more": peak() - before, "first": first}
         found |= {"worker": max(client.run(peak).values()), "sequences": data.values.nbytes + data.offsets.nbytes}
         found["killed"] = len(workers - set(client.run(os.getpid).values()))
     of_workers, own = resource.getrusage(resource.RUSAGE_CHILDREN), time.process_time() - used
     found |= {"copies": copies, "cpu": own + of_workers.ru_utime + of_workers.ru_stime}
-    alone, different = tpl.population_leakage(each, budgets), np.zeros(users, dtype=bool)
+    alone, different = tr.population_leakage(each, budgets), np.zeros(users, dtype=bool)
     for side in ("bpl", "fpl"):
         leakages = getattr(result, side).reshape(copies, *getattr(alone, side).shape)
         different |= (leakages != getattr(alone, side)).any(axis=2).ravel()
@@ -574,7 +577,7 @@ def waits():
         yield f"| DPHMM: optimum of Eq. (5), {n} exposed states in dimension {d}, gap 0 | {show(spent)} | |"
     recorded = Path(os.environ.get("TPLREPRO_DATA", "")) / "eventlogs" / "bpic2012.xes.gz"
     if recorded.is_file():
-        took = processor(lambda: tpl.eventlog.read_xes(recorded))
+        took = processor(lambda: tr.read_xes(recorded))
         yield f"| Event logs: BPI 2012 read | {show(took)} | 3 s |"
 
 

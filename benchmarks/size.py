@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("tplrepro", "experiments", "page", "workflow", "benchmarks", "tests")
+FOLDERS = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page", "workflow", "benchmarks", "tests")
 OTHERS = {"JavaScript and CSS": (".js", ".css"), "YAML": (".yaml", ".yml")}
 LONG = 110
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -38,7 +38,9 @@ def measure(root: Path = ROOT) -> tuple[Counter, Counter, Counter, Counter]:
     code: Counter = Counter()
     long: Counter = Counter()
     for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*.py")):
+        for path in sorted((root / folder).rglob("*.py*")):
+            if path.suffix not in (".py", ".pyi"):
+                continue
             parts = path.relative_to(root).parts
             source = path.read_text(encoding="utf-8")
             rooms = [folder] if len(parts) == 2 else ["/".join(parts[:2]), folder]

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import tplreport as tr
 import tplrepro as tpl
+from tplreport.reporting.plans import WORST_USER, recommended
 from tplrepro.allocation.schemes import COMPOSED
-from tplrepro.reporting.plans import WORST_USER, recommended
 
 KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states")
 #: What a report did, in the order of the figure; see `Outcome.verdict`.
@@ -70,7 +71,7 @@ def simulated(kind: str, rng: np.random.Generator) -> Outcome:
     sequences = {user: _user(kind, matrices, int(second), length, rng) for user, second in enumerate(kinds)}
     if len({place for walk in sequences.values() for place in walk}) == 1:
         return simulated(kind, rng)  # there is nothing to report on
-    advice = tpl.report(sequences, alpha, horizon, draws=0)
+    advice = tr.report(sequences, alpha, horizon, draws=0)
 
     def true_tpl(plan) -> float:
         return max(_true_tpl(kind, [matrices[int(one)], matrices[1]], plan.budgets) for one in set(kinds.tolist()))

@@ -48,7 +48,7 @@ class Claim:
     printed: Mapping | None = None  # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
     swept: Mapping | None = None  # {what: words, over: values, each: names}: judged at each value of an open choice
     invariant: str = ""  # why the verdict stays the same whatever `workflow.mutate_claims` does to the numbers
-    test: str | list | None = None  # "tests/leakage/test_published.py::test_name", where tests decide
+    test: str | list | None = None  # "tests/tplrepro/leakage/test_published.py::test_name", where tests decide
     breaks: Mapping | None = None  # {in: file, from: code, to: code}: a change of code that makes a test fail
     about: str = "the paper"  # or "ours": a statement about our own method, counted apart
     same_as: str | None = None  # "tkde2019#example-1": the same statement in another paper, counted there

@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
+import tplfrontier as tf
+import tplreport as tr
 import tplrepro as tpl
-from tplrepro import markov
 
 
 def budget(level: float, backward, forward) -> float:
@@ -23,8 +24,8 @@ def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws
         return budget(level, *(tpl.TransitionMatrix.from_counts(side, smoothing) for side in (table.T, table)))
 
     def of_posterior(prior):
-        sides = (markov.posterior_draws(table, prior, draws, rng=rng) for table in (counts.T, counts))
-        return tpl.allocate_for_several(partial(budget, level), zip(*sides, strict=True))
+        sides = (tr.posterior_draws(table, prior, draws, rng=rng) for table in (counts.T, counts))
+        return tf.allocate_for_several(partial(budget, level), zip(*sides, strict=True))
 
     redrawn = ([rng.multinomial(row.sum(), row / row.sum()) for row in counts] for _ in range(draws))
     one_side = 1 - (1 - confidence) / 2
@@ -34,7 +35,5 @@ def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws
         "bootstrap": min(of_counts(np.array(table), 1e-9) for table in redrawn),
         "posterior, uniform": of_posterior(1.0),
         "posterior, Jeffreys": of_posterior(0.5),
-        "confidence set": budget(
-            level, *(tpl.PrivacyLossFunction.from_counts(table, one_side) for table in (counts.T, counts))
-        ),
+        "confidence set": budget(level, *(tf.loss_from_counts(table, one_side) for table in (counts.T, counts))),
     }

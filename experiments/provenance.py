@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 
 #: Folders of Python code that a result may depend on.
-ROOTS = ("tplrepro", "experiments", "page")
+ROOTS = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page")
 DATA_KINDS = ("none", "real", "real (unverified)", "synthetic", "synthetic in part")
 PACKAGES = ("tplrepro", "numpy", "scipy", "numba", "matplotlib")
 _LISTED_INPUTS = 40

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.signal import fftconvolve
 from scipy.sparse import csr_array, vstack
 
+from tplfrontier.gaussian import gaussian_mu
+from tplfrontier.linear import gaussian_budgets_of_columns
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.mechanisms.gaussian import gaussian_mu
-from tplrepro.mechanisms.linear import gaussian_budgets_of_columns
 from tplrepro.search import fit_to_level, largest_within
 
 

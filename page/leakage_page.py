@@ -11,7 +11,7 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 
-import tplrepro as tpl
+import tplreport as tr
 from experiments.figures import figure_bytes, output_folder
 from experiments.provenance import repository_folder
 from page import report
@@ -25,10 +25,10 @@ from page.plots import draw
 from page.scheduling import Scheduler
 from page.sources import MATCHING, SEQUENCES_FILE, MatrixSource
 from page.text import MAX_RELEASES, format_budgets, parse_budgets
+from tplreport.files import write_whole
+from tplreport.reporting.report import Report
 from tplrepro.allocation.schemes import SCHEMES
-from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import as_loss_function
-from tplrepro.reporting.report import Report
 from tplrepro.validation import check_choice
 
 PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
@@ -211,7 +211,7 @@ class LeakagePage(ipywidgets.VBox):
         if self.privacy.value == WITH_DELTA:
             settings["delta"] = self.delta.value
         observed = self.forward.observations.observed()
-        return tpl.report(observed.sequences, **settings, smoothing=self.forward.smoothing.value, title=observed.title)
+        return tr.report(observed.sequences, **settings, smoothing=self.forward.smoothing.value, title=observed.title)
 
     def _show_problems(self, problems: list[str]) -> None:
         self.problems = problems

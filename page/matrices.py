@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from page.text import cells_of_lines, number
-from tplrepro.datasets.table import whole_numbers
+from tplreport.table import whole_numbers
 from tplrepro.markov.generators import smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.leakage.temporal_profile import temporal_privacy_profile
+from tplfrontier.temporal_profile import temporal_privacy_profile
 from tplrepro.validation import FrozenArrays, check_delta, check_horizon
 
 LAPLACE, GAUSSIAN = NOISES = ("Laplace noise", "Gaussian noise")
@@ -53,7 +53,7 @@ def quantify(name: str, epsilons: np.ndarray, functions: tuple, delta: float, ce
     if epsilons.max() > MAX_EPSILON:
         raise ValueError(
             f"budgets with a δ must be at most {MAX_EPSILON:g} nats here, found {epsilons.max():g}; choose pure ε, or "
-            "call tplrepro.temporal_privacy_profile directly"
+            "call tplfrontier.temporal_privacy_profile directly"
         )
     check_delta(delta)
     if grid == np.inf:

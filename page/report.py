@@ -9,8 +9,8 @@ import pandas as pd
 from page.analysis import PENDING, Analysis
 from page.glossary import explained
 from page.noises import Noise, gaussian_multipliers
+from tplreport.reporting.sentences import rounded_up
 from tplrepro.allocation.schemes import mean_error
-from tplrepro.reporting.sentences import rounded_up
 from tplrepro.words import counted
 
 
@@ -73,7 +73,7 @@ def delta_html(analysis: Analysis) -> str:
         f"sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer where a user changes "
         f"{counted(inputs.cells, 'cell')}. They are upper bounds by temporal privacy profiles, not the exact "
         "leakage.</p><p>Everything else is for pure ε: the other plots, the supremum, and the budgets for α. None of "
-        "these is defined for Gaussian noise, which has no pure ε; use tplrepro.allocate_noise for noise multipliers."
+        "these is defined for Gaussian noise, which has no pure ε; use tplfrontier.allocate_noise for multipliers."
         "</p>"
     )
 

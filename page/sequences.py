@@ -19,13 +19,13 @@ import numpy as np
 
 from experiments.datasets.preparation import prepare
 from page.matrices import check_size
-from tplrepro.datasets import read_sequences
-from tplrepro.datasets.table import column_names
+from tplreport import read_sequences
+from tplreport.command import COLUMNS
+from tplreport.reporting.plans import estimated_matrices
+from tplreport.reporting.report import counted_steps
+from tplreport.table import column_names
 from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.reporting.command import COLUMNS
-from tplrepro.reporting.plans import estimated_matrices
-from tplrepro.reporting.report import counted_steps
 
 # Name -> the arguments of `prepare`.
 DATASETS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.datasets.reading import describe_content
+from tplreport.reading import describe_content
 
 # Longer series would make the page slow.
 MAX_RELEASES = 1000

@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+import tplfrontier as tf
+import tplreport as tr
 import tplrepro as tpl
 from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
@@ -197,7 +199,7 @@ ROWS = [
     ("drop_dead_ends", BOTH, lambda f: markov.drop_dead_ends(f.counts, f.states)[0].toarray()),
     ("estimate_higher_order", NONE, lambda f: markov.estimate_higher_order(sequences(f), 2, 1.0).n_states),
     ("every_kth", BOTH, lambda f: markov.every_kth(f.P, 2).to_numpy()),
-    ("posterior_draws", NONE, lambda f: next(markov.posterior_draws(f.counts, 1, 1, rng=RNG())).n_states),
+    ("posterior_draws", NONE, lambda f: next(tr.posterior_draws(f.counts, 1, 1, rng=RNG())).n_states),
     ("forward_backward", (1,), lambda f: markov.forward_backward(f.likelihoods, f.P, f.start).smoothed),
     ("condition_on", (1,), lambda f: tpl.condition_on(f.P, f.start, f.rows(np.exp2(LIKELIHOODS), (1,))).possible),
     (
@@ -209,12 +211,12 @@ ROWS = [
     ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.steps, 1.0)),
     ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(EPSILONS, f.P, f.P).tpl),
     ("exact_leakage", NONE, lambda f: tpl.exact_leakage(EPSILONS, f.P, f.P).tpl),
-    ("mechanism_leakage", NONE, lambda f: tpl.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.P, f.P, horizon=3).tpl),
-    ("measured_leakage", NONE, lambda f: tpl.measured_leakage(f.likelihoods, f.P, f.P).tpl),
-    ("population_leakage", NONE, lambda f: tpl.population_leakage(sequences(f), EPSILONS).bpl),
+    ("mechanism_leakage", NONE, lambda f: tf.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.P, f.P, horizon=3).tpl),
+    ("measured_leakage", NONE, lambda f: tf.measured_leakage(f.likelihoods, f.P, f.P).tpl),
+    ("population_leakage", NONE, lambda f: tr.population_leakage(sequences(f), EPSILONS).bpl),
     ("allocate_by_upper_bound", NONE, lambda f: BY_BOUND(f.P, f.P)),
-    ("allocate_for_several", NONE, lambda f: tpl.allocate_for_several(BY_BOUND, [(f.P, f.P)])),
-    ("temporal_privacy_profile", NONE, lambda f: tpl.temporal_privacy_profile(GAUSSIAN, f.P).epsilon(1e-3)),
+    ("allocate_for_several", NONE, lambda f: tf.allocate_for_several(BY_BOUND, [(f.P, f.P)])),
+    ("temporal_privacy_profile", NONE, lambda f: tf.temporal_privacy_profile(GAUSSIAN, f.P).epsilon(1e-3)),
     ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.start)),
     ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.start)),
     ("local_differential_privacy", NONE, lambda f: sip.local_differential_privacy(f.rows(STEPS, ONE))),
@@ -248,8 +250,8 @@ ROWS = [
     ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.answers, 1).error),
     ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.distances).distance.sum()),
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
-    ("pairwise_leakage", (1, 2), lambda f: tpl.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
-    ("loss of counts", NONE, lambda f: tpl.PrivacyLossFunction.from_counts(f.counts, 0.9, f.states)(1.0)),
+    ("pairwise_leakage", (1, 2), lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
+    ("loss of counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
     ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),
     ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.steps, 1.0, solver="HiGHS")),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.P)(1.0)),

@@ -3,38 +3,43 @@
 import ast
 import importlib
 import inspect
+import pickle
 import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
+import tplfrontier
+import tplreport
 import tplrepro as tpl
 
-PACKAGE = Path(tpl.__file__).parent
-#: From the ground up; a room imports itself and what is below it, never a room of its own floor.
+ROOT = Path(tpl.__file__).parents[1]
+#: From the ground up; a roof imports itself and what is below it, never a roof of its own floor.
+ROOFS = ({"tplrepro"}, {"tplfrontier"}, {"tplreport"}, {"experiments"}, {"page", "workflow"})
+#: The same for the rooms of the papers.
 FLOORS = (
-    {"suggestions", "words"},
-    {"lazy"},
-    {"blas", "files", "progress", "search", "validation"},
+    {"lazy", "words"},
+    {"blas", "progress", "search", "validation"},
     {"mechanisms"},
     {"markov"},
-    {"datasets", "leakage"},
+    {"leakage"},
     {"allocation"},
     {"dphmm", "eventlog", "sip"},
-    {"reporting"},
 )
-ROOMS = ("allocation", "datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
+PACKAGES = (tpl, tplfrontier, tplreport, tpl.dphmm, tpl.eventlog, tpl.markov, tpl.mechanisms, tpl.sip)
 
 
-def imports_of(folder):
+def imports_of(*folders):
     """Edges from module to module, wherever in a file the import stands; a folder is its __init__."""
     modules = {}
-    for path in folder.rglob("*.py"):
-        parts = path.relative_to(folder.parent).with_suffix("").parts
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
         modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     imports = nx.DiGraph()
     for name, path in modules.items():
@@ -49,24 +54,22 @@ def imports_of(folder):
     return imports
 
 
-@pytest.mark.parametrize("folder", ["tplrepro", "experiments", "page", "workflow"])
-def test_nothing_imports_in_a_circle(folder):
-    imports = imports_of(PACKAGE.parent / folder)
-    if folder == "tplrepro":
-        imports.remove_node("tplrepro")  # its __init__ imports by name, on use
+def upward(edges, floors):
+    floor = {room: height for height, rooms in enumerate(floors) for room in rooms}
+    return sorted((upper, lower) for upper, lower in edges if upper != lower and floor[upper] <= floor[lower])
+
+
+def test_nothing_imports_in_a_circle():
+    imports = imports_of(*(roof for floor in ROOFS for roof in floor))
     assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
 
 
-def test_nothing_in_the_package_imports_upward():
-    edges = [(source.split("."), target.split(".")) for source, target in imports_of(PACKAGE).edges]
-    rooms = {(source[1], target[1]) for source, target in edges if len(source) > 1 and len(target) > 1}
-    floor = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
-    assert [(upper, lower) for upper, lower in rooms if upper != lower and floor[upper] <= floor[lower]] == []
-
-
-def test_the_package_imports_nothing_from_the_folders_beside_it():
-    importing = re.compile(r"^\s*(import|from) (experiments|page|workflow|benchmarks|tests)\b", re.M)
-    assert [path.name for path in PACKAGE.rglob("*.py") if importing.search(path.read_text("utf-8"))] == []
+def test_no_arrow_goes_upward():
+    imports = imports_of(*(roof for floor in ROOFS for roof in floor), "benchmarks", "tests")
+    edges = {(source.partition(".")[0], target.partition(".")[0]) for source, target in imports.edges}
+    assert upward(edges, (*ROOFS, {"benchmarks"}, {"tests"})) == []
+    edges = [(source.split("."), target.split(".")) for source, target in imports_of("tplrepro").edges]
+    assert upward({(a[1], b[1]) for a, b in edges if len(a) > 1 and len(b) > 1}, FLOORS) == []
 
 
 def own_functions(thing):
@@ -78,16 +81,18 @@ def own_functions(thing):
     return [getattr(member, "__func__", member) for member in unwrapped]
 
 
-@pytest.mark.parametrize("room", ["", *ROOMS])
-def test_every_public_name_is_there_no_module_hides_it_and_it_is_annotated_in_full(room):
-    names, bare = importlib.import_module(f"tplrepro.{room}".rstrip(".")), []
-    for name in names.__all__:
-        value, path = getattr(names, name), names._EXPORTS.get(name)
-        assert name in dir(names)
-        if path is not None:
-            full = path if path.startswith("tplrepro.") else f"{names.__name__}.{path}"
-            assert value is getattr(importlib.import_module(full), name)
-            assert not inspect.ismodule(value)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_name_is_what_its_module_defines_and_annotated_in_full(package):
+    stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes, bare = {alias.name: node.module for node in imports for alias in node.names}, []
+    assert sorted(homes) == sorted(package.__all__) == sorted(set(dir(package)) & set(homes))
+    for name, home in homes.items():
+        value = getattr(package, name)
+        if inspect.ismodule(value):
+            assert value is importlib.import_module(f"{home}.{name}")
+            continue
+        assert value is getattr(importlib.import_module(home), name)
         for function in filter(inspect.isfunction, own_functions(value)):
             given = inspect.signature(function)
             found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
@@ -95,13 +100,28 @@ def test_every_public_name_is_there_no_module_hides_it_and_it_is_annotated_in_fu
             empty = [part for part, annotation in found.items() if annotation is given.empty]
             bare += [f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")]
     assert bare == []
-    with pytest.raises(AttributeError, match=f"module '{names.__name__}' has no attribute 'no_such_name'"):
-        names.no_such_name  # noqa: B018
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'no_such_name'"):
+        package.no_such_name  # noqa: B018
+
+
+def same_thing(thing):
+    """What another process makes of a public name: where it is defined."""
+    return thing.__module__, thing.__qualname__
+
+
+def test_every_public_function_and_class_goes_to_another_process():
+    values = [getattr(package, name) for package in PACKAGES for name in package.__all__]
+    things = [value for value in values if callable(value)]
+    assert [pickle.loads(pickle.dumps(thing)) is thing for thing in things] == [True] * len(things)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(tpl.allocate_by_upper_bound, [1.0], [None], [[[0.8, 0.2], [0.2, 0.8]]])) == [
+            tpl.allocate_by_upper_bound(1.0, None, [[0.8, 0.2], [0.2, 0.8]])
+        ]
 
 
 def test_numba_belongs_to_the_kernels_alone():
     importing = re.compile(r"^\s*(import|from) numba\b", re.M)
-    files = PACKAGE.rglob("*.py")
+    files = [path for roof in ("tplrepro", "tplfrontier", "tplreport") for path in (ROOT / roof).rglob("*.py")]
     assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == ["kernels.py"]
 
 
@@ -113,15 +133,16 @@ PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantificatio
     ("words", "library", "name"),
     [
         (f"{PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", None, None),
-        (f"{PRIVACY}; tpl.release_counts([1] * 5, budgets, sensitivity=1)", "opendp", "counts"),
+        (f"{PRIVACY}; tr.release_counts([1] * 5, budgets, sensitivity=1)", "opendp", "counts"),
         ("tpl.linear_program.loss", "pulp", "solvers"),
-        ("tpl.datasets.kosarak", "pyarrow", "data"),
-        ("tpl.datasets.Grid(tpl.datasets.LOS_ANGELES, 1.0)", "pyproj", "data"),
-        ("tpl.temporal_privacy_profile(['event'], None, None)", "dp_accounting", "events"),
+        ("tr.read_sequences('observations.csv')", "pyarrow", "data"),
+        ("tr.Grid(tr.LOS_ANGELES, 1.0)", "pyproj", "data"),
+        ("tf.temporal_privacy_profile(['event'], None, None)", "dp_accounting", "events"),
     ],
 )
 def test_what_an_extra_brings_is_not_needed_for_the_rest_and_named_where_it_is(words, library, name):
-    code = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES})); import tplrepro as tpl; {words}"
+    imports = "import tplfrontier as tf, tplreport as tr, tplrepro as tpl"
+    code = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES})); {imports}; {words}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().rpartition("\n")[2]
     remedy = f'{library} must be installed, found none; install it with: pip install "tplrepro[{name}]"'
@@ -130,26 +151,26 @@ def test_what_an_extra_brings_is_not_needed_for_the_rest_and_named_where_it_is(w
 
 WIDGETS = ("ipywidgets", "anywidget")
 HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opendp", "pulp", *WIDGETS)
+OTHERS = ("pandas", "tplfrontier", "tplreport")
 
 
 @pytest.mark.parametrize(
     ("words", "absent"),
     [
-        ("tplrepro", HEAVY),
-        ("tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only
-        ("tplrepro.leakage.published", ["tplrepro.allocation", "tplrepro.leakage.loss_function", "scipy"]),
+        ("import tplrepro", HEAVY + OTHERS),
+        ("import tplfrontier", (*HEAVY, "tplreport")),
+        ("import tplreport", HEAVY),
+        (f"import tplrepro as tpl; {PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", OTHERS),
+        ("import tplrepro; [getattr(tplrepro, name) for name in tplrepro.__all__]", OTHERS),
+        ("import tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only
+        ("import tplrepro.leakage.published", ["tplrepro.allocation", "tplrepro.leakage.loss_function", "scipy"]),
     ],
 )
 def test_import_is_light(words, absent):
-    code = f"import sys, {words}; print([name for name in {absent} if name in sys.modules])"
+    code = f"import sys; {words}; print([name for name in {absent} if name in sys.modules])"
     started = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    if words == "tplrepro":
+    if words == "import tplrepro":
         # Half a second is the promise; the interpreter's own start and a busy machine get as much again.
         assert time.perf_counter() - started < 1.0
-
-
-def test_an_old_name_gives_a_sentence_with_the_new_one():
-    with pytest.raises(AttributeError, match=r"'encode_batches', which was renamed in 0\.3: use numpy\.ravel_multi"):
-        tpl.sip.encode_batches  # noqa: B018

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import tplrepro as tpl
+import tplreport as tr
 from tplrepro.validation import (
     FrozenArrays,
     check_budgets,
@@ -80,5 +80,5 @@ def test_results_hold_copies_that_cannot_be_written_to():
 
 def test_warnings_name_the_line_of_the_caller_of_the_package():
     with pytest.warns(UserWarning, match="for experiments") as caught:
-        tpl.release_counts([10, 20], [0.5, 0.5], 1, mechanism="numpy", rng=np.random.default_rng(0))
+        tr.release_counts([10, 20], [0.5, 0.5], 1, mechanism="numpy", rng=np.random.default_rng(0))
     assert caught[0].filename == __file__

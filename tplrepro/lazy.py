@@ -1,11 +1,15 @@
-"""Public names that are imported on first use (PEP 562), so that importing a package loads no module."""
+"""Public names that are imported on first use (PEP 562), so that importing a package loads no module.
 
+The stub beside a package's ``__init__.py`` is the one place that lists its public names; editors and type checkers read
+the same file.
+"""
+
+import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from importlib import import_module
-from types import FunctionType, ModuleType
+from pathlib import Path
 from typing import Any
 
 # The extra of pyproject.toml that brings a library, by the name under which it is imported.
@@ -16,9 +20,6 @@ EXTRAS = {
 }
 # Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
-
-# Names that moved to the repository and are still found in a checkout; the wheel does not have them.
-STILL_PUBLIC = ("datasets.prepare", "gaze.synthetic", "geolife.synthetic", "gowalla.synthetic", "kosarak.synthetic")
 
 
 @contextmanager
@@ -41,141 +42,27 @@ def extra() -> Iterator[None]:
         raise ModuleNotFoundError(f"{library} must be installed, found none; {remedy}", name=error.name) from None
 
 
-def lazy_names(
-    package: str, exports: Mapping[str, str], modules: Iterable[str] | Mapping[str, str] = ()
-) -> tuple[Callable, Callable, list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` for a package's `__init__.py`.
-
-    `exports` maps a public name to its module, below the package or as a full name from ``tplrepro.`` on;
-    `modules` are public submodules, or a mapping where a public name stands for a module of another place.
+def lazy_names(package: str, init: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, as the stub beside its `init` file lists them.
 
     >>> import tplrepro.markov
-    >>> attribute, listing, names = lazy_names("tplrepro.markov", {"every_kth": "higher_order"})
-    >>> attribute("every_kth").__module__, names
-    ('tplrepro.markov.higher_order', ['every_kth'])
+    >>> attribute, listing, names = lazy_names("tplrepro.markov", tplrepro.markov.__file__)
+    >>> attribute("every_kth").__module__, "every_kth" in names, listing() == sorted(names)
+    ('tplrepro.markov.higher_order', True, True)
     """
-    names = [*exports, *modules]
-    paths = modules if isinstance(modules, Mapping) else {name: name for name in modules}
-    full = {
-        name: path if path.startswith("tplrepro.") else f"{package}.{path}"
-        for name, path in {**paths, **exports}.items()
+    stub = ast.parse(Path(init).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.name: str(node.module) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
 
     def attribute(name: str) -> Any:
-        if name not in names:
-            return _from_repository(package, name)
+        if name not in homes:
+            module = sys.modules[package]
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
         with extra():
-            value: Any = import_module(full[name])
-        if name in exports:
-            value = _explaining_arguments(value, name)
+            home = None if homes[name] == package else import_module(homes[name])
+            value = getattr(home, name) if hasattr(home, name) else import_module(f"{homes[name]}.{name}")
         setattr(sys.modules[package], name, value)
         return value
 
-    sys.modules[package].__class__ = _Room
-    return attribute, lambda: sorted(names), names
-
-
-def moved_names(module: str) -> Callable:
-    """`__getattr__` for a module that is no package, from which public names went: it says where they are.
-
-    >>> moved_names("tplrepro.datasets.gowalla")("_absent")
-    Traceback (most recent call last):
-    tplrepro.lazy.UnknownNameError: module 'tplrepro.datasets.gowalla' has no attribute '_absent'
-    """
-
-    return lambda name: _from_repository(module, name)
-
-
-def _from_repository(module: str, name: str) -> Any:
-    """One of the names `STILL_PUBLIC`, in a checkout; otherwise an UnknownNameError."""
-    key = f"{module.rpartition('.')[2]}.{name}"
-    if key in STILL_PUBLIC:
-        from tplrepro.suggestions import MOVED
-
-        home = next(place for place, names in MOVED.items() if key in names)
-        try:
-            with extra():
-                return getattr(import_module(home), name)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("experiments"):  # a library is missing, not the folder
-                raise
-    raise UnknownNameError(module, name)
-
-
-class UnknownNameError(AttributeError):
-    """A name that a module or a class does not have; suggestions are searched for when the message is read."""
-
-    def __init__(self, owner: str | type, name: str):
-        super().__init__(owner, name)
-
-    def __str__(self) -> str:
-        from tplrepro import suggestions
-
-        owner, name = self.args
-        subject = owner.__name__ if isinstance(owner, type) else f"module {owner!r}"
-        return f"{subject} has no attribute {name!r}{suggestions.for_name(owner, name)}"
-
-
-class _SuggestingClass(type):
-    """The metaclass by which unknown attributes of a class itself give suggestions: `TransitionMatrix.fit`."""
-
-    def __getattr__(cls, name: str) -> Any:
-        raise UnknownNameError(cls, name)
-
-
-class Suggesting(metaclass=_SuggestingClass):
-    """A base of classes whose unknown attributes give suggestions, and whose objects' do."""
-
-    def __getattr__(self, name: str) -> Any:
-        if any(name in vars(parent) for parent in type(self).__mro__):  # a property raised it: raise that again
-            return object.__getattribute__(self, name)
-        raise UnknownNameError(type(self), name)
-
-
-class _Room(ModuleType):
-    """A package that says which function to call when somebody calls the package itself."""
-
-    def __call__(self, *arguments, **keywords):
-        from tplrepro import suggestions
-
-        hint = suggestions.for_name(self.__name__, self.__name__.rpartition(".")[2])
-        raise TypeError(f"module {self.__name__!r} cannot be called{hint}")
-
-
-def _explaining_arguments(module: ModuleType, name: str) -> Any:
-    """A public function, whose errors of wrong arguments name the right ones; or a class of such.
-
-    It replaces the function in its module, so that there is one of it.
-    """
-    value = getattr(module, name)
-    if isinstance(value, FunctionType):
-        value = _explaining(value)
-        setattr(module, name, value)
-    elif isinstance(value, type) and not issubclass(value, (tuple, Exception)):
-        for member, function in [*vars(value).items()]:
-            if member == "__init__" or (isinstance(function, FunctionType) and not member.startswith("_")):
-                setattr(value, member, _explaining(function))
-            elif isinstance(function, classmethod):
-                setattr(value, member, classmethod(_explaining(function.__func__)))
-        if not issubclass(value, Suggesting):
-            setattr(value, "__getattr__", Suggesting.__getattr__)  # noqa: B010
-    return value
-
-
-def _explaining(function: Any) -> Any:
-    if hasattr(function, "explains_arguments"):
-        return function
-
-    def call(*arguments, **keywords):
-        try:
-            return function(*arguments, **keywords)
-        except TypeError:
-            from tplrepro import suggestions
-
-            suggestions.check_arguments(function, arguments, keywords)
-            raise
-
-    # With the globals of the function's own module, where doctest looks for it and warnings belong.
-    result = wraps(function)(FunctionType(call.__code__, function.__globals__, closure=call.__closure__))
-    vars(result)["explains_arguments"] = True
-    return result
+    return attribute, lambda: sorted(homes), list(homes)

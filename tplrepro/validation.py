@@ -14,8 +14,6 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import Suggesting
-
 #: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
 ROW_SUM_TOLERANCE = 1e-9
 
@@ -371,7 +369,7 @@ def frozen(values: Any) -> Any:
     return result
 
 
-class FrozenArrays(Suggesting):
+class FrozenArrays:
     """A base of results that hold read-only copies of the arrays given to them.
 
     The arrays of a sparse matrix can be replaced, so each access to one gives a new object.
@@ -388,7 +386,7 @@ class FrozenArrays(Suggesting):
 
     def __getattr__(self, name: str) -> Any:
         held = vars(self).get("_" + name)
-        return copy(held) if hasattr(held, "indptr") else super().__getattr__(name)
+        return copy(held) if hasattr(held, "indptr") else object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if {name, "_" + name} & vars(self).keys():

@@ -6,7 +6,7 @@ with the default. Here the cell tagged ``parameters`` is parsed, and every misma
 
 import sys
 
-from tplrepro.datasets.registry import SOURCES
+from experiments.datasets.readers.registry import SOURCES
 from workflow.configuration import PROFILES, ROOT, ConfigurationError, read_notebooks, read_profile
 
 # Data sets that have no official file to download, only a folder below TPLREPRO_DATA.

@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from experiments.claims import KINDS, ClaimError, head_of, markdown_table
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 from workflow import artifact
 from workflow.configuration import ROOT, owner_of, read_notebooks
 from workflow.judging import judge_all

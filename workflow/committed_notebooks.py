@@ -13,7 +13,7 @@ import time
 
 import nbformat
 
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 from tplrepro.leakage.envelope import compile_kernels
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment

@@ -15,7 +15,7 @@ import nbformat
 import yaml
 
 from experiments.provenance import literal_assignments
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import nbformat
 
+from experiments.datasets.readers.registry import SOURCES, DatasetNotFoundError, data_folder, locate
 from experiments.provenance import ROOTS, files_of
-from tplrepro.datasets.registry import SOURCES, DatasetNotFoundError, data_folder, locate
 from workflow.configuration import ROOT, read_json, write_json
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 from workflow.configuration import ROOT
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import nbformat
 
-from tplrepro.datasets.table import read_counts
-from tplrepro.reporting.command import WITHHELD
+from tplreport.command import WITHHELD
+from tplreport.table import read_counts
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute

@@ -14,7 +14,7 @@ from collections import Counter
 from itertools import groupby
 
 import tplrepro
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
 from workflow import articles
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 

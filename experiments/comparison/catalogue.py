@@ -16,10 +16,11 @@ from experiments.comparison import central, local
 from experiments.comparison.markov_quilt import quilt_level
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
-from tplrepro import allocate_by_quantification, allocate_optimally, gaussian_epsilon
+from tplfrontier import gaussian_epsilon
+from tplfrontier.temporal_profile import temporal_privacy_profile
+from tplrepro import allocate_by_quantification, allocate_optimally
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor, protect
-from tplrepro.leakage.temporal_profile import temporal_privacy_profile
 from tplrepro.search import largest_within
 from tplrepro.validation import check_level
 
@@ -135,7 +136,7 @@ def notions(window: int) -> list[Notion]:
         return level * min(window, setting.horizon)
 
     def shifted_once(setting: Setting, shift: float) -> float:
-        return gaussian_epsilon(shift, DELTA)
+        return float(gaussian_epsilon(shift, DELTA))
 
     return [
         Notion("event-level DP", "equal budgets", _itself),
@@ -173,7 +174,7 @@ def _supremum(setting: Setting, epsilon: float) -> float:
 @lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter
 def _gaussian_bound(setting: Setting, shift: float) -> float:
     if shift > 10.0:  # profiles do not reach this far; the bound by composition is used
-        return gaussian_epsilon(shift * np.sqrt(setting.horizon), DELTA)
+        return float(gaussian_epsilon(shift * np.sqrt(setting.horizon), DELTA))
     from dp_accounting import GaussianDpEvent
 
     adversary = setting.adversary
@@ -188,7 +189,7 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
     1 - rho^2 of the variance.
     """
     steps = (setting.horizon - 1) * (1 + abs(correlation)) / (1 - abs(correlation))
-    return gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA)
+    return float(gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA))
 
 
 def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from experiments.datasets.readers.registry import data_folder
 from experiments.datasets.stand_ins import lines_to, stand_in
-from tplrepro.datasets.reading import read_marker
-from tplrepro.datasets.registry import data_folder
+from tplreport.logs import read_xes
+from tplreport.reading import read_marker
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
-from tplrepro.eventlog.readers import read_xes
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.validation import check_horizon
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.datasets.preparation import DataSet, in_time
+from experiments.datasets.readers.gaze import ANDERSSON2017, GAZEGRAPH, SCREENS, areas, load
 from experiments.datasets.stand_ins import line_bytes, popular, stand_in
-from tplrepro.datasets.gaze import ANDERSSON2017, GAZEGRAPH, SCREENS, areas, load
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice, check_horizon
 

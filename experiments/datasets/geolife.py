@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.preparation import DataSet, cells, grid_box
+from experiments.datasets.readers.geolife import load
 from experiments.datasets.stand_ins import city, line_bytes, popular, stand_in
-from tplrepro.datasets.geolife import load
-from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
+from tplreport.grid import BEIJING_3RD_RING, as_box
 from tplrepro.validation import check_horizon
 
 HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"

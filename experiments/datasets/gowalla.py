@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.preparation import DataSet, cells, grid_box
+from experiments.datasets.readers import registry
+from experiments.datasets.readers.gowalla import load
 from experiments.datasets.stand_ins import city, heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
-from tplrepro.datasets import registry
-from tplrepro.datasets.gowalla import load
-from tplrepro.datasets.grid import LOS_ANGELES, Box, as_box
+from tplreport.grid import LOS_ANGELES, Box, as_box
 from tplrepro.validation import check_horizon
 
 BATCH_USERS = 4096

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.preparation import DataSet
+from experiments.datasets.readers.kosarak import load, to_sequences
 from experiments.datasets.stand_ins import heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
-from tplrepro.datasets.kosarak import load, to_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon
 

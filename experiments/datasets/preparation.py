@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from tplrepro.datasets import registry
-from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
-from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
+from experiments.datasets.readers import registry
+from tplreport.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
+from tplreport.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 

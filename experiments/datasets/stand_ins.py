@@ -19,8 +19,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from tplrepro.datasets.reading import marker_path, read_marker
-from tplrepro.files import write_whole
+from tplreport.files import write_whole
+from tplreport.reading import marker_path, read_marker
 
 
 def stand_in(

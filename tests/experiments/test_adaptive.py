@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import tplrepro as tpl
+import tplfrontier as tf
 from experiments import adaptive
 
 BACKWARD, FORWARD = np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([[0.8, 0.2], [0.1, 0.9]])
@@ -23,6 +23,6 @@ def test_the_deltas_are_those_of_profiles_for_a_fixed_plan():
     two = adaptive.plans(1.0, 1e-5, BACKWARD, FORWARD, second=0.9)
     losses = 0.004 * np.arange(500)
     first = np.array([np.maximum(two.first[0] - np.exp(x) * two.first[1], 0).sum() for x in losses])
-    events = [tpl.PrivacyProfile(first + 1e-16, 0.004), 0.9]
-    profiles = tpl.temporal_privacy_profile(events, BACKWARD, FORWARD, grid=0.004, pairs=True)
+    events = [tf.PrivacyProfile(first + 1e-16, 0.004), 0.9]
+    profiles = tf.temporal_privacy_profile(events, BACKWARD, FORWARD, grid=0.004, pairs=True)
     assert 1e-5 <= profiles.delta(1.0).max() <= 1.01e-5

@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.special import logsumexp
 
+import tplfrontier as tf
 import tplrepro as tpl
 from experiments import streams
-from tplrepro.mechanisms import linear
+from tplfrontier import linear
 
 
 def plain_strategies(T, window):
@@ -38,7 +39,7 @@ def test_strategies_are_those_of_their_matrices(T, window):
 
 
 def check_columns(strategy, matrix):
-    np.testing.assert_allclose(strategy.sums, tpl.mechanisms.event_level_budgets(matrix, 1.0))
+    np.testing.assert_allclose(strategy.sums, tf.event_level_budgets(matrix, 1.0))
     np.testing.assert_allclose(strategy.squares, (matrix**2).sum(axis=0))
     np.testing.assert_allclose(strategy.together, (matrix.T @ matrix).sum(axis=1))
 
@@ -113,7 +114,7 @@ def test_no_linear_mechanism_with_gaussian_noise_exceeds_delta(stay, scale, delt
     P, initial = np.array([[stay, 1 - stay], [1 - stay, stay]]), np.array([0.5, 0.5])
     rng = np.random.default_rng(1)
     for strategy in (np.tril(np.ones((3, 3))), np.eye(3), rng.normal(size=(2, 3)), streams.tree_matrix(4).toarray()):
-        budgets = tpl.mechanisms.gaussian_event_level_budgets(strategy, scale, delta, n_states=2)
+        budgets = tf.gaussian_event_level_budgets(strategy, scale, delta, n_states=2)
         level = tpl.temporal_privacy_leakage(budgets, P, P).tpl.max()
         found, error = largest_delta(level, strategy, scale, P, initial, rng)
         assert found <= delta + 4 * error
@@ -123,7 +124,7 @@ def test_gaussian_noise_of_a_stream_keeps_the_level():
     chain = [tpl.PrivacyLossFunction(P) for P in ([[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])]
     for strategy in streams.strategies(40):
         scale = streams.gaussian_noise_at(1.0, 1e-5, strategy, chain, 2, np.sqrt(2))
-        whole = np.sqrt(2 * strategy.together.sum()) / tpl.gaussian_mu(1.0, 1e-5)
+        whole = np.sqrt(2 * strategy.together.sum()) / tf.gaussian_mu(1.0, 1e-5)
         assert scale <= whole * (1 + 1e-12)
         squares, together = strategy.squares / scale**2, strategy.together / scale**2
         budgets = linear.gaussian_budgets_of_columns(squares, together, 1e-5, 2, np.sqrt(2))
@@ -141,13 +142,13 @@ def test_gaussian_noise_of_a_stream_keeps_the_level():
 )
 def test_what_is_no_linear_mechanism_is_refused(strategy, scale, message):
     with pytest.raises(ValueError, match=message):
-        tpl.mechanisms.event_level_budgets(strategy, scale)
+        tf.event_level_budgets(strategy, scale)
     with pytest.raises(ValueError, match=message):
-        tpl.mechanisms.gaussian_event_level_budgets(strategy, scale, 1e-5, n_states=2)
+        tf.gaussian_event_level_budgets(strategy, scale, 1e-5, n_states=2)
 
 
 def test_budgets_of_strategies_are_numbers_and_none_is_below_0():
     for entry in (np.nan, np.inf):
         with pytest.raises(ValueError, match="entries of the strategy, over the scale, must be finite numbers"):
-            tpl.mechanisms.event_level_budgets([[entry]], 1.0)
-    assert (tpl.mechanisms.gaussian_event_level_budgets(np.eye(1), 1.0, 0.99, n_states=1) >= 0).all()
+            tf.event_level_budgets([[entry]], 1.0)
+    assert (tf.gaussian_event_level_budgets(np.eye(1), 1.0, 0.99, n_states=1) >= 0).all()

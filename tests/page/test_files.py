@@ -10,7 +10,7 @@ import pytest
 from page.leakage_page import WITH_DELTA, LeakagePage
 from page.sources import SEQUENCES_FILE
 from tests.page.serving import upload
-from tplrepro.reporting.command import main
+from tplreport.command import main
 
 RNG = np.random.default_rng(0)
 ROWS = [(f"u{user}", day, "abc"[RNG.integers(3)]) for user in range(6) for day in range(1, 20)]

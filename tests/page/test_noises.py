@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 
+import tplfrontier as tf
 import tplrepro as tpl
 from page.analysis import Inputs, analyse
 from page.leakage_page import PURE_EPSILON, WITH_DELTA, LeakagePage
@@ -24,7 +25,7 @@ INPUTS = Inputs(*SIDES, BUDGETS, alpha=1.0, delta=1e-6, cells=3)
 
 
 def bounds(events, sides, delta):
-    profile = tpl.temporal_privacy_profile(events, *sides, grid=grid_of(BUDGETS, True))
+    profile = tf.temporal_privacy_profile(events, *sides, grid=grid_of(BUDGETS, True))
     return profile.epsilon(delta).tolist(), profile.user_level.epsilon(delta)
 
 

@@ -56,7 +56,17 @@ def test_a_claim_notices_a_change_of_its_verdict_alone(predicate, facts, expecte
 @pytest.fixture
 def repository(tmp_path):
     """A repository with one claim by a record, and one by a test of one line of code."""
-    for folder in ("docs/claims", "figures/tkde2019", "tests", "tplrepro", "experiments", "page", "workflow"):
+    for folder in (
+        "docs/claims",
+        "figures/tkde2019",
+        "tests",
+        "tplrepro",
+        "tplfrontier",
+        "tplreport",
+        "experiments",
+        "page",
+        "workflow",
+    ):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "tplrepro/code.py").write_text("ONE = 1\n")

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tplreport import command, read_sequences
+from tplreport.reporting.plans import estimated_pair
 from tplrepro import temporal_privacy_leakage
-from tplrepro.datasets import read_sequences
 from tplrepro.markov import count_transitions
-from tplrepro.reporting import command
-from tplrepro.reporting.plans import estimated_pair
 from workflow import own_data
 
 

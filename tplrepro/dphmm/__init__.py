@@ -6,24 +6,4 @@ One module for each concept: `policy_graph` (section 4.2), `constraint` (Definit
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
-_EXPORTS = {
-    "PolicyGraph": "policy_graph",
-    "delta_location_set": "constraint",
-    "SensitivityHull": "hull",
-    "sensitivity_hull": "hull",
-    "l1_sensitivity": "hull",
-    "cross_polytope": "hull",
-    "NoPrivacyError": "protection",
-    "degree_of_protection": "protection",
-    "exposed_states": "protection",
-    "constrained_dp_factor": "protection",
-    "protectable_graph": "protection",
-    "protect": "protection",
-    "LaplaceMechanism": "mechanisms",
-    "KNormMechanism": "mechanisms",
-    "PlanarIsotropicMechanism": "mechanisms",
-    "release": "data_release",
-    "DataRelease": "data_release",
-}
-
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, __file__)

@@ -2,24 +2,11 @@
 
 The trace of a case grows from release to release. A transition system describes how: its states are the
 traces so far (or the traces still to come), and its probabilities are the temporal correlations that BPL, FPL
-and TPL need. `readers` reads logs; `log` says what a log is and how it is published;
+and TPL need. `log` says what a log is and how it is published;
 `transition_system` has states, probabilities of one event and of one release; `quantification` computes the
 leakage of each release, also by the rule published with [4].
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
-_EXPORTS = {
-    "DataFormatError": "tplrepro.datasets.reading",
-    "read_xes": "readers",
-    "read_csv": "readers",
-    "TransitionSystem": "transition_system",
-    "loss_matrix": "transition_system",
-    "release_step": "transition_system",
-    "Release": "log",
-    "releases": "log",
-    "PublishedLoss": "quantification",
-    "quantify_releases": "quantification",
-}
-
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, __file__)

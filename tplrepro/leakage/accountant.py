@@ -7,7 +7,7 @@ they must not depend on the data. Several threads may read and compose; copies a
 an account in a file, for servers that restart.
 
 A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the
-conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both; without pauses, one more
+conventions of `tplfrontier.events`. `epsilon` and `delta` account for both; without pauses, one more
 release costs as much as the profiles that it changes. `bpl`, `fpl` and `tpl` are the pure leakages: exact for
 budgets and events with a bounded loss, inf without a pure bound.
 """
@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
-from tplrepro.lazy import Suggesting
+from tplfrontier.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
+from tplfrontier.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
+from tplreport.ledger import Ledger
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
-from tplrepro.leakage.ledger import Ledger
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
-from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import counted
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 TOLERANCE = 2.0**-10
 
 
-class TemporalAccountant(Suggesting):
+class TemporalAccountant:
     """Account of the leakages of releases so far against one adversary.
 
     `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. `grid` is

@@ -15,10 +15,8 @@ this, and names earlier filters. There is none here for delta > 0: see `Temporal
 from math import inf
 from typing import Self, SupportsIndex
 
-from tplrepro.lazy import Suggesting
-from tplrepro.leakage.loss_function import ROUNDING
+from tplrepro.leakage.loss_function import ROUNDING, loss_at
 from tplrepro.leakage.partial import gaps
-from tplrepro.leakage.profile import loss_at
 from tplrepro.leakage.temporal import Matrix, loss_functions
 from tplrepro.validation import check_epsilon, check_horizon, check_level, check_smoothing, one_number
 
@@ -30,7 +28,7 @@ class LeakageExceededError(ValueError):
     """A release would raise a temporal privacy leakage above the level of a filter; nothing was spent."""
 
 
-class TemporalFilter(Suggesting):
+class TemporalFilter:
     """What may still be spent so that no TPL, of a past or a future time, exceeds `alpha`; constant memory.
 
     All numbers are rounded to the safe side. Budgets may depend on everything that was released before; each

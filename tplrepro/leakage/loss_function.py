@@ -6,16 +6,15 @@ alpha; evaluation is a binary search.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from math import expm1, inf, isnan, log
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import Suggesting
 from tplrepro.leakage.vertex import (
     LARGE,
     vertex_budget,
@@ -70,7 +69,7 @@ class Witness(NamedTuple):
         )
 
 
-class PrivacyLossFunction(Suggesting):
+class PrivacyLossFunction:
     """The exact privacy loss function of a transition matrix.
 
     Parameters
@@ -94,7 +93,7 @@ class PrivacyLossFunction(Suggesting):
 
     #: The vertices are those of L(scale alpha) / scale.
     scale = 1.0
-    #: Whether `matrix` determines L; otherwise (`from_counts`) nothing may be computed from the matrix instead.
+    #: Whether `matrix` determines L; otherwise (`of_hull`) nothing may be computed from the matrix instead.
     of_matrix = True
 
     def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
@@ -111,26 +110,7 @@ class PrivacyLossFunction(Suggesting):
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
 
     @classmethod
-    def from_counts(cls, counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> Self:
-        """The loss function of all matrices that counts of steps (n, n) do not rule out; time and memory O(n^3).
-
-        With probability at least `confidence`, in (0, 1), over the observed steps, it is above that of the
-        chain that made them. It is conservative: the identity if a state was never left. `counts` and
-        `states` as in `TransitionMatrix.from_counts`; the transposed counts give the backward side. `matrix`
-        holds the shares, and `vertices` may be of no set of columns.
-
-        >>> steps = np.array([[80, 20], [10, 90]])
-        >>> [round(PrivacyLossFunction.from_counts(counts)(1.0), 4) for counts in (steps, 1000 * steps)]
-        [0.9042, 0.7166]
-        >>> round(PrivacyLossFunction(TransitionMatrix.from_counts(steps))(1.0), 4)  # of the shares
-        0.7063
-        """
-        from tplrepro.leakage.estimated import hull_of_counts  # loads SciPy
-
-        return cls._of_hull(*hull_of_counts(counts, confidence, states))
-
-    @classmethod
-    def _of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
+    def of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
         """The loss function of a hull that belongs to more than the matrix."""
         function = object.__new__(cls)
         function.matrix = matrix
@@ -335,3 +315,8 @@ def _elementwise(function: Callable[[float], float], values: np.ndarray) -> floa
     if values.ndim == 0:
         return function(float(values))
     return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(values.shape)
+
+
+def loss_at(loss: PrivacyLossFunction, alpha: float) -> float:
+    """L(alpha), rounded up; alpha may be inf."""
+    return min(loss.at(alpha) * (1.0 + ROUNDING) - TIES * expm1(-alpha), alpha)

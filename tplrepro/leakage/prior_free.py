@@ -15,10 +15,8 @@ for a matrix and for its reversal under any prior: both sides have one loss func
 diameter of the rows, and the gap q - d is tanh(log(C) / 4).
 """
 
-from collections.abc import Iterable
 from copy import copy
 from math import exp, inf, tanh
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,14 +64,6 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
         rest = 1.0 / (exp(diameter / 2.0) + 1.0) if diameter < LARGE else exp(-diameter / 2.0)
         self._sums = [(rest, tanh(diameter / 4.0), rest)]
         self._breakpoints = []
-
-    @classmethod
-    def from_counts(cls, counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> Self:
-        """ValueError: no bound for any prior and any matrix that counts leave possible is known here."""
-        raise ValueError(
-            "a prior-free loss must be that of a matrix, found counts; use PriorFreeLoss(matrix), which trusts the "
-            "matrix, or PrivacyLossFunction.from_counts, which trusts the prior"
-        )
 
     def __repr__(self) -> str:
         return f"PriorFreeLoss({self.matrix!r}, cross ratio {self.cross_ratio:.6g})"

@@ -19,14 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import moved_names
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon, one_number
 
 __all__ = ["PrecomputedTables", "piecewise_coefficients"]
 __all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
-
-__getattr__ = moved_names(__name__)
 
 LARGEST = 700.0  # e^alpha is finite with room to spare
 BLOCK = 1 << 16  # entries of a block of pairs: its few temporaries stay in a core's cache

@@ -246,7 +246,7 @@ def _from_frame(frame) -> Sequences:
         user, time = twice.iloc[0][["user", "time"]]
         raise ValueError(
             f"a user must have one row at a time, found {counted(len(twice), 'row')} beyond it, such as of {user!r} at "
-            f"{time}; drop them, or use datasets.read_sequences with same_time="
+            f"{time}; drop them, or use tr.read_sequences with same_time="
         )
     users = ordered["user"].to_numpy()
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
@@ -271,7 +271,7 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
     if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
             f"each sequence must be a list of states, found {sequence!r} at position {position}; "
-            "wrap a single one in a list, or read a file with tplrepro.datasets.read_sequences"
+            "wrap a single one in a list, or read a file with tplreport.read_sequences"
         )
     return np.fromiter(sequence, dtype=object)
 

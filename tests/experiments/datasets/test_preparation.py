@@ -2,10 +2,10 @@
 
 import pytest
 
+import tplreport as tr
+from experiments.datasets import gaze, geolife, gowalla, kosarak
 from experiments.datasets.preparation import joint_kind, joint_record, prepare
-from tplrepro import datasets
-from tplrepro.datasets import gaze, geolife, gowalla, kosarak
-from tplrepro.datasets.registry import DATA_VARIABLE
+from experiments.datasets.readers.registry import DATA_VARIABLE, DatasetNotFoundError
 
 
 def assert_same(sequences, expected):
@@ -31,16 +31,16 @@ def recorded(tmp_path, monkeypatch):
 def test_cells_at_fixed_steps_and_report_by_report_and_pages():
     found = prepare("geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min")
     points = geolife.synthetic(2, 3)
-    grid = datasets.Grid(datasets.BEIJING_3RD_RING, 2.0)
+    grid = tr.Grid(tr.BEIJING_3RD_RING, 2.0)
     points["cell"] = grid.cell(points["latitude"], points["longitude"])
-    assert_same(found.sequences, datasets.fixed_steps(points, "10min", "20min"))
+    assert_same(found.sequences, tr.fixed_steps(points, "10min", "20min"))
     assert (found.grid, found.state_names) == (grid, grid.labels(found.sequences.labels))
     assert found.observations.equals(points)
     assert (found.title, found.synthetic, found.inputs) == ("Geolife in Beijing (synthetic data)", True, ())
     found = prepare("gowalla", stand_in={"n_users": 50, "seed": 3}, max_gap="1D")
     visits = gowalla.synthetic(50, 3)
-    visits["cell"] = datasets.Grid(datasets.LOS_ANGELES, 5.0).cell(visits["latitude"], visits["longitude"])
-    assert_same(found.sequences, datasets.observed_sequences(visits, max_gap="1D"))
+    visits["cell"] = tr.Grid(tr.LOS_ANGELES, 5.0).cell(visits["latitude"], visits["longitude"])
+    assert_same(found.sequences, tr.observed_sequences(visits, max_gap="1D"))
     found = prepare("kosarak", stand_in={"n_users": 30, "seed": 3})
     assert_same(found.sequences, kosarak.to_sequences(kosarak.synthetic(30, 3)))
     assert found.state_names[0] == f"page {found.sequences.labels[0]}"
@@ -51,7 +51,7 @@ def test_areas(layout):
     found = prepare("gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2)
     samples = gaze.synthetic(2, 3, seconds=9.0, layout=getattr(gaze, layout))
     samples["area"] = gaze.areas(samples, 3, 2, *gaze.SCREENS[layout])
-    assert_same(found.sequences, datasets.fixed_steps(samples, 0.2, 0.5, state="area", user=["user", "recording"]))
+    assert_same(found.sequences, tr.fixed_steps(samples, 0.2, 0.5, state="area", user=["user", "recording"]))
     assert set(found.state_names) <= {f"area r{row}c{column}" for row in range(2) for column in range(3)}
     assert found.title == f"Gaze, {layout} (synthetic data)"
 
@@ -77,7 +77,7 @@ def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stan
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
     found = prepare("gowalla")
     assert found.inputs[0].name == "loc-gowalla_b.txt"
-    sizes = [len(gowalla.load(path, box=datasets.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()]
+    sizes = [len(gowalla.load(path, box=tr.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()]
     assert len(found.observations) == max(sizes)
     (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
     assert prepare("gowalla").inputs[0].name == "loc-gowalla_totalCheckins.txt"
@@ -102,5 +102,5 @@ def test_arguments_are_checked(tmp_path):
         prepare("geolife", cells=1.0)
     with pytest.raises(ValueError, match="layout must be one of 'GAZEGRAPH', 'ANDERSSON2017', found 'mojo'"):
         prepare("gaze", layout="mojo")
-    with pytest.raises(datasets.DatasetNotFoundError, match="no file or folder"):
+    with pytest.raises(DatasetNotFoundError, match="no file or folder"):
         prepare("kosarak", path=tmp_path / "absent")

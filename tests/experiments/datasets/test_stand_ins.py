@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from tests.datasets import plain
-from tplrepro.datasets import gaze, geolife, gowalla, kosarak
-from tplrepro.datasets.reading import read_marker
+from experiments.datasets import gaze, geolife, gowalla, kosarak
+from tests.experiments.datasets import plain
+from tplreport.reading import read_marker
 
 
 def test_an_unpacked_geolife_reads_as_the_archive_and_by_a_plain_reader(tmp_path):

@@ -11,9 +11,9 @@ from matplotlib.collections import LineCollection
 from experiments import figures
 from experiments.dphmm import drawing, evaluation, mobility
 from experiments.dphmm.running_example import TRANSITIONS
-from tests.dphmm.policies import F, categorical
-from tplrepro.datasets import Sequences
+from tests.tplrepro.dphmm.policies import F, categorical
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
+from tplrepro.markov import Sequences
 
 BOX = (33.6, 34.4, -118.8, -117.8)
 CHOSEN = {"cuts": ["10s/20s"], "boxes": [BOX], "seed": 0}

@@ -1,0 +1,70 @@
+"""Profiles of ordered pairs of states against enumeration, pure leakages and fifty digits."""
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+
+import tplfrontier as tf
+from tests.tplfrontier.test_profile import worst_ratio
+from tests.tplfrontier.test_profile_rounding import Exact, assert_bounds
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, SWAPPED, THREE
+from tplfrontier import pair_profiles
+from tplfrontier.profile import composed
+
+
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(1000, 2500), marks=pytest.mark.slow)])
+def test_no_random_family_leaks_more(seeds):
+    """Each seed compares about 70 values with enumeration."""
+    assert max(worst_ratio(seed, pairs=True) for seed in seeds) < 1.0 + 1e-9
+
+
+def test_ends_are_the_pure_leakages_pair_by_pair():
+    epsilons = [0.5, 1.0, 0.2, 0.7]
+    r = tf.temporal_privacy_profile(epsilons, THREE, THREE, pairs=True)
+    level = 1.0 - np.eye(3)
+    leakage = tf.pairwise_leakage([e * level for e in epsilons], THREE, THREE)
+    for series, expected in ((r.backward, leakage.bpl), (r.forward, leakage.fpl), (r.both, leakage.tpl)):
+        np.testing.assert_allclose(series.largest, expected.max(axis=(1, 2)), rtol=1e-12)
+
+
+def test_a_settled_run_is_the_recursion(monkeypatch):
+    run = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
+    assert len(run._before.bases) < 100
+    monkeypatch.setattr(pair_profiles, "_settled", lambda new, old: False)
+    step = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
+    for x in (0.0, 0.5, 2.0):
+        difference = run.delta(x) - step.delta(x)
+        assert (np.abs(difference) <= 1e-12).all()
+
+
+def test_a_chain_that_changes_and_pauses_as_one_that_does_not():
+    product_ = np.array(BACKWARD) @ np.array(SWAPPED)
+    long = tf.temporal_privacy_profile([0.5, None, 0.4], [SWAPPED, BACKWARD], grid=0.01, pairs=True)
+    short = tf.temporal_privacy_profile([0.5, 0.4], product_, grid=0.01, pairs=True)
+    for x in (0.0, 0.2, 0.5):
+        assert long.delta(x)[-1] == pytest.approx(short.delta(x)[-1], abs=1e-14)
+    unknown = tf.temporal_privacy_profile([0.5, 0.4, 0.4], [SWAPPED, None], grid=0.01, pairs=True)
+    assert unknown.epsilon(0.01)[-1] == tf.PrivacyProfile.pure(0.4, 0.01).epsilon(0.01)
+
+
+def random_pair(rng, grid, size=15):
+    """Both orders; the mass at 0 makes both sum to one, whence the last mass of the reverse order follows."""
+    forth, back = (rng.random(size) ** 4 * (rng.random(size) < 0.8) for _ in range(2))
+    forth *= 0.2 / forth.sum()
+    shrunk = np.exp(-grid * np.arange(1, size + 1))
+    back *= (forth * (1 - shrunk)).sum() / (back * (1 - shrunk)).sum()  # equal total variation
+    return Exact(grid, forth, reverse=back), Exact(grid, back, reverse=forth)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compositions_of_ordered_pairs_round_up(seed):
+    rng = np.random.default_rng(seed)
+    grid = float(rng.choice([1e-3, 0.05, 0.3]))
+    with mpmath.workdps(50):
+        one, other = random_pair(rng, grid), random_pair(rng, grid)
+        found = composed(*(tuple(each.profile() for each in pair) for pair in (one, other)))
+        exact = one[0].compose(other[0])
+        assert_bounds(found, exact)
+        true = np.array(exact.deltas()[: found.deltas.size], float)
+    np.testing.assert_allclose(found.deltas, true, rtol=1e-9, atol=1e-12)

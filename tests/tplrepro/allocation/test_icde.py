@@ -1,0 +1,98 @@
+"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against the package's allocation.
+
+Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve
+Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is
+found in the same way; change alpha^B until both agree. Plain Python on single floats that shares no code
+with the package.
+"""
+
+from itertools import permutations
+from math import exp, inf, log, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices
+
+# What is left of 53 bits: the oracle works with e^alpha itself and 1 - q.
+TOLERANCE = 1e-10
+
+
+def algorithm_1(rows, alpha):
+    """Lines 1 to 12: the sums q, d of the pair of rows and the columns that maximise the objective."""
+    best = (0.0, 0.0, 1.0)
+    for row_q, row_d in permutations(rows, 2):
+        kept = [(q, d) for q, d in zip(row_q, row_d, strict=True) if q > d]  # Corollary 2
+        while True:
+            q, d = sum(a for a, _ in kept), sum(b for _, b in kept)
+            ratio = (q * (exp(alpha) - 1) + 1) / (d * (exp(alpha) - 1) + 1)
+            satisfied = [(a, b) for a, b in kept if a > ratio * b]  # Inequality (21)
+            if len(satisfied) == len(kept):
+                break
+            kept = satisfied
+        best = max(best, (log(ratio), q, d))
+    return best
+
+
+def theorem_5(q, d, epsilon):
+    """The supremum over time of a mechanism that spends epsilon at each time point."""
+    growth = exp(epsilon)
+    if d != 0:
+        b = d + q * growth - 1
+        return log((sqrt(4 * d * growth * (1 - q) + b**2) + b) / (2 * d))
+    return log((1 - q) * growth / (1 - q * growth)) if q * growth < 1 else inf
+
+
+def bisected(within, alpha):
+    low, high = 0.0, alpha
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
+
+
+def budget_with_supremum(rows, alpha):
+    """Solve Theorem 5 for epsilon, with q and d from Algorithm 1 at the supremum itself."""
+    _, q, d = algorithm_1(rows, alpha)
+    return bisected(lambda epsilon: theorem_5(q, d, epsilon) <= alpha, alpha)
+
+
+def budget_between(rows, alpha):
+    """The budget that keeps the leakage at alpha from one time point to the next."""
+    return alpha - algorithm_1(rows, alpha)[0]
+
+
+def search(alpha, backward, forward, budget):
+    """Change alpha^B until the budgets of both sides agree; alpha^B, alpha^F and that budget."""
+
+    def rest(alpha_b):
+        epsilon_b = budget(backward, alpha_b)
+        alpha_f = alpha - alpha_b + epsilon_b
+        return epsilon_b, alpha_f, budget(forward, alpha_f)
+
+    alpha_b = bisected(lambda alpha_b: rest(alpha_b)[0] < rest(alpha_b)[2], alpha)
+    epsilon_b, alpha_f, epsilon_f = rest(alpha_b)
+    return alpha_b, alpha_f, min(epsilon_b, epsilon_f)
+
+
+SIDES = st.integers(2, 6).flatmap(lambda n: st.tuples(*[matrices(n, ("dense", "smoothed", "repeated_rows"))] * 2))
+
+
+def test_the_prose_gives_the_budgets_of_figure_7_by_both_algorithms():
+    by_bound = search(1.0, BACKWARD, FORWARD, budget_with_supremum)
+    assert by_bound == pytest.approx((0.4998062, 0.7040659, 0.2038721), abs=5e-8)
+    # Theorem 5's supremum is the fixed point of the step between two time points, so 2 and 3 share alpha^B.
+    assert search(1.0, BACKWARD, FORWARD, budget_between) == pytest.approx(by_bound, rel=1e-10)
+
+
+@given(st.floats(0.05, 5), SIDES, st.integers(2, 6))
+@settings(max_examples=12)
+def test_the_prose_agrees_with_the_allocations(alpha, sides, horizon):
+    *_, epsilon = search(alpha, *sides, budget_with_supremum)
+    assert tpl.allocate_by_upper_bound(alpha, *sides) == pytest.approx(epsilon, abs=TOLERANCE * alpha)
+    alpha_b, alpha_f, middle = search(alpha, *sides, budget_between)
+    budgets = tpl.allocate_by_quantification(alpha, *sides, horizon)
+    expected = [alpha_b, *[middle] * (horizon - 2), alpha_f]
+    assert budgets.tolist() == pytest.approx(expected, abs=TOLERANCE * alpha)

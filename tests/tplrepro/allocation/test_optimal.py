@@ -1,0 +1,192 @@
+"""Optimal budgets against exhaustive search, a global optimiser and closed forms, and never above alpha."""
+
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import differential_evolution
+
+import tplrepro as tpl
+from tests.oracles import brute_force_loss, recursion
+from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
+from tplrepro.allocation.optimal import OnTimeline
+from tplrepro.leakage.partial import Timeline
+
+
+def absolute(budgets, weights=1.0):
+    """The total error of a series, or of each of many, budgets (..., T)."""
+    return (weights / budgets).sum(axis=-1)
+
+
+WALK = np.array([[0.8, 0.2, 0, 0, 0], [1, 4, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 0.2, 0.8]])
+WALK /= WALK.sum(axis=1, keepdims=True)
+
+
+def plain_tpl(backward, forward):
+    """The TPL of many series at once, budgets (..., T), by the definition; a side is a matrix, list or None."""
+    losses = [
+        [partial(brute_force_loss, P) for P in side] if isinstance(side, list) else partial(brute_force_loss, side)
+        for side in (backward, forward)
+    ]
+    return lambda budgets: np.stack(recursion(list(np.moveaxis(budgets, -1, 0)), *losses)[2], axis=-1)
+
+
+def scaled_to_level(logs, alpha, tpl_of):
+    """Proportions, given by their logarithms against the first, (cases, T - 1), each scaled up to alpha."""
+    shapes = np.exp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1))
+    shapes /= shapes.max(axis=1, keepdims=True)
+    factor, top = np.zeros(len(logs)), np.full(len(logs), float(alpha))
+    for _ in range(45):
+        middle = (factor + top) / 2
+        fits = tpl_of(middle[:, None] * shapes).max(axis=-1) <= alpha
+        factor, top = np.where(fits, middle, factor), np.where(fits, top, middle)
+    return np.maximum(factor, 1e-300)[:, None] * shapes
+
+
+def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
+    """The least cost on a grid of proportions refined around its best point, each scaled up to alpha."""
+    low, high = np.full(horizon - 1, -5.0), np.full(horizon - 1, 5.0)
+    best = np.inf
+    for _ in range(zooms):
+        axes = [np.linspace(a, b, points) for a, b in zip(low, high, strict=True)]
+        logs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, horizon - 1)
+        costs = cost(scaled_to_level(logs, alpha, tpl_of))
+        at = int(np.argmin(costs))
+        best = min(best, float(costs[at]))
+        width = (high - low) * 1.5 / (points - 1)
+        low, high = logs[at] - width, logs[at] + width
+    return best
+
+
+GRID_SIDES = matrices(3, ("dense", "zeros", "smoothed", "sharp", "sparse", None))
+WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(lambda horizon: st.tuples(*[st.floats(0.2, 3.0)] * horizon))
+
+
+@given(st.floats(-1, 1.1), GRID_SIDES, GRID_SIDES, WEIGHTS.map(np.array), st.sampled_from([1, 2]))
+@settings(max_examples=12)
+def test_no_grid_search_does_better(exponent, backward, forward, weights, power):
+    alpha, error = 10.0**exponent, ["absolute", "squared"][power - 1]
+
+    def cost(budgets):
+        return absolute(budgets**power, weights)
+
+    found = tpl.allocate_optimally(alpha, backward, forward, weights.size, weights=weights, error=error)
+    searched = least_cost_by_search(alpha, plain_tpl(backward, forward), cost, weights.size)
+    assert cost(found) <= searched * (1 + 1e-9)
+    assert searched <= cost(found) * (1 + 1e-2)  # the search itself is sound
+
+
+@pytest.mark.parametrize(("alpha", "seed"), [(1.0, 1), (12.0, 2)])
+def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
+    rng = np.random.default_rng(seed)
+    sharp = random_matrix(rng, "sharp", 3), [[0.8, 0.2, 0], [1 / 6, 2 / 3, 1 / 6], [0, 0.2, 0.8]]
+    sides = (BACKWARD, FORWARD) if alpha == 1 else sharp
+
+    def cost(logs):
+        return absolute(scaled_to_level(logs.T, alpha, plain_tpl(*map(np.array, sides))))
+
+    options = {"maxiter": 50, "popsize": 10, "tol": 0, "polish": False, "updating": "deferred"}
+    found = differential_evolution(cost, [(-3, 3)] * 4, seed=seed, vectorized=True, **options)
+    optimal = absolute(tpl.allocate_optimally(alpha, *sides, 5))
+    assert optimal <= found.fun * (1 + 1e-9)
+    assert found.fun <= optimal * (1 + 1e-2)
+
+
+@given(problems(), st.sampled_from([1, 2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
+@settings(max_examples=8)
+def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
+    alpha, backward, forward = problem
+    known = as_functions(backward, forward)
+    budgets = tpl.allocate_optimally(alpha, *known, horizon)
+    assert alpha * (1 - 1e-9) < tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= alpha
+    cost = absolute(budgets)
+    assert cost <= absolute(tpl.allocate_by_quantification(alpha, *known, horizon))
+    assert cost <= horizon**2 / alpha * (1 + 1e-12)
+    with suppress(tpl.NoFiniteSupremumError):
+        assert cost <= horizon / tpl.allocate_by_upper_bound(alpha, *known)
+    # A change of the proportions that still fits does not improve the total to first order.
+    for changed in budgets * np.exp(1e-4 * np.random.default_rng(seed).standard_normal((5, horizon))):
+        while tpl.temporal_privacy_leakage(changed, *known).tpl.max() > alpha:
+            changed *= 1 - 1e-7
+        assert cost <= absolute(changed) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("error", "exponent"), [("absolute", 1 / 2), ("squared", 1 / 3)])
+def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent):
+    # All budgets add up to alpha; Lagrange: epsilon_t proportional to w_t^(1 / (1 + power)).
+    weights = np.array([1.0, 8.0, 27.0, 0.5, 3.0])
+    budgets = tpl.allocate_optimally(2.0, np.eye(3), np.eye(3), 5, weights=weights, error=error)
+    expected = 2.0 * weights**exponent / (weights**exponent).sum()
+    assert budgets == pytest.approx(expected, rel=1e-5)
+    equal = tpl.allocate_optimally(2.0, np.eye(3), None, 200, error=error)
+    assert equal == pytest.approx(np.full(200, 0.01), rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
+def test_subset_where_the_leakage_between_the_releases_binds(alpha):
+    P, times = WALK, [0, 4]
+    budgets = tpl.allocate_optimally(alpha, P, P, 5, times=times)
+    leakage = tpl.leakage_at_all_times(budgets, P, P, times=times, horizon=5).tpl
+    assert alpha * (1 - 1e-9) < leakage.max() <= alpha
+    assert leakage.argmax() not in times
+    losses = [lambda b: b, *(partial(brute_force_loss, np.linalg.matrix_power(P, gap)) for gap in range(1, 5))]
+
+    def leakages(b):
+        return np.stack([losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in range(5)], axis=-1)
+
+    searched = least_cost_by_search(alpha, leakages, absolute, 2)
+    assert absolute(budgets) == pytest.approx(searched, rel=1e-6)
+
+
+@given(problems(), st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, seed):
+    alpha, backward, forward = problem
+    rng = np.random.default_rng(seed)
+    horizon = int(rng.integers(2, 9))
+    times = np.sort(rng.choice(horizon, int(rng.integers(1, horizon + 1)), replace=False))
+    budgets = tpl.allocate_optimally(alpha, backward, forward, horizon, times=times)
+    assert tpl.leakage_at_all_times(budgets, backward, forward, times=times, horizon=horizon).tpl.max() <= alpha
+    mask = np.isin(np.arange(horizon), times)
+    assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, times=mask).tolist()
+    assert absolute(budgets) <= absolute(tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times])
+    assert absolute(budgets) <= times.size**2 / alpha * (1 + 1e-12)
+
+
+def test_lists_of_matrices():
+    once = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 5)
+    listed = tpl.allocate_optimally(1.0, [BACKWARD.copy() for _ in range(4)], [FORWARD] * 4, 5)
+    assert listed == pytest.approx(once, rel=1e-6)
+    rng = np.random.default_rng(3)
+    backward = [random_matrix(rng, "dense", 3) for _ in range(2)]
+    forward = [None, random_matrix(rng, "dense", 3)]
+    budgets = tpl.allocate_optimally(1.0, backward, forward, 3)
+    assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max() <= 1
+    searched = least_cost_by_search(1.0, plain_tpl(backward, forward), absolute, 3)
+    assert absolute(budgets) == pytest.approx(searched, rel=1e-4)
+
+
+@pytest.mark.parametrize("s", [0.05, 0.001])
+def test_knots_lose_nothing_against_all_unknowns(s):
+    L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
+    budgets = tpl.allocate_optimally(2.0, L, L, 120)
+    everywhere = tpl.allocate_optimally(2.0, L, L, 120, weights=1 + 1e-12 * np.arange(120))  # too unequal for knots
+    assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("times", [None, [0, 2, 3, 8], [1, 5, 6]])
+def test_derivatives_agree_with_differences(times):
+    rng = np.random.default_rng(8)
+    backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
+    timeline = Timeline.of(backward, forward, 9, times)
+    programme = OnTimeline(1.3, timeline, np.full(timeline.times.size, 1 / timeline.times.size), 1)
+    budgets = rng.uniform(0.1, 0.8, timeline.times.size)
+    assert_derivatives(programme, budgets, rng)
+    tpl_there = tpl.leakage_at_all_times(budgets, backward, forward, times=timeline.times, horizon=9).tpl
+    inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
+    found = programme.tpl(budgets, np.empty((budgets.size, 0)))[0]
+    assert np.sort(found) == pytest.approx(np.sort(tpl_there[inside]), abs=1e-13)

@@ -1,0 +1,215 @@
+"""Compiled code: its sums, its order, when it is compiled; the screen, whose sums bound the excess from above."""
+
+import copy
+import math
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplfrontier import pairwise
+from tplrepro.allocation.minimisation import Recursion
+from tplrepro.leakage import envelope, vertex
+from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels, sparse
+from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.validation import frozen
+
+
+@pytest.fixture(autouse=True)
+def worth_compiling(monkeypatch):
+    monkeypatch.setattr(kernels.Kernel, "worth", 0)
+
+
+@given(st.lists(st.floats(1e-20, 1.0), min_size=1, max_size=200))
+def test_compensated_sums_are_right_to_the_last_bits(terms):
+    total = lost = 0.0
+    for term in terms:
+        total, lost = kernels.add(total, lost, term)
+    assert total == pytest.approx(math.fsum(terms), rel=4.5e-16, abs=0)
+
+
+def test_no_kernel_is_compiled_twice():
+    dense = tpl.TransitionMatrix.random(60, rng=np.random.default_rng(1))
+    for P in (dense, tpl.TransitionMatrix(np.asfortranarray(dense)), copy.deepcopy(dense)):
+        tpl.PrivacyLossFunction(P)
+        tpl.privacy_loss(P, 1.0)
+    envelope.compile_kernels()
+    compiled = {name: f.compiled.signatures for name, f in vars(kernels).items() if isinstance(f, kernels.Kernel)}
+    assert len(compiled) > 25
+    for name, signatures in compiled.items():
+        assert len(signatures) <= 1, (name, signatures)
+
+
+def small_matrix(kind, seed, n):
+    rng = np.random.default_rng(seed)
+    walk, noise = rng.integers(0, n, 3 * n), rng.choice([0.0, 1e-16, 1e-12, 1e-8])
+    half = rng.integers(1, 4, (n // 2 + 1, n // 2 * 2 + 2))
+    half = half * (1 + noise * rng.standard_normal(half.shape))
+    P = {
+        "random": lambda: rng.dirichlet(np.ones(n), size=n),
+        "strongest": lambda: tpl.smoothed(tpl.strongest(n, seed=seed), 10.0 ** rng.uniform(-6, 8)),
+        "ties": lambda: rng.integers(1, 4, (n, n)) / 1.0,
+        "huge ratios": lambda: 10.0 ** rng.uniform(-300, 0, (n, n)),
+        "tied": lambda: np.block([[half], [half[:, ::-1] * (1 + noise * rng.standard_normal(half.shape))]]),
+        "nearly equal": lambda: rng.dirichlet(np.full(n, 1e8), size=n),
+        "sparse": lambda: tpl.TransitionMatrix.from_sequences([walk], n_states=n, smoothing=0.1, sparse=True),
+    }[kind]()
+    return P if isinstance(P, tpl.TransitionMatrix) else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+
+
+KINDS = ("random", "strongest", "ties", "huge ratios", "nearly equal")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "sparse"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+@settings(max_examples=15)
+def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
+    P = small_matrix(kind, seed, n)
+    found = []
+    for worth in (0, math.inf):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(kernels.Kernel, "worth", worth)
+            found.append([joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tied"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 24) | st.integers(25, 48))
+@settings(max_examples=60)
+def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
+    # A pair is left out only if all its points are under the hull once the fraction TIE is taken off their gaps. With
+    # slope x = gap/(d + 1/u) the loss is log(1 + x), and log(1 + x (1 - TIE)) >= (1 - TIE) log(1 + x): what is left out
+    # costs no more than that fraction of the loss, at any alpha, however far its point lies from the hull's vertex.
+    rng, P = np.random.default_rng(seed), small_matrix(kind, seed, n)
+    pairs = np.stack(np.divmod(np.arange(P.n_states**2), P.n_states), axis=1)
+    rows, inverse = P.probabilities, 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
+    far = kernels.last_slopes(rows, rows.max(axis=0))
+    hulls = [dense.hull_of_few(rows)]
+    hulls += [kernels.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
+    values = [np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0)) for points in hulls]
+    for other in values[1:]:
+        np.testing.assert_allclose(other, values[0], rtol=4e-15)
+
+
+def test_numba_is_loaded_when_it_is_worth_it():
+    code = (
+        "import sys, tplrepro as tpl; P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]);"
+        "tpl.PrivacyLossFunction(P), tpl.privacy_loss(P, 1.0); tpl.allocate_by_quantification(1.0, P, P, horizon=5);"
+        "print('numba' in sys.modules); tpl.privacy_loss(tpl.strongest(70), 1.0);"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
+    code = "import numpy as np; from tplrepro.leakage.envelope import kernels as k; k.Kernel.worth = 0;"
+    code += "k.is_diagonal(np.ones((1, 5))), k.add(0.0, 0.0, 1.0)"
+
+    def told(cache, *options):
+        command = [sys.executable, *options, "-c", code]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+
+    assert re.fullmatch(r"tplrepro:1: UserWarning: compiling kernels, .*: they are kept in .*one.*\n", told("one"))
+    assert told("one") == told("another", "-W", "ignore") == ""
+
+
+def test_all_kernels_can_be_compiled_at_once():
+    # Those that Python calls; with them come those that they call.
+    code = "from tplrepro.leakage.envelope import compile_kernels, kernels as k; compile_kernels();"
+    code += "print(*(name for name, f in vars(k).items() if isinstance(f, k.Kernel) and f.compiled.signatures))"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (envelope, dense, pairwise, sparse)]
+    called = {name for source in sources for name in re.findall(r"kernels\.(\w+)\(", source)}
+    called = {name for name in called if isinstance(getattr(kernels, name), kernels.Kernel)} | {"ascend"}
+    assert called <= set(done.stdout.split())
+    assert len(called) > 15
+
+
+@cache
+def some_functions():
+    matrices = (
+        tpl.TransitionMatrix.random(9, rng=np.random.default_rng(1)),
+        tpl.smoothed(tpl.strongest(4), 1e-3),
+        [[0.8, 0.2], [0.0, 1.0]],
+        np.eye(3),
+    )
+    functions = [None, *map(tpl.PrivacyLossFunction, matrices)]
+    functions[1].scale = 2.0
+    return functions
+
+
+@given(st.lists(st.integers(0, 4), max_size=8), st.floats(-8, 3), st.integers(0, 9))
+def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed):
+    steps = [some_functions()[k] for k in chosen]
+    rng, side = np.random.default_rng(seed), Recursion(steps)
+    budgets = 10.0**size * rng.uniform(0.1, 1.0, len(steps) + 1)
+    given = side.vertices, side.first, side.steps, budgets, rng.normal(size=(budgets.size, 3))
+    leakages, derivative = kernels.ascend(*given)
+    for compiled, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
+        assert compiled.tolist() == plain.tolist()
+    assert leakages.tolist() == accumulate_steps(steps, budgets).tolist()
+    slopes = [L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)]
+    for t, slope in enumerate(slopes, start=1):
+        assert derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 150),
+    shape=st.sampled_from([0.03, 1.0, 30.0, 1e12]),  # of the Dirichlet distribution: nearly empty rows to nearly equal
+    mu=st.sampled_from([0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5]),
+)
+def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(n, shape), size=n)
+    rows = frozen(rows / rows.sum(axis=1, keepdims=True))
+    group = min(n, kernels.GROUP)
+    # In extended precision, whose rounding is far below that of the bounds.
+    exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[:group, None], 0).sum(axis=2)
+    transposed = rows.T.astype(np.float32, order="C")
+    bounds, room = np.empty((kernels.GROUP, n), dtype=np.float32), kernels.room_for(n)
+    for m in range(group):
+        kernels.use(m, n, room)
+    for slope in (0.5 * mu, mu):  # at the second, only columns that the first has left in use are tried
+        kernels.bound_excesses(transposed, rows, 0, slope, rows.max(axis=0), room, bounds)
+    assert (bounds[:group] >= exact).all()
+    assert (bounds[:group] <= exact + 2.02 * kernels.rounding_error(n, rows.max(axis=0).sum())).all()
+
+
+@pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])
+def test_the_polygon_of_caps_is_under_the_hull(smoothing):
+    P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
+    rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
+    edges = kernels.edges(dense.joint_hull(rows))
+    slopes, support, _ = edges
+    largest = rows.max(axis=0)
+    sample = np.random.default_rng(0).integers(0, 150, (150, 2))
+    chosen = dense.choose_screen(rows, kernels.last_slopes(rows, largest), edges, largest, sample)
+    if smoothing == 1e8:  # single precision does not tell nearly equal rows apart
+        assert chosen.slope.size == 0
+        return
+    assert 2 <= chosen.slope.size <= 16
+    assert chosen.slope[0] == 0.0
+    assert (chosen.slope == slopes[chosen.edge]).all()
+    inside = slopes <= chosen.slope[-1]
+    assert (np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)).all()
+
+
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    # Rows with many zeros tie; which of them is the witness must not depend on the machine.
+    rows = tpl.TransitionMatrix.random(300, rng=np.random.default_rng(6), zeros=0.9).probabilities
+    expected = dense.joint_hull(rows)
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(kernels, "thread_count", lambda n, enough, threads=threads: threads)
+        np.testing.assert_array_equal(dense.joint_hull(rows), expected)

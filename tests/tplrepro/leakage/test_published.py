@@ -1,0 +1,129 @@
+"""Algorithms 1-6 and Theorem 11 of [1] against high precision, the paper's examples and one another.
+
+That they compute the loss function is tested with its other forms in test_loss_function.py.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracles import loss_mpmath, supremum_mpmath, theorem_11
+from tests.tplrepro.leakage.matrices import FIG_4, KINDS, random_matrices, random_matrix
+from tplrepro.leakage import published
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_algorithm_4_has_no_gap_between_the_points_it_tried(kind):
+    rng = np.random.default_rng([3, KINDS.index(kind)])
+    for P in random_matrices(rng, kind, 7, 3):
+        tables = published.algorithm_2(P)
+        function = published.algorithm_4(tables, 1e-6, 100.0)
+        ends = np.r_[function.a_1, function.aArr]
+        alphas = np.unique(np.clip(np.r_[ends, ends * (1 - 1e-9), np.geomspace(1e-6, 100, 200)], 1e-6, ends[-1]))
+        expected = [published.algorithm_3(alpha, tables) for alpha in alphas]
+        np.testing.assert_allclose(published.algorithm_5(alphas, function), expected, rtol=1e-13, atol=0)
+        if tables.qM.any():
+            assert function.aArr[-1] == 100.0
+            assert (np.diff(function.aArr) > 0).all()
+
+
+def test_blocks_of_rows_are_solved_like_single_pairs(monkeypatch):
+    P = random_matrix(np.random.default_rng(4), "zeros", 20)
+    expected, tables = float(loss_mpmath(P, 3.0, dps=30)), published.algorithm_2(P)
+    whole = published.algorithm_6(0.01, tables)
+    for block in (1, 20 * 20 * 7, 1 << 16):
+        monkeypatch.setattr(published, "BLOCK", block)
+        assert published.algorithm_1(P, 3.0) == pytest.approx(expected, rel=1e-13)
+        assert published.algorithm_6(0.01, tables) == whole
+
+
+def test_worked_example_of_algorithm_2():
+    q_arr, d_arr, a_arr = published.piecewise_coefficients([0.2, 0.3, 0.5], [0.1, 0, 0.9])
+    np.testing.assert_allclose(q_arr, [0.3, 0.5, 0.5])
+    np.testing.assert_allclose(d_arr, [0.0, 0.1, 0.1])
+    np.testing.assert_allclose(a_arr, [np.inf, np.log(0.1 / 0.03 + 1), np.nan])
+
+
+def test_transition_points_fall_where_ratios_tie():
+    # 4/2 and 6/3: the denominator of the second is 0, which comes out as -1.7e-18
+    q, d = np.array([4, 2, 7, 6, 5]) / 24, np.array([2, 4, 4, 3, 6]) / 19
+    a_arr = published.piecewise_coefficients(q, d)[2]
+    assert a_arr[:2].tolist() == [np.inf, np.inf]
+    rng = np.random.default_rng(8)
+    for n in (4, 8, 12):
+        for P in random_matrices(rng, "ties", n, 40):
+            points = np.nan_to_num(published.algorithm_2(P).aM, nan=0.0, posinf=1e300)
+            assert (points[:, 1:] <= points[:, :-1]).all()
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_theorem_10_two_functions_change_places_at_most_once(sums):
+    """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding decides."""
+    q, d, other_q, other_d = sums
+    u = np.expm1(np.linspace(0.01, 10, 300))
+    difference = (q * u + 1) * (other_d * u + 1) - (other_q * u + 1) * (d * u + 1)
+    sign = np.sign(difference[np.abs(difference) > 1e-9 * (1 + u) ** 2])
+    assert np.count_nonzero(np.diff(sign)) <= 1
+
+
+def test_tables_hold_every_ordered_pair_in_order():
+    tables = published.algorithm_2(FIG_4)
+    assert tables.qM.shape == tables.dM.shape == tables.aM.shape == (6, 3)
+    pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    for k, (i, j) in enumerate(pairs):
+        for table, row in zip(tables, published.piecewise_coefficients(FIG_4[i], FIG_4[j]), strict=True):
+            np.testing.assert_array_equal(table[k], row)
+
+
+def test_algorithm_6_is_the_fixed_point_of_the_whole_function():
+    rng = np.random.default_rng(5)
+    for kind in KINDS:
+        for P in random_matrices(rng, kind, 6, 2):
+            for epsilon in (1e-6, 0.1, 2.0, 30.0):
+                supremum, q, d = published.algorithm_6(epsilon, published.algorithm_2(P))
+                assert supremum >= epsilon
+                assert supremum == pytest.approx(float(supremum_mpmath(min(q, 1), d, epsilon, 40)), rel=1e-9)
+                assert PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(supremum, rel=1e-9)
+                if np.isfinite(supremum):
+                    # where q is near 1 and d near 0 a rounding of q moves the supremum by far more than an ulp
+                    assert published.algorithm_1(P, supremum, epsilon) == pytest.approx(supremum, rel=1e-12)
+
+
+@given(d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)), share=st.floats(0, 1), epsilon=st.floats(1e-6, 1000.0))
+@settings(max_examples=60, deadline=None)
+def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
+    q = min(max(d, d + share * (1 - d)), 1.0)
+    exact = supremum_mpmath(q, d, epsilon, dps=40)
+    # the conditioning in q, where d is tiny: half an ulp of q is all that 1 - q e^epsilon can resolve
+    margin = abs(1 + d - q * np.exp(min(epsilon, 700))) + np.sqrt(d)
+    tolerance = 1e-13 + 1e-15 / margin if margin else np.inf
+    value = theorem_11(q, d, epsilon)
+    assert value >= epsilon
+    if exact < np.inf and tolerance < 1e-3:
+        assert value == pytest.approx(float(exact), rel=tolerance)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_identical_rows_leak_nothing_but_epsilon(n):
+    P = np.tile(np.arange(1.0, n + 1) / np.arange(1.0, n + 1).sum(), (n, 1))
+    tables = published.algorithm_2(P)
+    assert not np.any(tables)
+    function = published.algorithm_4(tables, 1e-6, 10)
+    assert [a.tolist() for a in function[:3]] == [[0], [0], [0]]
+    for alpha in (0.0, 3.0, 1e6):
+        assert published.algorithm_1(P, alpha, 0.5) == 0.5
+        assert published.algorithm_3(alpha, tables, 0.5) == 0.5
+        assert published.algorithm_5(alpha, function, 0.5) == 0.5
+    assert published.algorithm_5([1.0, 2.0], function, 0.5).tolist() == [0.5, 0.5]
+    assert published.algorithm_6(0.5, tables) == (0.5, 0, 0)
+
+
+def test_the_top_function_changes_between_transition_points_too():
+    """So comparing functions at these alone would not do (section 4.4 of [1])."""
+    tables = published.algorithm_2(random_matrix(np.random.default_rng(1), "dense", 6))
+    points = np.unique(tables.aM[np.isfinite(tables.aM)])
+    intersections = published.algorithm_4(tables, 1e-6, 20.0).aArr[:-1]
+    assert intersections.size
+    assert np.abs(np.subtract.outer(intersections, points)).min(axis=1).max() > 1e-3

@@ -1,0 +1,154 @@
+"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended.
+
+Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplfrontier.estimated import loss_from_counts
+from tplreport.population import loss_of_all_users
+from tplrepro.allocation.schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
+from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
+from tplrepro.validation import FrozenArrays
+
+#: Significant digits of budgets.
+DIGITS = 6
+#: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
+MOST_FOR_UPPER = 40
+#: Up to this many states: leakage against any prior.
+MOST_FOR_PRIORS = 500
+#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's habits.
+MOST_FOR_USERS = 20_000_000
+#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few counts.
+SPARSE_ABOVE = 500
+#: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the whole series within α.
+WORTHWHILE = 0.05
+
+ESTIMATE, UPPER, PRIOR_FREE = "the estimate", "the upper end", "any prior"
+WORST_USER, ANYBODY = "the worst user's habits", "anybody"
+UNBOUNDED = "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
+
+Pair = tuple[PrivacyLossFunction, PrivacyLossFunction]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(FrozenArrays):
+    """Budgets of one scheme against one adversary, and what they leak; nats."""
+
+    scheme: str
+    against: str  # whom it withstands: one of the names above
+    budgets: np.ndarray | None  # (T,); None if the scheme has none
+    tpl: dict[str, float]  # largest TPL to each adversary
+    error: float = np.nan  # mean absolute Laplace noise
+    message: str = ""  # why there are no budgets
+
+    @property
+    def user_level(self) -> float:
+        """The leakage of the whole series: the sum of the budgets."""
+        return np.nan if self.budgets is None else float(np.sum(self.budgets))
+
+
+@cache
+def any_chain() -> Pair:
+    """The loss functions that hold whatever the correlation is: L(alpha) = alpha."""
+    function = PrivacyLossFunction(np.eye(2))
+    return function, function
+
+
+def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
+    """Each number with `digits` significant digits, never larger.
+
+    >>> rounded_down([2 / 3, 0.25]).tolist()
+    [0.666666, 0.25]
+    """
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    return np.array([float(context.create_decimal_from_float(float(one))) for one in np.ravel(numbers)])
+
+
+def estimated_matrices(counts, states: list, smoothing: float) -> tuple[TransitionMatrix, TransitionMatrix]:
+    """Backward and forward matrix of counts (n, n), where smoothing adds `smoothing` steps to each row.
+
+    Without smoothing, states that are never left or never entered are left out.
+    """
+    if not smoothing:
+        counts, states = drop_dead_ends(counts, states)
+    share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
+    sides = counts.T.tocsr(), counts
+    backward, forward = (TransitionMatrix.from_counts(side, share, states, sparse) for side in sides)
+    return backward, forward
+
+
+def estimated_pair(counts, states: list, smoothing: float) -> Pair:
+    """Backward and forward loss functions of `estimated_matrices`."""
+    backward, forward = estimated_matrices(counts, states, smoothing)
+    return PrivacyLossFunction(backward), PrivacyLossFunction(forward)
+
+
+def upper_pair(counts, states: list, confidence: float) -> Pair:
+    """Loss functions that bound both sides of every chain that the counts do not rule out, with this confidence."""
+    if len(states) > MOST_FOR_UPPER:
+        return any_chain()
+    each = 1.0 - (1.0 - confidence) / 2.0
+    backward, forward = (loss_from_counts(side, each, states) for side in (counts.T.tocsr(), counts))
+    return backward, forward
+
+
+def adversaries_of(
+    data: Sequences, counts: Any, states: list, smoothing: float, confidence: float, weight: float
+) -> dict[str, Pair]:
+    """Loss functions against an adversary who knows the estimate, the worst possible chain, one user or any evidence.
+
+    `weight` is that of the shared chain in the users' chains.
+    """
+    pair = estimated_pair(counts, states, smoothing)
+    adversaries: dict[str, Pair] = {ESTIMATE: pair, UPPER: upper_pair(counts, states, confidence)}
+    if len(states) <= MOST_FOR_PRIORS:
+        function = PriorFreeLoss(pair[1].matrix)
+        adversaries[PRIOR_FREE] = (function, function)
+    if data.n_users > 1 and data.n_users * len(states) ** 2 <= MOST_FOR_USERS:
+        adversaries[WORST_USER] = loss_of_all_users(data, smoothing=smoothing / len(states), prior_weight=weight)
+    return adversaries
+
+
+def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
+    """The largest TPL over time, in nats."""
+    return float(temporal_privacy_leakage(budgets, *pair).tpl.max())
+
+
+def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float) -> list[Plan]:
+    """α/T, and a plan for each other scheme and adversary."""
+    kinds = [(COMPOSED, ANYBODY, adversaries[ESTIMATE])]
+    kinds += [(scheme, name, pair) for name, pair in adversaries.items() for scheme in SCHEMES if scheme != COMPOSED]
+    plans = []
+    for scheme, against, pair in kinds:
+        found = allocate(scheme, alpha, pair, horizon)
+        if found.budgets is None:
+            message = UNBOUNDED if against in (UPPER, WORST_USER) else found.message
+            plans.append(Plan(scheme, against, None, {}, message=message))
+            continue
+        budgets = rounded_down(found.budgets)
+        leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
+        plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
+    return plans
+
+
+def recommended(plans: Sequence[Plan], alpha: float, model_believable: bool, against: str = UPPER) -> Plan:
+    """The plan of least error that keeps alpha at the upper end and `against` one more; α/T unless clearly better."""
+    composed = next(plan for plan in plans if plan.scheme == COMPOSED)
+    possible = [plan for plan in plans if plan.budgets is not None]
+    safe = [plan for plan in possible if max(plan.tpl[UPPER], plan.tpl[against]) <= alpha]
+    best = min(safe, key=lambda plan: plan.error, default=composed)
+    if not model_believable or best.error > (1.0 - WORTHWHILE) * composed.error:
+        return composed
+    return best

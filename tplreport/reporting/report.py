@@ -1,0 +1,295 @@
+"""`tr.report`: from observations to a recommendation, five sentences, a table of plans, and checks of the model.
+
+The recommended plan keeps alpha against every chain that the counts of steps leave possible
+(`tplfrontier.loss_from_counts`), not only against the estimate. Where a check doubts that there is one
+such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplreport.reporting.checks import FINE, REFUSED, USERS, Check, Steps, checks_of
+from tplreport.reporting.plans import (
+    ANYBODY,
+    ESTIMATE,
+    UPPER,
+    WORST_USER,
+    Pair,
+    Plan,
+    adversaries_of,
+    any_chain,
+    estimated_pair,
+    largest_tpl,
+    plans_for,
+    recommended,
+)
+from tplreport.reporting.sentences import at_each_time, verdict
+from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.validation import (
+    check_choice,
+    check_horizon,
+    check_level,
+    check_positive,
+    check_probability,
+    check_sensitivity,
+    check_smoothing,
+)
+from tplrepro.words import counted
+
+#: Up to this many states: bootstrap draws.
+MOST_FOR_DRAWS = 500
+#: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
+FACTORS = (0.0, 0.1, 1.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The advice for one data set, in nats; see `report`."""
+
+    recommendation: Plan | None  # None where it is withheld, because a check refuses the model
+    checks: tuple[Check, ...]
+    plans: tuple[Plan, ...]
+    believable: bool  # whether no check doubts the chain in a way that matters to the recommended plan
+    size: dict[str, int]  # users, sequences, states, steps
+    count: float  # the usual size of a count
+    settings: dict[str, Any]
+    planned: dict[str, float]  # largest TPL of the planned releases to each adversary
+    smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
+    gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
+    interval: LeakageInterval | None  # of the largest TPL of the planned releases
+    title: str
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict, in five sentences."""
+        return verdict(self)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether there is no recommendation."""
+        return self.recommendation is None
+
+    @property
+    def size_in_words(self) -> str:
+        """How many users, sequences, states and steps there are."""
+        return ", ".join(counted(value, name.removesuffix("s"), ",") for name, value in self.size.items())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What heads the report: the sentences of the checks that refuse the model."""
+        return tuple(f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Every plan: its budgets, the largest TPL to each adversary, the user level, and the error of a count."""
+        rows = []
+        for plan in self.plans:
+            budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
+            leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
+            row = {"scheme": plan.scheme, "against": plan.against, "smallest budget": budgets[0]}
+            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "error": plan.error}
+            rows.append(row | {"message": plan.message})
+        for name, error in self.gaussian.items():
+            rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
+        return pd.DataFrame(rows)
+
+    @property
+    def budgets(self) -> pd.DataFrame:
+        """A row for each release and a column for each plan."""
+        columns = {f"{plan.scheme}, {plan.against}": plan.budgets for plan in self.plans if plan.budgets is not None}
+        return pd.DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain types, for JSON; what has no number is None."""
+        names = ("title", "withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"checks": [vars(check) for check in self.checks], "table": self.table.to_dict("records")}
+        plan, interval = self.recommendation, self.interval
+        values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
+        values["interval"] = None if interval is None else [interval.lower, interval.upper]
+        return _plain(values)
+
+    def to_html(self, figures: bool = True) -> str:
+        """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
+        from tplreport.reporting.html import page_of
+
+        return page_of(self, figures)
+
+    def __str__(self) -> str:
+        lines = [self.title] if self.title else []
+        lines.append(self.size_in_words)
+        lines += [f"WARNING: {warning}." for warning in self.warnings]
+        lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
+        table = self.table[self.table["message"] == ""].drop(columns="message")
+        lines += ["", table.to_string(index=False, float_format="{:.4g}".format, na_rep=""), ""]
+        lines += [f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message]
+        for check in self.checks:
+            lines.append(f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}.")
+        return "\n".join([*lines, *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How much the result depends on draws and on smoothing, a sentence each."""
+        notes, each = [], at_each_time(self.settings)
+        if self.interval is not None:
+            low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
+            confidence = f"{self.interval.confidence:.0%} interval"
+            note = f"Redrawn data leak {low:.4g} to {counted(f'{high:.4g}', 'nat')} {each} ({confidence})"
+            if not low <= now <= high:
+                why = "leakage is a maximum, which noise in redrawn data raises"
+                note += f"; the estimate, {now:.4g}, is outside: {why}"
+            notes.append(f"{note}.")
+        values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
+        if values:
+            notes.append(f"Largest TPL {each}, by the steps that smoothing adds to a row: {values}.")
+        return tuple(notes)
+
+
+def report(
+    sequences: Any,
+    alpha: float,
+    horizon: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    sensitivity: float = 2.0,
+    smoothing: float = 1.0,
+    confidence: float = 0.95,
+    draws: int = 20,
+    count: float | None = None,
+    against: str = UPPER,
+    anyway: bool = False,
+    title: str = "",
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> Report:
+    """Advice on a series of releases about the people in `sequences`.
+
+    Parameters
+    ----------
+    sequences : as in `tplrepro.markov.as_sequences`
+    alpha : float > 0, the level that the leakage about every time point must keep, in nats
+    horizon : int >= 1, the number of releases T
+    epsilon : float > 0, the budget planned for each release; None: alpha, which ignores the correlation
+    delta : float, optional; Gaussian noise that keeps (alpha, delta) is shown as well
+    sensitivity : float > 0, by how much one person's move changes the counts of a time point, in L1
+    smoothing : float >= 0, pseudo-steps that are added to each row of counts, spread over the n states
+    confidence : probability that the true chain is among those that the recommended plan withstands
+    draws : bootstrap draws of users (of the posterior for one user); 0: none
+    count : the usual size of a released count; None: users by states
+    against : "the upper end", or who else the recommended plan withstands: "the worst user's habits", "any prior"
+        Where only differences between users are doubtful, a plan against the worst user's habits answers it.
+    anyway : recommend the plan of least error though checks doubt or refuse the model
+    title : heads the report
+    rng : of the draws, by default seeded with 0; `progress` shows a bar
+
+    ValueError for no steps, a single state, or numbers outside their ranges.
+
+    Examples
+    --------
+    >>> walk = np.random.default_rng(0).integers(0, 2, (30, 40))
+    >>> advice = report(list(walk), alpha=1.0, horizon=10, draws=0)
+    >>> advice.withheld, len(advice.sentences), bool(advice.recommendation.tpl["the upper end"] <= 1.0)
+    (False, 5, True)
+    """
+    alpha, horizon = check_level(alpha, "alpha"), check_horizon(horizon)
+    planned = alpha if epsilon is None else check_level(epsilon, "epsilon")
+    sensitivity, smoothing = check_sensitivity(sensitivity), check_smoothing(smoothing)
+    confidence = check_probability(confidence, "confidence", zero=False, one=False)
+    if draws and check_horizon(draws, "draws") < 3:
+        raise ValueError(f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends")
+    if count is not None:
+        count = check_positive(count, "count", "give the usual size of a count")
+    if delta is not None:
+        delta = check_probability(delta, "delta", zero=False, one=False)
+    data = as_sequences(sequences)
+    counts, states = counted_steps(data)
+    steps = Steps.of(data)
+    checks, weight = checks_of(steps, counts, smoothing)
+    adversaries = adversaries_of(data, counts, states, smoothing, confidence, weight)
+    size = {"users": data.n_users, "sequences": len(data), "states": len(states), "steps": data.n_transitions}
+    if steps.user.size < size["steps"]:
+        size["checked steps"] = steps.user.size
+    check_choice(against, "against", adversaries)
+    plans = plans_for(alpha, horizon, adversaries, sensitivity)
+    believable = all(check.verdict == FINE or (check.name == USERS and against == WORST_USER) for check in checks[:3])
+    is_refused = any(check.verdict == REFUSED for check in checks)
+    plan = None if is_refused and not anyway else recommended(plans, alpha, believable or anyway, against)
+    settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
+    settings |= {"sensitivity": sensitivity, "smoothing": smoothing, "confidence": confidence, "against": against}
+    releases = np.full(horizon, planned)
+    return Report(
+        recommendation=plan,
+        checks=checks,
+        plans=tuple(plans),
+        believable=believable,
+        size=size,
+        count=size["users"] / size["states"] if count is None else count,
+        settings=settings,
+        planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
+        smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
+        gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
+        interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
+        title=title,
+    )
+
+
+def counted_steps(data: Sequences) -> tuple[Any, list]:
+    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a second state."""
+    counts, states = count_transitions(data)
+    if not counts.nnz or len(states) < 2:
+        raise ValueError(
+            f"there must be steps between at least two states, found {counted(data.n_transitions, 'step')} and "
+            f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
+        )
+    return counts, states
+
+
+def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
+    """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no chain."""
+    for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
+        try:
+            yield steps, largest_tpl(releases, estimated_pair(counts, states, steps))
+        except ValueError:  # without smoothing no state may remain
+            continue
+
+
+def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -> LeakageInterval | None:
+    """Of the largest TPL of the releases over redrawn users, or over the posterior of a single user."""
+    if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
+        return None
+    rng = np.random.default_rng(0) if rng is None else rng
+    if data.n_users > 1:
+        again = bootstrap_counts(data, draws, rng=rng, progress=progress)
+        pairs = (estimated_pair(one, states, smoothing) for one in again)
+    else:
+        share = smoothing / len(states)
+        sides = [posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)]
+        pairs = ((PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True))
+    return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
+
+
+def _gaussian(settings: dict[str, Any], pair: Pair) -> dict[str, float]:
+    """Mean absolute error of a count under equal noise that keeps (alpha, delta), by adversary; two cells change."""
+    from tplfrontier.noise import allocate_noise
+
+    alpha, delta, horizon, sensitivity = (settings[name] for name in ("alpha", "delta", "horizon", "sensitivity"))
+    pairs = {settings["against"]: pair, ANYBODY: any_chain()}
+    multipliers = {name: allocate_noise(alpha, delta, *functions, horizon).max() for name, functions in pairs.items()}
+    return {name: float(multiplier) * sensitivity / np.sqrt(np.pi) for name, multiplier in multipliers.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts; None for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple) or np.ndim(value):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,134 @@
+"""The verdict in five plain sentences: may it be published, how, at what error, on which assumptions, until when.
+
+Each function takes a `Report`.
+"""
+
+from math import ceil, log10
+from typing import Any
+
+from tplreport.reporting.checks import FINE
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, rounded_down
+from tplrepro.allocation.schemes import COMPOSED
+from tplrepro.words import counted
+
+
+def verdict(report: Any) -> tuple[str, ...]:
+    """The five sentences."""
+    return _may_it(report), _how(report), _error(report), _assumes(report), _breaks(report)
+
+
+def _doubts(report: Any) -> str:
+    return ", ".join(check.name for check in report.checks if check.verdict != FINE)
+
+
+def _may_it(report: Any) -> str:
+    """May the series be published as planned?"""
+    settings, leaked = report.settings, report.planned
+    alpha, horizon, each = settings["alpha"], settings["horizon"], at_each_time(settings)
+    promised, series = counted(alpha, "nat", "g"), f"{counted(horizon, 'release')} {each}"
+    s = "s" if horizon == 1 else ""
+    if horizon * settings["epsilon"] <= alpha:
+        return f"Yes: {series} keep{s} the whole series within {promised}."
+    if report.warnings:
+        return f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
+    worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
+    if worst > alpha:
+        return (
+            f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point by the "
+            f"estimate, and up to {rounded_up(worst)} by what the data do not rule out, where {alpha:g} is promised."
+        )
+    if not report.believable:
+        return f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({_doubts(report)})."
+    return f"Yes: {series} leak{s} at most {counted(rounded_up(leaked[UPPER]), 'nat')} about a time point."
+
+
+def at_each_time(settings: dict) -> str:
+    """The budget of each release, in words; it is α if none was planned."""
+    words = f"at ε = {'α = ' if settings['epsilon'] == settings['alpha'] else ''}{settings['epsilon']:g}"
+    return words if settings["horizon"] == 1 else f"{words} each time"
+
+
+def _how(report: Any) -> str:
+    """With which scheme and noise?"""
+    plan, settings = report.recommendation, report.settings
+    releases, sensitivity = counted(settings["horizon"], "release"), settings["sensitivity"]
+    if plan is None or plan.budgets is None:
+        each = rounded_down([settings["alpha"] / settings["horizon"]])[0]
+        return (
+            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
+        )
+    low, high = plan.budgets.min(), plan.budgets.max()
+    budgets, scales = f"ε = {low:.6g}", rounded_up(sensitivity / high)
+    if low < high:
+        budgets, scales = f"ε from {low:.6g} to {high:.6g}", f"{scales} to {rounded_up(sensitivity / low)}"
+    words = f"Publish {releases} by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
+    if plan.scheme != COMPOSED:
+        return f"{words}."
+    if report.believable:
+        return f"{words}; it keeps the whole series within α, at an error within 5 % of the best."
+    return f"{words}; it needs no model, and that of a chain is doubtful ({_doubts(report)})."
+
+
+def _error(report: Any) -> str:
+    """What does it mean for the counts?"""
+    plan, settings, count = report.recommendation or report.plans[0], report.settings, report.count
+    would = "would then be" if report.withheld else "is then"
+    words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average"
+    if plan.error > count:
+        longest = int(settings["alpha"] * count / settings["sensitivity"])
+        limit = "even a single release would be"
+        if longest:
+            limit = f"for up to {counted(longest, 'release')} α/T is off by at most the count"
+        words += f", more than the count itself; {limit}"
+    else:
+        words += f", {plan.error / count:.2%} of it"
+    if report.gaussian:
+        adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
+        keeps, error = f"({settings['alpha']:g}, {settings['delta']:g})", report.gaussian[adversary]
+        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {error:.3g}"
+    return f"{words}."
+
+
+def _assumes(report: Any) -> str:
+    """What does the promise assume?"""
+    plan, settings, size = report.recommendation, report.settings, report.size
+    person = f"one person's move changes the counts of a time by at most {settings['sensitivity']:g} in sum"
+    if plan is None or plan.scheme == COMPOSED:
+        releases = counted(settings["horizon"], "release")
+        return f"It assumes nothing about the correlation, only that {person}, and no more than {releases}."
+    steps = counted(size["steps"], "step", ",")
+    return (
+        f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
+        f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
+        f"adversary who knows this chain and nothing else about other times."
+    )
+
+
+def _breaks(report: Any) -> str:
+    """What would break the promise?"""
+    plan, settings = report.recommendation, report.settings
+    words = f"One more release than {settings['horizon']} would break it, or the same counts released again"
+    if plan is None or plan.scheme == COMPOSED:
+        return f"{words}."
+    words += (
+        ", or a user with other habits, or a change of habits; all releases together leak up to "
+        f"{counted(rounded_up(plan.user_level), 'nat')}"
+    )
+    if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
+        words += (
+            f", and an adversary who also has evidence about other times learns up to "
+            f"{counted(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the estimated chain"
+        )
+    return f"{words}."
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A bound with `digits` digits, smaller by no more than rounding errors, a share of 1e-14.
+
+    >>> rounded_up(0.30001)
+    '0.3001'
+    """
+    if not 0.0 < value < float("inf"):
+        return f"{value:g}"
+    unit = 10.0 ** (ceil(log10(value)) - digits)
+    return f"{ceil(value / unit * (1.0 - 1e-14)) * unit:.{digits}g}"

@@ -1,0 +1,30 @@
+from tplrepro import allocation as allocation
+from tplrepro import dphmm as dphmm
+from tplrepro import eventlog as eventlog
+from tplrepro import leakage as leakage
+from tplrepro import markov as markov
+from tplrepro import mechanisms as mechanisms
+from tplrepro import sip as sip
+from tplrepro.allocation.exact import allocate_by_exact_leakage as allocate_by_exact_leakage
+from tplrepro.allocation.optimal import allocate_optimally as allocate_optimally
+from tplrepro.allocation.published import NoFiniteSupremumError as NoFiniteSupremumError
+from tplrepro.allocation.published import allocate_by_quantification as allocate_by_quantification
+from tplrepro.allocation.published import allocate_by_upper_bound as allocate_by_upper_bound
+from tplrepro.leakage import linear_program as linear_program
+from tplrepro.leakage import published as published
+from tplrepro.leakage.accountant import TemporalAccountant as TemporalAccountant
+from tplrepro.leakage.exact import exact_leakage as exact_leakage
+from tplrepro.leakage.exact import worst_outputs as worst_outputs
+from tplrepro.leakage.filter import LeakageExceededError as LeakageExceededError
+from tplrepro.leakage.filter import TemporalFilter as TemporalFilter
+from tplrepro.leakage.loss_function import PrivacyLossFunction as PrivacyLossFunction
+from tplrepro.leakage.loss_function import privacy_loss as privacy_loss
+from tplrepro.leakage.partial import leakage_at_all_times as leakage_at_all_times
+from tplrepro.leakage.prior_free import PriorFreeLoss as PriorFreeLoss
+from tplrepro.leakage.temporal import temporal_privacy_leakage as temporal_privacy_leakage
+from tplrepro.markov.conditioning import condition_on as condition_on
+from tplrepro.markov.generators import smoothed as smoothed
+from tplrepro.markov.generators import strongest as strongest
+from tplrepro.markov.transition import TransitionMatrix as TransitionMatrix
+
+__version__: str

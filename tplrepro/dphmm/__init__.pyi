@@ -1,0 +1,17 @@
+from tplrepro.dphmm.constraint import delta_location_set as delta_location_set
+from tplrepro.dphmm.data_release import DataRelease as DataRelease
+from tplrepro.dphmm.data_release import release as release
+from tplrepro.dphmm.hull import SensitivityHull as SensitivityHull
+from tplrepro.dphmm.hull import cross_polytope as cross_polytope
+from tplrepro.dphmm.hull import l1_sensitivity as l1_sensitivity
+from tplrepro.dphmm.hull import sensitivity_hull as sensitivity_hull
+from tplrepro.dphmm.mechanisms import KNormMechanism as KNormMechanism
+from tplrepro.dphmm.mechanisms import LaplaceMechanism as LaplaceMechanism
+from tplrepro.dphmm.mechanisms import PlanarIsotropicMechanism as PlanarIsotropicMechanism
+from tplrepro.dphmm.policy_graph import PolicyGraph as PolicyGraph
+from tplrepro.dphmm.protection import NoPrivacyError as NoPrivacyError
+from tplrepro.dphmm.protection import constrained_dp_factor as constrained_dp_factor
+from tplrepro.dphmm.protection import degree_of_protection as degree_of_protection
+from tplrepro.dphmm.protection import exposed_states as exposed_states
+from tplrepro.dphmm.protection import protect as protect
+from tplrepro.dphmm.protection import protectable_graph as protectable_graph
