@@ -19,7 +19,7 @@ import tplreport as tr
 import tplrepro as tpl
 from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
-from tplrepro import datasets, dphmm, eventlog, markov, sip
+from tplrepro import dphmm, eventlog, markov, sip
 from tplrepro.leakage.envelope.kernels import Kernel
 
 STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
@@ -286,7 +286,7 @@ PASSED_ON = set(
 )
 
 
-@pytest.mark.parametrize("room", [tpl, markov, sip, dphmm, eventlog, datasets])
+@pytest.mark.parametrize("room", [tpl, tf, tr, markov, sip, dphmm, eventlog])
 def test_the_table_holds_all_public_names(room):
     public = {name: getattr(room, name) for name in room.__all__ if not name.endswith("Error")}
     calls = {name: inspect.signature(call).parameters for name, call in public.items() if callable(call)}

@@ -23,6 +23,7 @@ BELOW_ONE = np.nextafter(1.0, 0.0)
 LEAST_LEVEL = 1e-300  # margins for rounding errors of smaller ones underflow
 MOST_SMOOTHING = 1e200  # times a number of states it is finite
 MOST_COUNT = 10**8  # arrays of more numbers do not fit in most memories
+OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
@@ -349,10 +350,10 @@ def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str
 
 
 def warn_caller(message: str) -> None:
-    """Warn the user at the line that called this package."""
+    """Warn the user at the line that called our packages."""
     frame = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tplrepro."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(OUR_PACKAGES):
         frame = frame.f_back
         level += 1
     warnings.warn(message, stacklevel=level)

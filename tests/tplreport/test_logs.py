@@ -182,7 +182,7 @@ def test_an_element_without_end_does_not_fill_memory(tmp_path):
 #: In a process of its own, whose peak is that of the reader.
 MEASURE = """import sys
 from tests.fuzzing import peak
-from tplrepro.eventlog import read_xes
+from tplreport import read_xes
 print(len(read_xes(sys.argv[1])), peak() >> 10)"""
 
 

@@ -8,6 +8,7 @@ import io
 import warnings
 import zipfile
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import NamedTuple
 
 import pandas as pd
@@ -265,7 +266,9 @@ def test_nothing_there_is_an_error(tmp_path, name):
 def test_blocks_change_nothing(tmp_path, monkeypatch, name):
     reader = FORMATS[name].reader
     options = {"seconds": 20.0} if reader is gaze else {}
-    whole = reader.synthetic(20, seed=1, path=tmp_path / "data", **options)
+    whole = import_module(f"experiments.datasets.{reader.__name__.rpartition('.')[2]}").synthetic(
+        20, seed=1, path=tmp_path / "data", **options
+    )
     monkeypatch.setattr("tplreport.reading.line_blocks.__defaults__", (500,))
     pd.testing.assert_frame_equal(reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole)
 

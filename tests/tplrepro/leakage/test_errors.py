@@ -194,7 +194,6 @@ CASES = [
     (lambda: of_pairs("many"), "bounds must be numbers"),
     (lambda: of_pairs(PAIR, backward=tpl.PriorFreeLoss(EQUAL)), "must be matrices, found PriorFreeLoss"),
     # any prior and any evidence
-    (lambda: tpl.PriorFreeLoss.from_counts(PAIR), "must be that of a matrix, found counts; use PriorFreeLoss"),
     (lambda: with_evidence(np.ones((2, 3))), "evidence must have shape .T, 2., found .2, 3."),
     (lambda: with_evidence([[1, 1], [1, -1]]), "evidence must not be negative, found -1 in row 1, column 1"),
     (lambda: with_evidence([[1, 1], [0, 0]]), "an output must have positive probability"),

@@ -12,7 +12,7 @@ from tplrepro import sip
 
 
 def test_the_pages_example_runs():
-    result = doctest.testfile("../../docs/errata/sip2023.md")
+    result = doctest.testfile("../../../docs/errata/sip2023.md")
     assert result.attempted >= 6
     assert result.failed == 0
 
