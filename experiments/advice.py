@@ -12,7 +12,7 @@ import numpy as np
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.reporting.plans import WORST_USER, recommended
-from tplrepro.allocation.schemes import COMPOSED
+from tplreport.schemes import COMPOSED
 
 KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states")
 #: What a report did, in the order of the figure; see `Outcome.verdict`.

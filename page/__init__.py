@@ -11,7 +11,7 @@ from page.leakage_page import LeakagePage
 from page.matrices import example
 from page.plots import draw
 from page.report import budgets_table, critical_words, supremum_words
-from tplrepro.allocation.schemes import mean_error
+from tplreport.schemes import mean_error
 
 __all__ = [
     "Inputs",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from page.noises import LIVE, NOISES, Noise, grid_of, quantify
-from tplrepro.allocation.schemes import OPTIMAL, SCHEMES, Scheme, allocate
+from tplreport.schemes import OPTIMAL, SCHEMES, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays

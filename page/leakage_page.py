@@ -27,7 +27,7 @@ from page.sources import MATCHING, SEQUENCES_FILE, MatrixSource
 from page.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplreport.files import write_whole
 from tplreport.reporting.report import Report
-from tplrepro.allocation.schemes import SCHEMES
+from tplreport.schemes import SCHEMES
 from tplrepro.leakage.temporal import as_loss_function
 from tplrepro.validation import check_choice
 

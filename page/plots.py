@@ -11,7 +11,7 @@ from experiments.figures import PALETTE, subplots
 from page.analysis import Analysis
 from page.glossary import about
 from page.noises import GAUSSIAN, LAPLACE
-from tplrepro.allocation.schemes import SCHEMES
+from tplreport.schemes import SCHEMES
 
 CURRENT = "the chosen budgets"
 GREY = "#8c8c8c"  # readable on white and on black

@@ -10,7 +10,7 @@ from page.analysis import PENDING, Analysis
 from page.glossary import explained
 from page.noises import Noise, gaussian_multipliers
 from tplreport.reporting.sentences import rounded_up
-from tplrepro.allocation.schemes import mean_error
+from tplreport.schemes import mean_error
 from tplrepro.words import counted
 
 

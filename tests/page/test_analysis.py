@@ -11,7 +11,7 @@ from page.analysis import PENDING, Inputs, analyse, critical_budget
 from page.matrices import example
 from page.report import critical_words, problem_html, schemes_html, summary_html
 from page.sequences import from_file
-from tplrepro.allocation.schemes import mean_error
+from tplreport.schemes import mean_error
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
 EXAMPLE_4 = tpl.PrivacyLossFunction(example("Example 4 of TKDE 2019")[1])

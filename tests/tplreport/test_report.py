@@ -19,8 +19,8 @@ from tplreport.reporting import checks
 from tplreport.reporting.html import figure_of
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
 from tplreport.reporting.sentences import rounded_up
+from tplreport.schemes import COMPOSED
 from tplrepro import markov
-from tplrepro.allocation.schemes import COMPOSED
 
 
 def walks(matrix, users, length, rng):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from tplfrontier.estimated import loss_from_counts
 from tplreport.population import loss_of_all_users
-from tplrepro.allocation.schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplreport.schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage

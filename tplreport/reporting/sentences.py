@@ -8,7 +8,7 @@ from typing import Any
 
 from tplreport.reporting.checks import FINE
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, rounded_down
-from tplrepro.allocation.schemes import COMPOSED
+from tplreport.schemes import COMPOSED
 from tplrepro.words import counted
 
 
