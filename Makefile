@@ -85,8 +85,9 @@ publish-figures: $(READY) ## copy the paper profile's figures into figures/, to 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
 	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
 
-claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose, and print the claims whose verdict stays the same
-	@exec $(PY) -m workflow.mutate_claims $(if $(CODE),--code) $(if $(ONLY),--only $$ONLY)
+claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
+	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
+	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|#|/|g; s| | or |g')")
 
 # What was given to make on its command line, so that a misspelt parameter is an error.
 OWN = $(filter-out PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))

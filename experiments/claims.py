@@ -47,7 +47,7 @@ class Claim:
     predicate: str | None = None  # whether the statement holds
     printed: Mapping | None = None  # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
     swept: Mapping | None = None  # {what: words, over: values, each: names}: judged at each value of an open choice
-    invariant: str = ""  # why the verdict stays the same whatever `workflow.mutate_claims` does to the numbers
+    invariant: str = ""  # why the verdict stays the same whatever ``make claims-mutate`` does to the numbers
     test: str | list | None = None  # "tests/tplrepro/leakage/test_published.py::test_name", where tests decide
     breaks: Mapping | None = None  # {in: file, from: code, to: code}: a change of code that makes a test fail
     about: str = "the paper"  # or "ours": a statement about our own method, counted apart

@@ -11,7 +11,7 @@ import yaml
 
 from experiments.claims import markdown_table
 from workflow.configuration import PAPERS, PROFILES, ROOT, owner_of, read_json, read_notebooks, records_in, title_of
-from workflow.other_runs import SEED, read_runs, summary, tolerance_of
+from workflow.records import SEED, read_runs, summary, tolerance_of
 
 COSTS = "docs/costs.json"
 REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)

@@ -19,11 +19,9 @@ from tplreport.files import write_whole
 from workflow import artifact
 from workflow.configuration import ROOT, owner_of, read_notebooks
 from workflow.judging import judge_all
-from workflow.older_records import older_records
-from workflow.other_runs import SEED, read_runs, tolerance_of
+from workflow.records import SEED, older_in_words, read_runs, tolerance_of
 
 OPEN = "no verdict yet"
-SHOWN = 4  # changed files of a record
 
 
 def render(records=None, profile="paper", root=ROOT, outcomes=None):
@@ -124,8 +122,8 @@ def main(arguments=None):
     for name, text in pages.items():
         write_whole((ROOT / "build" / "claims" if options.records else ROOT) / name, text.encode())
     print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
-    for name, parts in ({} if options.records else older_records()).items():
-        print(f"figures/{name} is older than its code: {', '.join(parts[:SHOWN])}{', ...' * (len(parts) > SHOWN)}")
+    if not options.records and (older := older_in_words()):
+        print(older)
     print(f"{len(pages)} pages rendered{' in build/claims' if options.records else ''}; {len(problems)} problems")
     return 1 if problems else 0
 

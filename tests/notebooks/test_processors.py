@@ -7,10 +7,10 @@ from unittest import mock
 
 import pytest
 
-from workflow.compare_records import differences
 from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint
 from workflow.kernel_environment import kernel_environment
+from workflow.records import differences
 from workflow.run_notebook import execute
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.

@@ -13,7 +13,7 @@ import yaml
 from experiments.claims import KINDS, claims_of
 from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
-from workflow.judging import read_pages
+from workflow.judging import outcomes_of, read_pages
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
@@ -275,3 +275,41 @@ def test_a_release_fills_in_the_codecheck_reference_and_the_orcid(repository):
     (item,) = content["manifest"]
     assert item["file"] == "figures/tkde2019/fig3.json"
     assert item["comment"].startswith("tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)")
+
+
+OF_TESTS = """import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_every_case(number):
+    assert number < 3
+
+@pytest.mark.slow
+def test_slow():
+    pass
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_some_case_skipped(number):
+    if number == 2:
+        pytest.skip("no data")
+
+@pytest.fixture
+def broken():
+    raise ValueError
+
+def test_setup_fails(broken):
+    pass
+"""
+OUTCOMES = {"every_case": "passed", "slow": "passed", "some_case_skipped": "skipped", "setup_fails": "failed"}
+
+
+def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_is_missing_has_no_outcome(tmp_path):
+    (tmp_path / "tests").mkdir()
+    settings = '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = ["-m", "no slow"]'
+    (tmp_path / "pyproject.toml").write_text(settings)
+    (tmp_path / "tests/test_some.py").write_text(OF_TESTS)
+    (tmp_path / "tests/test_bad.py").write_text("import no_such_module\n\ndef test_any():\n    pass\n")
+    expected = {f"tests/test_some.py::test_{name}": outcome for name, outcome in OUTCOMES.items()}
+    assert outcomes_of([*expected], tmp_path) == expected
+    for missing in ("some.py::test_not_there", "other.py::test_any", "bad.py::test_any"):
+        assert outcomes_of([f"tests/test_{missing}"], tmp_path) == {}
+    assert outcomes_of([], tmp_path) == {}

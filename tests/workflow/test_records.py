@@ -1,0 +1,144 @@
+"""Batches are compared part by part; records older than their code, and how far claims moved, are said so."""
+
+import json
+import subprocess
+
+import pytest
+
+from workflow.configuration import ROOT
+from workflow.records import OTHER, differences, main, moved, moved_claims, older_in_words, older_records, summary
+
+RECORD = {"name": "a", "parameters": {"n": 3}, "results": {"x": [1.0, 2.0], "n": 5}}
+FIGURE, TIMING = "tkde2019/fig3.json", "tkde2019/fig6a.json"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders with equal records of a notebook, and of one that measures time."""
+    for folder in ("one", "other"):
+        for name in (FIGURE, TIMING):
+            change(tmp_path / folder / name, time_utc=folder, cost={"s": len(folder)})
+            (tmp_path / folder / name).with_suffix(".csv").write_text("1")
+    return tmp_path / "one", tmp_path / "other"
+
+
+def change(path, **facts):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(RECORD | facts))
+
+
+def results(*x, n=5):
+    return {"results": {"x": list(x), "n": n}}
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "tolerance", "words"),
+    [
+        (FIGURE, {}, 0, []),
+        (FIGURE, results(2.0, 2.5), 0, ["results / x: 1.0 and 2.0"]),
+        (FIGURE, results(1.0), 0, ["results / x: 2.0 and 'nothing'"]),
+        (FIGURE, {"data": "real"}, 0, ["data: 'nothing' and 'real'"]),
+        # Within a tolerance numbers count as equal, and nothing else does.
+        (FIGURE, results(1.0, 2.5), 0.21, []),
+        (FIGURE, results(1.0, 2.5), 0.19, ["results / x: 2.0 and 2.5"]),
+        (FIGURE, results(1.0, "inf"), 0.21, ["results / x: 2.0 and 'inf'"]),
+        # Of a notebook that measures time, numbers with a fraction may differ.
+        (TIMING, results(1.1, 2.2), 0, []),
+        (TIMING, results(1.1, 2.2, n=6), 0, ["results / n: 5 and 6"]),
+        (TIMING, {"parameters": {"n": 3.5}}, 0, ["parameters / n: 3 and 3.5"]),
+    ],
+)
+def test_parts_of_a_record_that_differ_are_named(folders, capsys, name, facts, tolerance, words):
+    change(folders[1] / name, **facts)
+    expected = [f"{name}: {part}" for part in words]
+    assert main([*map(str, folders), f"--tolerance={tolerance}"]) == bool(words)
+    last = f"2 records compared, {len(words)} differences"
+    assert capsys.readouterr().out.splitlines() == [*expected, last]
+
+
+def test_files_count_too_but_tables_of_times_and_within_a_tolerance_all_tables_may_differ(folders):
+    (folders[0] / "tkde2019/fig3.csv").write_text("2")
+    (folders[1] / "tkde2019/fig6a.csv").write_text("2")
+    assert differences(*folders) == ["tkde2019/fig3.csv: other bytes"]
+    assert differences(*folders, tolerance=1e-7) == []
+    (folders[1] / "tkde2019/fig6a.csv").unlink()
+    assert differences(*folders)[0] == f"tkde2019/fig6a.csv: only in {folders[0]}"
+
+
+@pytest.mark.parametrize(("value", "tolerance", "count"), [(2.9e-13, 1e-7, 0), (2.9e-13, 0, 1), (2.9e-11, 1e-7, 1)])
+def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(folders, value, tolerance, count):
+    for folder, of_folder in zip(folders, (2.4e-13, value), strict=True):
+        change(folder / FIGURE, **results(of_folder))
+    assert len(differences(*folders, tolerance=tolerance)) == count
+
+
+PUBLISHED = "figures/a/one_more.json"
+
+
+@pytest.fixture
+def published(repository):
+    """A figure made by a committed notebook and module."""
+    repository.notebook("a/one", "import tplrepro.module", "answer = 1  # the answer")
+    repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.75}\n")
+    repository.write("tplrepro/module.py", '"""What it is."""\nanswer = 42\n')
+    repository.write("experiments/claims.py", "answer = 0\n")
+    git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    commit = {"id": subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()}
+    parameters = {"value": 0.75, "seed": 1}
+    record = {"commit": commit, "modules": ["tplrepro.module", "experiments.claims"], "parameters": parameters}
+    repository.write(PUBLISHED, json.dumps(record))
+    return repository
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "changed"),
+    [
+        ("tplrepro/module.py", '"""Other words."""\n\nanswer = (42)  # and why\n', []),
+        ("experiments/claims.py", "answer = 1\n", []),
+        ("tplrepro/other.py", "answer = 1\n", []),
+        ("tplrepro/module.py", '"""What it is."""\nanswer = 43\n', ["tplrepro/module.py"]),
+        ("tplrepro/module.py", None, ["tplrepro/module.py"]),
+    ],
+)
+def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_modules_do_not(
+    published, file, text, changed
+):
+    (published.root / file).unlink(missing_ok=True)
+    if text is not None:
+        published.write(file, text)
+    assert older_records(published.root).get("a/one_more", []) == changed
+    said = "1 of 1 published records (all) are older than their code (tplrepro/module.py changed since)"
+    assert older_in_words(published.root).partition(";")[0] == (said if changed else "")
+
+
+def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named(published):
+    published.notebook("a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2")
+    assert older_records(published.root) == {"a/one_more": ["notebooks/a/one.ipynb", "parameters"]}
+    published.notebook("a/other", "answer = 1")
+    published.configure("a/one: {notebook: a/other}", "notebooks:\n  a/one: {value: 0.75}\n")
+    assert older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
+    record = json.loads((published.root / PUBLISHED).read_text())
+    published.write(PUBLISHED, json.dumps(record | {"commit": {"id": "0123456789"}}))
+    assert older_records(published.root) == {"a/one_more": ["commit 0123456, which this clone does not have"]}
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, {0.0}), (0.5, {OTHER})])
+def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, factor, expected):
+    record = json.loads((ROOT / "figures" / FIGURE).read_text())
+    halved = json.loads(json.dumps(record["results"]), parse_float=lambda text: float(text) * factor)
+    change(tmp_path / FIGURE, **record | {"results": halved})
+    found = moved_claims(ROOT / "figures", tmp_path)
+    assert len(found) > 3
+    assert expected <= set(found.values())
+    assert factor != 1.0 or expected == set(found.values())
+
+
+def test_the_largest_relative_difference_is_rounded_up_and_a_run_summed_up_in_a_sentence():
+    others = {"2 of 1,000 s": 0.0, "2 of 1,010 s": 1.0, "3 of 1,000 s": 33.4, "2 s": OTHER}
+    assert {other: moved("2 of 1,000 s", other) for other in others} == others
+    assert summary({"another seed": {"a#same": 0.0, "a#near": 1.5, "b#far": 20.0, "b#other": OTHER}}) == (
+        "With another seed, 1 of 4 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
+        "another result: b#other."
+    )
