@@ -32,7 +32,7 @@ ROOMS = {
     ],
     "tplrepro/leakage/temporal.py": [
         *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
-        "tests/tplrepro/leakage/test_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
+        "tests/tplfrontier/test_event_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
     ],
     "tplrepro/allocation/published.py": [
         "tests/tplrepro/allocation/test_published.py",

@@ -250,7 +250,7 @@ def promises():
 
     def spend():
         for _ in range(10**6):
-            kept.compose(0.5 * (0.1 + kept.remaining()))
+            kept.compose(0.5 * (0.1 + kept.remaining))
 
     what = "a million releases within α = 1, half way from the floor of 0.1 to what remains"
     yield f"| {what} | {show(seconds(spend))} | |"

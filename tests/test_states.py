@@ -250,6 +250,7 @@ ROWS = [
     ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.answers, 1).error),
     ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.distances).distance.sum()),
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
+    ("EventAccountant", NONE, lambda f: tf.EventAccountant(f.P, f.P).compose(0.5, 3).tpl),
     ("pairwise_leakage", (1, 2), lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
     ("loss of counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
     ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),

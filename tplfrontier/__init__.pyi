@@ -1,4 +1,5 @@
 from tplfrontier.estimated import loss_from_counts as loss_from_counts
+from tplfrontier.event_accountant import EventAccountant as EventAccountant
 from tplfrontier.exact_finite import mechanism_leakage as mechanism_leakage
 from tplfrontier.exact_gaussian import ExactGaussianProfile as ExactGaussianProfile
 from tplfrontier.gaussian import gaussian_delta as gaussian_delta

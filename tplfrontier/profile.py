@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplfrontier.events import Composed, Curve, pure_curve, read_event
-from tplrepro.leakage.loss_function import PrivacyLossFunction, loss_at
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.validation import (
     FrozenArrays,
     as_numbers,
@@ -148,7 +148,7 @@ class PrivacyProfile(FrozenArrays):
         """The profile about the value at the neighbouring time point, through a loss function's matrix."""
         if loss.is_identity:
             return self
-        return self._mixed(loss.support, loss_at(loss, self.largest))
+        return self._mixed(loss.support, loss.at_most(self.largest))
 
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""

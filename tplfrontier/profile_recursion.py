@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from tplfrontier.profile import EPS, Powers, PrivacyProfile
-from tplrepro.leakage.loss_function import PrivacyLossFunction, loss_at
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import FrozenArrays
 
@@ -258,7 +258,7 @@ def is_within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
 
 
 def _bound_after(loss: PrivacyLossFunction | None, bound: float | None, largest: float) -> float:
-    return 0.0 if loss is None or bound is None else loss_at(loss, (bound + largest) * (1.0 + EPS))
+    return 0.0 if loss is None or bound is None else loss.at_most((bound + largest) * (1.0 + EPS))
 
 
 def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -110,5 +110,3 @@ def test_nothing_is_computed_from_the_shares_instead(tmp_path):
         tpl.leakage_at_all_times([0.1, 0.1], loss, None, times=[0, 2], horizon=3)
     with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
         tpl.TemporalAccountant(loss, None).skip()
-    with pytest.raises(ValueError, match="must be that of a matrix to be saved"):
-        tpl.TemporalAccountant(loss, None).save(tmp_path / "account.json")

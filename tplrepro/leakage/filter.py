@@ -7,16 +7,25 @@ largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functio
     c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),
     epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})).
 
+After a pause of k time points, with m = k + 1 and L_B^(j) the loss function over j steps, no TPL from the last
+release to the next one exceeds alpha if its FPL c and its budget satisfy
+
+    c <= L_F^(m)^-1(min(alpha - BPL_t, c_t - epsilon_t)),    c <= L_F^(m-j)^-1(alpha - L_B^(j)(BPL_t)), 0 < j < m,
+    epsilon <= min(c, alpha - L_B^(m)(BPL_t)).
+
+L^(j) falls in j (`pauses`), so that one pair of whole numbers of steps, rounded down to eight an octave, bounds all
+j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later budgets smaller.
+
 A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem 11 of [1]
 satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e. docs/theory/promises.md proves
-this, and names earlier filters. There is none here for delta > 0: see `TemporalAccountant.remaining`.
+this, and names earlier filters. There is none here for delta > 0: see `EventAccountant.budget_within`.
 """
 
 from math import inf
 from typing import Self, SupportsIndex
 
-from tplrepro.leakage.loss_function import ROUNDING, loss_at
-from tplrepro.leakage.partial import gaps
+from tplrepro.leakage.loss_function import ROUNDING
+from tplrepro.leakage.pauses import Pauses, whole
 from tplrepro.leakage.temporal import Matrix, loss_functions
 from tplrepro.validation import check_epsilon, check_horizon, check_level, check_smoothing, one_number
 
@@ -29,11 +38,12 @@ class LeakageExceededError(ValueError):
 
 
 class TemporalFilter:
-    """What may still be spent so that no TPL, of a past or a future time, exceeds `alpha`; constant memory.
+    """What may still be spent so that no TPL, of a past or a future time, exceeds `alpha`.
 
-    All numbers are rounded to the safe side. Budgets may depend on everything that was released before; each
-    must be the event-level budget of its time point, by which the probability of any output changes if the
-    data of that time alone change.
+    All numbers are rounded to the safe side, after pauses and next to nearly equal rows, too. Time and memory
+    grow with the logarithm of the longest pause only. Budgets may depend on everything that was released
+    before; each must be the event-level budget of its time point, by which the probability of any output
+    changes if the data of that time alone change.
 
     Parameters
     ----------
@@ -57,12 +67,11 @@ class TemporalFilter:
     ):
         self.alpha, self.floor = check_level(alpha), check_smoothing(floor, "floor")
         self._backward, self._forward = loss_functions(backward, forward)
-        #: The number of time points that were skipped since the last release.
-        self._skipped = 0
-        #: BPL of the last release, rounded up; None before the first.
-        self._bpl: float | None = None
-        #: The largest L_F(FPL of the next time) that the last release and all before tolerate, rounded down.
-        self._bound = inf
+        self._pauses = [None if loss is None else Pauses(loss) for loss in (self._backward, self._forward)]
+        # Time points skipped since the last release, its BPL, rounded up (None before the first), and the largest
+        # L_F(FPL of the next time) that it and all before tolerate, rounded down: replaced as one, for threads.
+        self._state: tuple[int, float | None, float] = 0, None, inf
+        self._kept: tuple = None, None  # a state and its `_limits`
         # S_F(e), rounded down, and S_F(e) - e, rounded up.
         self._least = self._reserve = 0.0
         if self.floor > 0.0:
@@ -83,17 +92,17 @@ class TemporalFilter:
     @property
     def bpl(self) -> float:
         """Backward privacy leakage of the last release, rounded up, nats; 0 before the first."""
-        return self._bpl or 0.0
+        return self._state[1] or 0.0
 
     @property
     def tolerated(self) -> float:
         """The largest FPL of the next time point that all earlier ones tolerate, nats; inf if any."""
-        return self._limits()[0]
+        return self._limits(self._state)[0]
 
     @property
     def remaining(self) -> float:
         """The largest budget of the next release, nats."""
-        return self._largest(*self._limits())
+        return self._largest(*self._limits(self._state))
 
     def spend(self, epsilon: float, count: SupportsIndex = 1) -> Self:
         """Account for `count` releases of one budget, one per time point.
@@ -103,48 +112,65 @@ class TemporalFilter:
         """
         if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full check costs more than everything else
             epsilon = one_number(check_epsilon(epsilon), "epsilon")
-        before = self._skipped, self._bpl, self._bound
+        state = self._state
         for done in range(check_horizon(count, "count")):
-            state = self._skipped, self._bpl, self._bound
-            tolerated, base = self._limits()
+            tolerated, base = self._limits(state)
             if epsilon > (largest := self._largest(tolerated, base)):
-                self._skipped, self._bpl, self._bound = before
                 raise LeakageExceededError(
                     f"epsilon must be at most {largest:.12g}, the most that keeps every TPL within alpha = "
                     f"{self.alpha:g} with a floor of {self.floor:g}, found {epsilon:g} for release {done + 1} of "
                     f"{count}; spend less, or skip"
                 )
-            self._bpl = (base + epsilon) * UP
-            self._bound = max(min(self.alpha - self._bpl, tolerated - epsilon) * DOWN, 0.0)
-            self._skipped = 0
-            if (0, self._bpl, self._bound) == state:
+            bpl = (base + epsilon) * UP
+            following = 0, bpl, max(min(self.alpha - bpl, tolerated - epsilon) * DOWN, 0.0)
+            if following == state:
                 break
+            state = following
+        self._state = state
         return self
 
     def skip(self, count: SupportsIndex = 1) -> Self:
-        """Let `count` time points pass without a release."""
-        self._skipped += check_horizon(count, "count")
+        """Let `count` time points pass without a release; ValueError if the loss functions are not of matrices."""
+        count = check_horizon(count, "count")
+        for pauses in self._pauses:
+            if pauses:
+                pauses.check()
+        self._state = self._state[0] + count, *self._state[1:]
         return self
 
     def _largest(self, tolerated: float, base: float) -> float:
         """The largest budget; the floor is always within, by induction in exact arithmetic."""
         return max(min(tolerated, self.alpha - base) * DOWN - self._reserve, self.floor)
 
-    def _limits(self) -> tuple[float, float]:
+    def _limits(self, state: tuple[int, float | None, float]) -> tuple[float, float]:
         """What is tolerated of the next FPL, rounded down, and L(BPL) without the next budget, rounded up."""
-        if self._bpl is None:  # the TPL of the next release bounds those of the time points before it
-            return inf, 0.0
-        if not self._skipped:
-            base = 0.0 if self._backward is None else loss_at(self._backward, self._bpl)
-            tolerated = inf if self._forward is None else self._forward.inverse_at(self._bound)
-            return max(tolerated, self._least), base
-        between_b, between_f = gaps([self._backward], "backward"), gaps([self._forward], "forward")
-        tolerated, end = inf, self._skipped + 1
-        for time in range(end):
-            loss_b, loss_f = between_b(0, time) if time else None, between_f(time, end)
-            leaked = loss_at(loss_b, self._bpl) if loss_b else 0.0
-            bound = max((self.alpha - leaked) * DOWN, 0.0) if time else self._bound
-            if loss_f:
-                tolerated = min(tolerated, loss_f.inverse_at(bound))
-        last = between_b(0, end)
-        return max(tolerated, self._least), loss_at(last, self._bpl) if last else 0.0
+        kept, limits = self._kept
+        if kept is state:
+            return limits
+        skipped, bpl, bound = state
+        if bpl is None:  # the TPL of the next release bounds those of the time points before it
+            limits = inf, 0.0
+        elif skipped:
+            limits = self._across(skipped + 1, bpl, bound)
+        else:
+            tolerated = inf if self._forward is None else self._forward.inverse_within(bound, self.alpha)
+            limits = max(tolerated, self._least), 0.0 if self._backward is None else self._backward.at_most(bpl)
+        self._kept = state, limits
+        return limits
+
+    def _across(self, steps: int, bpl: float, bound: float) -> tuple[float, float]:
+        """The limits so many steps after the last release."""
+        before, after = self._pauses
+        base = before.over(steps).at_most(bpl) if before else 0.0
+        if not after:
+            return inf, base
+        tolerated = after.over(steps).inverse_within(bound, self.alpha)
+        time = 1
+        while time < steps:
+            since, until = whole(time), whole(steps - time)
+            leaked = before.over(since).at_most(bpl) if before else 0.0
+            left = max((self.alpha - leaked) * DOWN, 0.0)
+            tolerated = min(tolerated, after.over(until).inverse_within(left, self.alpha))
+            # Up to the first time at which one of them is another.
+            time = min(since + (1 << max(since.bit_length() - 4, 0)), steps - until + 1)
+        return max(tolerated, self._least), base

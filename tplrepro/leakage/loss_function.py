@@ -236,12 +236,32 @@ class PrivacyLossFunction:
         return _elementwise(self.inverse_at, check_alpha(level, "level"))
 
     def inverse_at(self, level: float) -> float:
-        """`inverse` of one valid float or inf, without checks: the step of the filter."""
+        """`inverse` of one valid float or inf, without checks."""
         if level == inf:
             return inf
         vertex = self._sums[bisect_right(self._losses, level)]
         certain = level * (1.0 - ROUNDING - TIES)
         return max(self.scale * vertex_inverse(*vertex, certain / self.scale), level)
+
+    def at_most(self, alpha: float) -> float:
+        """L(alpha) for one valid float or inf, without checks, rounded up: the step of the filter."""
+        return min(self.at(alpha) * (1.0 + ROUNDING) - self.ties * expm1(-alpha), alpha)
+
+    def inverse_within(self, level: float, alpha: float) -> float:
+        """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`, rounded down.
+
+        Unlike in `inverse`, the understatement of L counts, which matters where rows nearly agree.
+        """
+        missing = -self.ties * expm1(-alpha)  # of any leakage up to alpha
+        if level >= 2.0 * missing:
+            return self.inverse_at(level - missing)
+        return max(min(self.inverse_at(0.5 * level), 0.5 * level / self.ties), level)
+
+    @cached_property
+    def ties(self) -> float:
+        """L(alpha) may be understated by this share of 1 - e^-alpha: 0 if all rows are the same."""
+        same = self.is_zero and self.of_matrix and not np.ptp(self.matrix.toarray(), axis=0).any()
+        return 0.0 if same else TIES
 
     @cached_property
     def _losses(self) -> list[float]:
@@ -315,8 +335,3 @@ def _elementwise(function: Callable[[float], float], values: np.ndarray) -> floa
     if values.ndim == 0:
         return function(float(values))
     return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(values.shape)
-
-
-def loss_at(loss: PrivacyLossFunction, alpha: float) -> float:
-    """L(alpha), rounded up; alpha may be inf."""
-    return min(loss.at(alpha) * (1.0 + ROUNDING) - TIES * expm1(-alpha), alpha)

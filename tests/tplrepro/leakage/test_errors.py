@@ -58,7 +58,7 @@ def of_deltas(*deltas, **options):
 
 
 def composed(*arguments):
-    return tpl.TemporalAccountant(FORWARD).compose(*arguments)
+    return tf.EventAccountant(FORWARD).compose(*arguments)
 
 
 def with_evidence(evidence):
@@ -89,7 +89,7 @@ CASES = [
     (lambda: of_three().composed(0, 2.0), "last must be a whole number"),
     (lambda: of_three().w_event(0), "w must be at least 1"),
     (lambda: of_three().w_event(4), "at most the number of time points 3, found 4"),
-    (lambda: tpl.TemporalAccountant().remaining(0.0), "alpha must be a finite level in nats, greater than 0"),
+    (lambda: tpl.TemporalAccountant().budget_within(0.0), "alpha must be a finite level in nats, greater than 0"),
     (lambda: tpl.TemporalAccountant().skip(0), "count must be at least 1"),
     # time points without a release
     (lambda: with_gaps([]), "one or more increasing time points"),

@@ -1,7 +1,9 @@
 """The filter: against Algorithm 8, high precision, and every path of adaptive releases."""
 
 import pickle
+import time
 from copy import copy
+from itertools import permutations
 
 import mpmath
 import numpy as np
@@ -9,8 +11,9 @@ import pytest
 
 import tplfrontier as tf
 import tplrepro as tpl
-from tests.oracles import exact_loss, exact_tpl
+from tests.oracles import _prefix_sums, exact_loss, exact_tpl, largest_loss
 from tplrepro.leakage.filter import LeakageExceededError
+from tplrepro.leakage.pauses import Pauses
 
 # Fig. 8 of [1].
 BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
@@ -128,27 +131,111 @@ def test_an_account_with_a_level_refuses_what_would_exceed_it_and_copies_are_ind
         account.compose(0.9)
     assert account.ledger == ((0.4, 1), (0.0, 2), (0.1, 3))
     plain = tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.4).skip(2).compose(0.1, 3)
-    assert account.remaining() == plain.remaining(1.0, floor=0.1) < plain.remaining(1.0)
+    assert account.remaining == plain.budget_within(1.0, floor=0.1) < plain.budget_within(1.0)
     assert account.tolerated == pickle.loads(pickle.dumps(account)).tolerated
-    rest = other.remaining()
+    rest = other.remaining
     other.compose(rest)
-    assert account.remaining() == rest > other.remaining()
+    assert account.remaining == rest > other.remaining
     assert account.tpl.max() <= 1.0
-    assert tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.9).remaining(1.0, floor=0.2) == 0.0
+    assert tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.9).budget_within(1.0, floor=0.2) == 0.0
+    for name in ("remaining", "tolerated"):
+        with pytest.raises(ValueError, match=f"{name} needs an account with a level, found none"):
+            getattr(plain, name)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda account: account.remaining(1.0, 1e-6, adaptive=True), "delta must be 0 if releases depend on outputs"),
-        (lambda account: account.remaining(), "remaining needs a level alpha, found none"),
-        (lambda account: account.tolerated, "tolerated needs an account with a level, found none"),
-        (lambda account: account.remaining(1.0, 1e-6, floor=0.1), "a floor is a pure budget"),
-        (lambda account: account.remaining(1.0, plans=0), "plans must be"),
-    ],
-)
-def test_what_cannot_remain_is_refused_and_plans_share_delta(call, message):
-    account = tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.1)
-    with pytest.raises(ValueError, match=message):
-        call(account)
-    assert account.remaining(1.0, 1e-6, adaptive=True, plans=4) == account.remaining(1.0, 2.5e-7)
+def exact_power(P, steps):
+    """The rows of P^steps in high precision, divided by their sums."""
+    with mpmath.workdps(40):
+        power = mpmath.matrix(np.asarray(P).tolist()) ** steps
+        rows = power.tolist()
+        return [[p / mpmath.fsum(row) for p in row] for row in rows]
+
+
+def exact_largest_loss(P, steps, alpha):
+    """L of the exact power, as an mpmath number."""
+    with mpmath.workdps(40):
+        rows = exact_power(P, steps)
+        sums = [pair for q, d in permutations(rows, 2) for pair in _prefix_sums(q, d)]
+        return largest_loss(sums, alpha)
+
+
+NEARLY_EQUAL = [[0.5 + 2.0**-50, 0.5 - 2.0**-50], [0.5 - 2.0**-51, 0.5 + 2.0**-51]]
+THIRDS = [[0.6, 0.3, 0.1], [0.25, 0.35, 0.4], [0.3, 0.3, 0.4]]
+SLOW = [[0.999, 0.001], [0.002, 0.998]]
+RING = np.roll(np.eye(4), 1, axis=1) * 0.9 + 0.025
+
+
+@pytest.mark.parametrize("P", [NEARLY_EQUAL, THIRDS, SLOW, RING, FORWARD], ids="equal thirds slow ring fig8".split())
+@pytest.mark.parametrize("alpha", [1e-16, 0.3, 30.0])
+def test_the_loss_over_a_pause_is_never_below_the_exact_one(P, alpha):
+    pauses = Pauses(tpl.PrivacyLossFunction(P))
+    for steps in (1, 2, 3, 7, 16, 17, 22, 26, 30, 100, 1000, 10**6):
+        loss, exact = pauses.over(steps), exact_largest_loss(P, steps, alpha)
+        assert loss.at_most(alpha) >= exact
+        assert loss.at_most(alpha) <= exact * (1 + 1e-9) + 1e-9 * min(alpha, 1.0)
+        for level in (0.0, exact * 1e-3, exact, 2 * exact + 1e-30):
+            within = min(loss.inverse_within(float(level), alpha), alpha)
+            assert exact_largest_loss(P, steps, within) <= level or within == level == 0.0
+
+
+@pytest.mark.parametrize("sides", [(FORWARD, FORWARD), (SLOW, SLOW), (RING.T, RING), (None, RING), (SLOW, None)])
+@pytest.mark.parametrize("pause", [1, 3, 15, 40, 100])
+def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
+    """All times of the pause one by one in high precision; for short pauses a little more is too much."""
+    account = tpl.TemporalFilter(1.0, *sides).spend(0.3).spend(0.2)
+    rest = account.skip(pause).remaining
+
+    def leaks(side, steps, leakage):
+        if steps == 0:
+            return leakage
+        return 0 if sides[side] is None else exact_largest_loss(sides[side], steps, leakage)
+
+    def highest(budget):
+        """The largest TPL from the first release to the one after the pause."""
+        bpl = 0.2 + leaks(0, 1, 0.3)
+        first = 0.3 + leaks(1, 1, 0.2 + leaks(1, pause + 1, budget))
+        return max(first, *(leaks(0, time, bpl) + leaks(1, pause + 1 - time, budget) for time in range(pause + 2)))
+
+    with mpmath.workdps(40):
+        assert highest(rest) <= 1.0
+        assert highest(rest * (1 + 1e-9 if pause < 16 else 1.05)) > 1.0
+
+
+@pytest.mark.parametrize("steps", [12, 30, 100, 101])
+@pytest.mark.parametrize("forward", ["queue", "fast"])
+def test_a_delay_that_ends_at_once(forward, steps):
+    """States travel through a queue, in which nothing is lost, until they are mixed: each time of the pause counts."""
+    queue = np.roll(np.eye(steps), 1, axis=1)
+    queue[-1] = 1.0 / steps
+    after = queue if forward == "queue" else 0.9 * np.eye(steps) + 0.1 / steps
+    rest = tpl.TemporalFilter(1.0, queue, after).spend(0.4).skip(steps - 1).remaining
+    losses = [[tpl.PrivacyLossFunction(np.linalg.matrix_power(P, k)) for k in range(steps + 1)] for P in (queue, after)]
+    totals = [losses[0][k](0.4) + losses[1][steps - k](rest) for k in range(steps + 1)]
+    assert (1.0 - 1e-9 if steps < 16 else 0.97) < max(totals) <= 1.0 + 1e-12
+    assert max(totals[1:-1]) > max(totals[0], totals[-1]) + 0.01
+
+
+@pytest.mark.parametrize("steps", [3000, 10007, 30011])
+def test_products_of_many_factors_err_on_the_safe_side(steps):
+    P = (1 - 1e-4) * np.eye(6) + 1e-4 * np.random.default_rng(1).dirichlet(np.ones(6), 6)
+    loss = Pauses(tpl.PrivacyLossFunction(P)).over(steps)
+    for alpha in (0.1, 3.0, 30.0):
+        assert 0 <= loss.at_most(alpha) - exact_largest_loss(P, steps, alpha) < 1e-9
+
+
+def test_a_year_of_minutes_is_skipped_at_once():
+    P = 0.999 * np.eye(30) + 0.001 * tpl.TransitionMatrix.random(30, rng=np.random.default_rng(0)).toarray()
+    account = tpl.TemporalFilter(1.0, P, P).spend(0.4).skip()
+    assert account.remaining < 0.9
+    started, size = time.process_time(), len(pickle.dumps(account))
+    rest = account.skip(525_600).remaining
+    assert time.process_time() - started < 5.0  # one by one they would take 25 minutes
+    assert len(pickle.dumps(account)) < size + 100
+    assert rest == pytest.approx(1.0)
+    started = time.process_time()
+    for _ in range(1000):
+        _ = account.remaining
+    assert time.process_time() - started < 0.1
+    for _ in range(100):
+        account.skip()
+        assert account.remaining == rest
