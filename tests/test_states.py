@@ -86,13 +86,13 @@ class Named(Plain):
     def rows(self, values, axes):
         labels, other = pd.Index(self.names), [1, 2, 0]
         if self.kind == "mapping":
-            return dict(zip([self.names[k] for k in other], values[other], strict=True))
+            return dict(zip([self.names[k] for k in other], np.moveaxis(values, axes[0], 0)[other], strict=True))
         if values.ndim == 1:
             return pd.Series(values, labels).iloc[other]
         frame = pd.DataFrame(values)
         for axis in axes:
             frame = frame.set_axis(labels, axis=axis).take(other, axis=axis)
-        return frame
+        return [row for _, row in frame.iterrows()] if self.kind == "series" else frame
 
     def walks(self):
         return [[self.states[k] for k in walk] for walk in WALKS]
@@ -135,6 +135,7 @@ FORMS = {
     "digits": Named([2, 0, 1]),
     "mapping": Named([10, 3, 7], "mapping"),
     "strings": Named(["c", "a", "b"]),
+    "list of series": Named(["c", "a", "b"], "series"),
     "categories": Named(pd.Categorical(["c", "a", "b"], categories=["b", "c", "a"]).tolist()),
     "tuples of a frame": Named([("x", 1), ("x", 0), ("y", 1)], "mapping"),
     "uint8": As(small(np.uint8)),
