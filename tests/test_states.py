@@ -252,7 +252,7 @@ ROWS = [
     ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.distances).distance.sum()),
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
     ("pairwise_leakage", (1, 2), lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
-    ("loss of counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
+    ("loss_from_counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
     ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),
     ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.steps, 1.0, solver="HiGHS")),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.P)(1.0)),
