@@ -86,13 +86,13 @@ class Named(Plain):
     def rows(self, values, axes):
         labels, other = pd.Index(self.names), [1, 2, 0]
         if self.kind == "mapping":
-            return dict(zip([self.names[k] for k in other], values[other], strict=True))
+            return dict(zip([self.names[k] for k in other], np.moveaxis(values, axes[0], 0)[other], strict=True))
         if values.ndim == 1:
             return pd.Series(values, labels).iloc[other]
         frame = pd.DataFrame(values)
         for axis in axes:
             frame = frame.set_axis(labels, axis=axis).take(other, axis=axis)
-        return frame
+        return [row for _, row in frame.iterrows()] if self.kind == "series" else frame
 
     def walks(self):
         return [[self.states[k] for k in walk] for walk in WALKS]
@@ -135,6 +135,7 @@ FORMS = {
     "digits": Named([2, 0, 1]),
     "mapping": Named([10, 3, 7], "mapping"),
     "strings": Named(["c", "a", "b"]),
+    "list of series": Named(["c", "a", "b"], "series"),
     "categories": Named(pd.Categorical(["c", "a", "b"], categories=["b", "c", "a"]).tolist()),
     "tuples of a frame": Named([("x", 1), ("x", 0), ("y", 1)], "mapping"),
     "uint8": As(small(np.uint8)),
@@ -252,7 +253,7 @@ ROWS = [
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
     ("EventAccountant", NONE, lambda f: tf.EventAccountant(f.P, f.P).compose(0.5, 3).tpl),
     ("pairwise_leakage", (1, 2), lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
-    ("loss of counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
+    ("loss_from_counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
     ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),
     ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.steps, 1.0, solver="HiGHS")),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.P)(1.0)),

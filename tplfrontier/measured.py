@@ -45,7 +45,8 @@ def measured_leakage(
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
-    x = as_numbers(log_likelihoods, "log-likelihoods must be numbers", "give log Pr(o_t | l_t)")
+    must, remedy = "log-likelihoods must be numbers", "give log Pr(o_t | l_t)"
+    x = as_numbers(log_likelihoods, must, remedy)
     if x.ndim < 2 or not np.isfinite(x).all():
         raise ValueError(
             "log-likelihoods must be finite, with a row for each time and a column for each state, "
@@ -56,8 +57,7 @@ def measured_leakage(
     known = len(states or range(n))
     if known != n:
         raise ValueError(f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'")
-    if hasattr(log_likelihoods, "iloc"):
-        x = np.asarray(by_state(log_likelihoods, states, "log-likelihoods", (1,)), float)
+    x = as_numbers(by_state(log_likelihoods, states, "log-likelihoods", (1,)), must, remedy)
     past = messages(x, before)
     future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(

@@ -1,90 +1,89 @@
 """Privacy profiles of each ordered pair of states: the recursion without the largest over pairs at each step.
 
 For two rows q, d of the transition matrix let a = q - g d, with positive and negative parts a+ and a-, and
-A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the states j and k, that of
-the mixtures by q and d is at most
+A, M their sums. If delta_jk bounds the hockey-stick divergences of the outputs' laws given the states j and k,
+that of the mixtures of these laws by q and d is at most
 
     sum_jk a+_j a-_k / M  delta_jk(M / A)
 
 (the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below
 that. Losses below 0 of a pair follow from the reverse order. Work grows with n^4 points of the grid.
+
+`PairProfiles` composes and steps as a `PrivacyProfile` does, so that one recursion (`profile_recursion`) serves both.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property
 from itertools import permutations
+from typing import Any, Self
 
 import numpy as np
 
-from tplfrontier.pairwise import log_ratios
-from tplfrontier.profile import EPS, PrivacyProfile, composed, interpolated
-from tplfrontier.profile_recursion import ROOM, SideProfiles, highest, is_within
-from tplrepro.markov.transition import TransitionMatrix
+from tplfrontier.pairwise import UP, log_ratios
+from tplfrontier.profile import EPS, ROOM, PrivacyProfile, composed, interpolated, product_rounding
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 
-#: Profiles of ordered pairs (i, j), i != j, of states, by pair.
-Pairs = dict[tuple[int, int], PrivacyProfile]
+SETTLED = 1.0 + 1e-9  # a bound on the loss of a long run exceeds the losses of its releases by up to this factor
 
 
 @dataclass(frozen=True, eq=False)
-class PairSideProfiles(SideProfiles):
-    """One side, with the profiles of all pairs for each of the `bases`, which are the largest of them."""
+class PairProfiles:
+    """The profiles of all ordered pairs (i, j), i != j, of n states."""
 
-    pairs: tuple[Pairs, ...]
+    by_pair: dict[tuple[int, int], PrivacyProfile]
+
+    @classmethod
+    def alike(cls, profile: PrivacyProfile, n: int) -> Self:
+        """The same profile for all pairs of n states."""
+        return cls(dict.fromkeys(permutations(range(n), 2), profile))
+
+    @cached_property
+    def overall(self) -> PrivacyProfile:
+        """The largest profile of all pairs."""
+        return highest([*self.by_pair.values()])
+
+    @property
+    def largest(self) -> float:
+        """A bound on the loss of all pairs, nats."""
+        return max(profile.largest for profile in self.by_pair.values())
+
+    def compose(self, other: "PairProfiles") -> "PairProfiles":
+        """The profiles of two releases that are independent given the state."""
+        done: dict[tuple, PrivacyProfile] = {}
+        result = {}
+        for i, j in self.by_pair:
+            parts = tuple((each.by_pair[i, j], each.by_pair[j, i]) for each in (self, other))
+            if parts not in done:
+                done[parts] = composed(*parts)
+            result[i, j] = done[parts]
+        return PairProfiles(result)
+
+    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PairProfiles":
+        """The profiles about the neighbouring state, through the matrix of a loss function, a product of `length`."""
+        if self.largest == 0.0:
+            return self
+        rows = loss.matrix.toarray()
+        n = len(rows)
+        grid = max(profile.grid for profile in self.by_pair.values())
+        pairs = {pair: profile.on(grid) for pair, profile in self.by_pair.items()}
+        deltas = np.zeros((n, n, max(profile.deltas.size for profile in pairs.values())))
+        bounds = np.zeros((n, n))
+        for pair, deltas_of_pair in zip(pairs, together([*pairs.values()]), strict=True):
+            deltas[pair], bounds[pair] = deltas_of_pair, pairs[pair].largest
+        bounds = log_ratios(rows, bounds) * UP + product_rounding(n, length)
+        slack = (4 + n * length) * EPS
+        mixed = {(i, j): _mixture(rows[i], rows[j], slack, deltas, grid) for i, j in pairs}
+        lowered = {(i, j): _convex(mixed[i, j], mixed[j, i], grid) for i, j in pairs}
+        return PairProfiles(
+            {
+                pair: PrivacyProfile(bound, grid, float(bounds[pair])) if bound.any() else PrivacyProfile.nothing(grid)
+                for pair, bound in lowered.items()
+            }
+        )
 
 
-@dataclass(frozen=True)
-class PairSide:
-    """As `profile_recursion.Side`, with the matrix (n, n) of each step, and a kind of -1 for no release."""
-
-    matrices: list[TransitionMatrix | None]
-    released: list[int]
-    n: int
-    is_identity = False  # which needs no pairs
-
-    def profiles(self, kinds: Sequence[PrivacyProfile], grid: float) -> PairSideProfiles:
-        """The profiles about the state at each time, of all releases before."""
-        bases: list[Pairs] = [dict.fromkeys(permutations(range(self.n), 2), PrivacyProfile.nothing(grid))]
-        run, following = [0], {}
-        known, rows = bases[0], [np.eye(self.n)]  # the profiles after the last release, the matrices since then
-        for P, kind in zip(self.matrices, self.released, strict=False):
-            key = run[-1], kind, id(P)
-            rows = [np.eye(self.n) if P is None else P.toarray(), *rows]
-            if kind >= 0:
-                known, rows = with_release(bases[run[-1]], kinds[kind]), rows[:1]
-            if P is None:
-                known = bases[0]
-            if kind < 0 or key not in following:
-                pairs = _correlated(known, rows)
-                following[key] = run[-1] if _settled(pairs, bases[run[-1]]) else len(bases)
-                bases += [pairs] if following[key] == len(bases) else []
-            run.append(following[key])
-        profiles = tuple(largest_pair(pairs) for pairs in bases)
-        bounds = np.array([profile.largest for profile in profiles])[run]
-        return PairSideProfiles(profiles, np.array(run), bounds, tuple(bases))
-
-
-def _correlated(pairs: Pairs, matrices: list[np.ndarray]) -> Pairs:
-    """The profiles about the value some steps away, through the product of the steps' matrices (n, n)."""
-    if all(profile.largest == 0.0 for profile in pairs.values()):
-        return pairs
-    rows = reduce(np.matmul, matrices)
-    n = len(rows)
-    grid = max(profile.grid for profile in pairs.values())
-    pairs = {pair: profile.on(grid) for pair, profile in pairs.items()}
-    deltas = np.zeros((n, n, max(profile.deltas.size for profile in pairs.values())))
-    bounds = np.zeros((n, n))
-    for pair, profile in pairs.items():
-        deltas[pair], bounds[pair] = profile.deltas[-1], profile.largest
-        deltas[pair][: profile.deltas.size] = profile.deltas
-    bounds = log_ratios(rows, bounds)
-    slack = (4 + n * len(matrices)) * EPS
-    mixed = {(i, j): _mixture(rows[i], rows[j], slack, deltas, grid) for i, j in pairs}
-    lowered = {(i, j): _convex(mixed[i, j], mixed[j, i], grid) for i, j in pairs}
-    return {
-        pair: PrivacyProfile(bound, grid, float(bounds[pair])) if bound.any() else PrivacyProfile.nothing(grid)
-        for pair, bound in lowered.items()
-    }
+Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correlated` and `largest`
 
 
 def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, grid: float) -> np.ndarray:
@@ -136,22 +135,47 @@ def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
     return np.minimum.accumulate(np.minimum(bound, chords))
 
 
-def composed_pairs(one: Pairs, other: Pairs) -> Pairs:
-    """The profiles of two releases that are independent given the state."""
-    return {(i, j): composed((one[i, j], one[j, i]), (other[i, j], other[j, i])) for i, j in one}
+def overall(profile: Profile) -> PrivacyProfile:
+    """The largest profile of all pairs of states."""
+    return profile.overall if isinstance(profile, PairProfiles) else profile
 
 
-def with_release(pairs: Pairs, release: PrivacyProfile) -> Pairs:
-    """The profiles after a release, which separates no pair more than `release`."""
-    return composed_pairs(pairs, dict.fromkeys(pairs, release))
+def parts_of(profile: Profile) -> list[PrivacyProfile]:
+    """The profiles of all pairs, or the one of them all."""
+    return [*profile.by_pair.values()] if isinstance(profile, PairProfiles) else [profile]
 
 
-def largest_pair(pairs: Pairs) -> PrivacyProfile:
-    """The largest profile of all pairs."""
-    profiles = [*pairs.values()]
-    return replace(highest(profiles), largest=max(profile.largest for profile in profiles))
+def highest(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
+    """The largest of several profiles at each loss."""
+    grid = max(profile.grid for profile in profiles)
+    deltas = np.max(together([profile.on(grid) for profile in profiles]), axis=0)
+    return PrivacyProfile(deltas, grid, max(profile.largest for profile in profiles))
 
 
-def _settled(new: Pairs, old: Pairs) -> bool:
-    """Whether profiles after one more step, without their ROOM, are bounded by others and differ by rounding."""
-    return all(is_within(new[pair], old[pair]) and is_within(old[pair], new[pair]) for pair in new)
+def higher(one: Profile, other: Profile) -> Profile:
+    """The larger of two profiles at each loss, pair by pair."""
+    if isinstance(one, PairProfiles):
+        return PairProfiles({pair: highest([profile, other.by_pair[pair]]) for pair, profile in one.by_pair.items()})
+    return highest([one, other])
+
+
+def raised(profile: PairProfiles) -> PairProfiles:
+    """The same with bounds on the loss that are larger by a share of 1e-9."""
+    return PairProfiles({pair: replace(each, largest=each.largest * SETTLED) for pair, each in profile.by_pair.items()})
+
+
+def is_within(new: Profile, old: Profile) -> bool:
+    """Whether a profile after a step, without its ROOM, is bounded by another, including rounding errors."""
+    for profile, bound in zip(parts_of(new), parts_of(old), strict=True):
+        if profile.grid != bound.grid or profile.largest > bound.largest:
+            return False
+        above, below = together([profile, bound])
+        if (above - below).max() > ROOM / 2.0:
+            return False
+    return True
+
+
+def together(profiles: Sequence[PrivacyProfile]) -> np.ndarray:
+    """The deltas of profiles on one grid as rows, padded with the last of each."""
+    size = max(profile.deltas.size for profile in profiles)
+    return np.array([np.pad(profile.deltas, (0, size - profile.deltas.size), "edge") for profile in profiles])

@@ -10,7 +10,7 @@ gives delta'(g) = eta(g) delta(1 + (g - 1) / eta(g)) (Balle et al. 2019, Theorem
 The bound on the loss itself becomes L(bound), with L of [1].
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -35,6 +35,7 @@ from tplrepro.validation import (
 EPS = float(np.finfo(float).eps)
 UP = 1.0 + 16.0 * EPS  # exceeds the rounding of the few operations between two upper bounds
 MOST_GRID = 512.0  # e^grid must stay a float
+ROOM = 2.0**-50  # each step of a recursion adds this, so that a longer series reproduces profiles within rounding
 TAIL = 2.0**-53  # probability of the largest losses of one composition that may count as infinite loss
 POINTS = 2**14  # longer grids keep every second point only
 DIRECT = 2**23  # up to this number of multiplications a convolution is a direct sum, without a Fourier error
@@ -144,11 +145,15 @@ class PrivacyProfile(FrozenArrays):
         """The profile of `count` such releases, by repeated squaring."""
         return Powers((self,)).of(0, check_horizon(count, "count"))
 
-    def correlated(self, loss: PrivacyLossFunction) -> "PrivacyProfile":
-        """The profile about the value at the neighbouring time point, through a loss function's matrix."""
+    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PrivacyProfile":
+        """The profile about the value at the neighbouring time point, through a loss function's matrix.
+
+        The matrix may be a product of `length` others.
+        """
         if loss.is_identity:
             return self
-        return self._mixed(loss.support, loss.at_most(self.largest))
+        largest = bound_after(loss, length, self.largest)
+        return self._mixed(lambda slopes: support_of_product(loss, length, slopes), largest)
 
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
@@ -192,12 +197,12 @@ class PrivacyProfile(FrozenArrays):
 
 
 class Powers:
-    """Profiles of numbers of equal releases, each composed once."""
+    """Profiles of numbers of equal releases of some `kinds`, each composed once."""
 
-    def __init__(self, kinds: tuple[PrivacyProfile, ...]):
-        self._composed = {(number, 1): kind for number, kind in enumerate(kinds)}
+    def __init__(self, kinds: Sequence):
+        self._composed: dict[tuple[int, int], Any] = {(number, 1): kind for number, kind in enumerate(kinds)}
 
-    def of(self, kind: int, number: int) -> PrivacyProfile:
+    def of(self, kind: int, number: int) -> Any:
         """The profile of `number` releases of a kind."""
         if (kind, number) not in self._composed:
             low = number & -number
@@ -246,6 +251,21 @@ def automatic_grid(releases: Iterable[Release]) -> float:
     variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
     finest = min((variation for variation in variations if variation > 0.0), default=1.0)
     return min(max(finest / RESOLUTION, FINEST), COARSEST)
+
+
+def product_rounding(n: int, length: int) -> float:
+    """Exceeds the rounding of an eta and of a loss that come from a product of `length` matrices (n, n)."""
+    return 2.0 * (4 + n * length) * EPS if length > 1 else 0.0
+
+
+def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
+    """The bound L(bound) on a loss after a step of correlation, rounded up."""
+    return min(loss.at_most(bound) + product_rounding(loss.matrix.n_states, length), bound)
+
+
+def support_of_product(loss: PrivacyLossFunction, length: int, slopes: np.ndarray) -> np.ndarray:
+    """eta(1 + slopes) of a step of correlation, rounded up."""
+    return np.minimum(loss.support(slopes) + product_rounding(loss.matrix.n_states, length), 1.0)
 
 
 def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL l
 t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum, inf
@@ -13,42 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tplfrontier.pair_profiles import PairSide, composed_pairs, largest_pair, with_release
+from tplfrontier.pair_profiles import PairProfiles, Profile, highest, overall
 from tplfrontier.pairwise import transition_matrix
 from tplfrontier.profile import EPS, Powers, PrivacyProfile, Release, automatic_grid, check_grid
-from tplfrontier.profile_recursion import Side, SideProfiles, distinct_rows, highest
+from tplfrontier.profile_recursion import ProfileSeries, Side
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, check_span, check_window, steps_of_both_sides
-from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_time, one_number
-
-
-@dataclass(frozen=True, eq=False)
-class ProfileSeries(FrozenArrays):
-    """The privacy profiles of T time points: at time t `profiles[position[t]]`, bounded by `largest[t]`."""
-
-    profiles: tuple[PrivacyProfile, ...]
-    position: np.ndarray
-    largest: np.ndarray
-
-    def __len__(self) -> int:
-        return self.position.size
-
-    def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if none."""
-        delta = one_number(check_delta(delta), "delta")
-        epsilons = np.array([profile.epsilon(delta) for profile in self.profiles])
-        return np.minimum(epsilons[self.position], self.largest)
-
-    def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0, nats."""
-        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
-        deltas = np.array([profile.delta(epsilon) for profile in self.profiles])[self.position]
-        return np.where(epsilon >= self.largest, 0.0, deltas)
-
-    def profile_at(self, t: int) -> PrivacyProfile:
-        """The profile of one time point, 0 <= t < T; negative t counts from the end."""
-        t = check_time(t, len(self), "t")
-        return replace(self.profiles[self.position[t]], largest=float(self.largest[t]))
+from tplrepro.validation import FrozenArrays, check_horizon
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +31,15 @@ class TemporalPrivacyProfile(FrozenArrays):
     releases are rounded up to 8 bits, which adds up to 1.2 % to an epsilon.
     """
 
-    kinds: tuple[PrivacyProfile, ...]
+    kinds: tuple[Profile, ...]
     releases: np.ndarray
-    _past: Side | PairSide
-    _future: Side | PairSide  # from the last time to the first
-    _grid: float
+    _past: Side
+    _future: Side  # from the last time to the first
+    _nothing: Profile
     #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
     _earlier: dict = field(default_factory=dict, repr=False)
-    _sides: tuple[SideProfiles, SideProfiles] | None = field(default=None, repr=False)  # where they are known
+    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where they are known
 
     def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
         """The same, with what a shorter series that this one begins with has worked out.
@@ -76,12 +47,12 @@ class TemporalPrivacyProfile(FrozenArrays):
         Past profiles stay, and future ones are computed from the end back to where they hardly change, if all
         time points have a release and both series the same grid.
         """
-        same = self._grid == earlier._grid and (self.releases >= 0).all()
-        if not (same and isinstance(self._past, Side) and isinstance(self._future, Side)):
+        if overall(self._nothing).grid != overall(earlier._nothing).grid or not (self.releases >= 0).all():
             return self
-        past, future = earlier._before.each, earlier._after.each[::-1]
-        before = self._past.profiles(self.kinds, self._grid, first=past)
-        after = self._future.profiles(self.kinds, self._grid, last=future).reversed()
+        times = np.arange(earlier.releases.size)
+        past, future = earlier._before.each(times), earlier._after.each(times[::-1])
+        before = self._past.profiles(self.kinds, self._nothing, first=past)
+        after = self._future.profiles(self.kinds, self._nothing, last=future).reversed()
         return replace(self, _earlier=earlier._composed, _sides=(before, after))
 
     @cached_property
@@ -129,17 +100,17 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The profile of all releases, for any correlation (Corollary 1 of [1])."""
         powers, numbers = Powers(self.kinds), np.bincount(self.releases[self.releases >= 0]).tolist()
         profile = self._composition([powers.of(kind, number) for kind, number in enumerate(numbers) if number])
-        return replace(profile, largest=fsum(self._bounds) * (1.0 + EPS))
+        return replace(overall(profile), largest=fsum(self._bounds) * (1.0 + EPS))
 
     @cached_property
-    def _before(self) -> Any:
-        return self._sides[0] if self._sides else self._past.profiles(self.kinds, self._grid)
+    def _before(self) -> ProfileSeries:
+        return self._sides[0] if self._sides else self._past.profiles(self.kinds, self._nothing)
 
     @cached_property
-    def _after(self) -> Any:
+    def _after(self) -> ProfileSeries:
         if self._sides:
             return self._sides[1]
-        side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._grid)
+        side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._nothing)
         return side.reversed()
 
     @property
@@ -147,15 +118,16 @@ class TemporalPrivacyProfile(FrozenArrays):
         """Whether each value determines all others, so that all times leak what all releases do."""
         return self._past.is_identity and self._future.is_identity
 
-    def _series(self, *sides: SideProfiles) -> ProfileSeries:
-        distinct, position = distinct_rows(self.releases, *(side.run for side in sides))
-        releases, profiles = [*self.kinds, PrivacyProfile.nothing(self._grid)], []  # a release of -1 is none
-        for kind, *runs in distinct.tolist():
-            bases = [side.bases[run] for side, run in zip(sides, runs, strict=True)]
-            profiles.append(self._composition([releases[kind], *bases]))
+    def _series(self, *sides: ProfileSeries) -> ProfileSeries:
+        distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
+        releases, profiles = [*self.kinds, self._nothing], []  # a release of -1 is none
+        for kind, *bases in distinct.tolist():
+            before = [side.profiles[base] for side, base in zip(sides, bases, strict=True)]
+            profiles.append(overall(self._composition([releases[kind], *before])))
         largest = self._bounds
         for side in sides:
             largest = (largest + side.largest) * (1.0 + EPS)
+        largest = np.minimum(largest, np.array([profile.largest for profile in profiles])[position])
         return ProfileSeries(tuple(profiles), position, largest)
 
     def _windows(self, first: np.ndarray, length: int) -> PrivacyProfile:
@@ -164,17 +136,18 @@ class TemporalPrivacyProfile(FrozenArrays):
         sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
         np.cumsum(self.releases[:, None] == np.arange(len(self.kinds)), axis=0, out=sums[1:])
         numbers = sums[last + 1] - sums[first]
-        distinct, _ = distinct_rows(before.run[first], after.run[last], numbers)
+        distinct, _ = _distinct_rows(before.position[first], after.position[last], numbers)
         bounds = np.concatenate(([0.0], np.cumsum(np.where(self._bounds < inf, self._bounds, 0.0))))
         unbounded = np.concatenate(([0], np.cumsum(self._bounds == inf)))
         largest = (bounds[last + 1] - bounds[first]) + before.largest[first] + after.largest[last]
         largest = np.where(unbounded[last + 1] > unbounded[first], inf, largest)
         # The sums bound the rounding of their differences.
         bound = float(largest.max()) + 4.0 * EPS * bounds.size * float(bounds[-1] + largest.max())
-        powers, profiles = Powers(self.kinds), []
-        for run_b, run_f, *numbers in distinct.tolist():
+        powers, profiles = Powers(tuple(map(overall, self.kinds))), []
+        for base_b, base_f, *numbers in distinct.tolist():
             between = [powers.of(kind, number) for kind, number in enumerate(numbers) if number]
-            profiles.append(self._composition([*between, before.bases[run_b], after.bases[run_f]]))
+            sides = overall(before.profiles[base_b]), overall(after.profiles[base_f])
+            profiles.append(self._composition([*between, *sides]))
         return replace(highest(profiles), largest=bound)
 
     @cached_property
@@ -182,7 +155,7 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The bound on the loss of each time's release, 0 without a release."""
         return np.append([kind.largest for kind in self.kinds], 0.0)[self.releases]
 
-    def _composition(self, parts: list[PrivacyProfile]) -> PrivacyProfile:
+    def _composition(self, parts: list) -> Any:
         """The profile of independent releases; series have many parts in common."""
         key = tuple(sorted(parts, key=id))
         profile = self._composed.get(key) or self._earlier.get(key)
@@ -191,21 +164,6 @@ class TemporalPrivacyProfile(FrozenArrays):
             profile = self._composition(others).compose(last) if others else last
         self._composed[key] = profile
         return profile
-
-
-class PairwisePrivacyProfile(TemporalPrivacyProfile):
-    """As `TemporalPrivacyProfile`, by the recursion of pairs, which are dropped about several times together."""
-
-    def _series(self, *sides: Any) -> ProfileSeries:
-        distinct, position = distinct_rows(self.releases, *(side.run for side in sides))
-        profiles = []
-        for kind, *runs in distinct.tolist():
-            pairs = sides[0].pairs[runs[0]]
-            for side, run in zip(sides[1:], runs[1:], strict=True):
-                pairs = composed_pairs(pairs, side.pairs[run])
-            profiles.append(largest_pair(pairs if kind < 0 else with_release(pairs, self.kinds[kind])))
-        largest = np.array([profile.largest for profile in profiles])
-        return ProfileSeries(tuple(profiles), position, largest[position])
 
 
 def temporal_privacy_profile(
@@ -252,20 +210,26 @@ def temporal_privacy_profile(
     >>> [round(float(r.epsilon(1e-5)[-1]), 3) for r in several]
     [4.381, 3.417]
     """
+    kinds: Sequence[Profile]
     kinds, releases, grid = _read(events, horizon, grid)
+    nothing: Profile = PrivacyProfile.nothing(grid)
     if pairs:
-        before, after, states = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
+        _, _, states = steps_of_both_sides(
+            transition_matrix, backward, forward, releases.size
+        )  # refuses loss functions
         n = len(states or range(2))
-        pair_past = PairSide(before, releases.tolist(), n)
-        pair_future = PairSide(after[::-1], releases[::-1].tolist(), n)
-        return PairwisePrivacyProfile(kinds, releases, pair_past, pair_future, grid)
+        nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
-    times, horizon = timeline.times, releases.size
-    released = releases[times].tolist()
-    past = Side(horizon, timeline.backward, released, times.tolist(), [pause[:3] for pause in timeline.pauses])
-    pauses = [(horizon - 1 - time, times.size - 1 - index, loss) for time, _, _, index, loss in timeline.pauses[::-1]]
-    future = Side(horizon, timeline.forward[::-1], released[::-1], (horizon - 1 - times[::-1]).tolist(), pauses)
-    return TemporalPrivacyProfile(kinds, releases, past, future, grid)
+    past, future = Side.both(timeline, releases[timeline.times].tolist())
+    return TemporalPrivacyProfile(tuple(kinds), releases, past, future, nothing)
+
+
+def _distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of columns (T,), and the position of each row among them."""
+    table = np.column_stack(columns)
+    changes = np.append(True, (table[1:] != table[:-1]).any(axis=1))
+    distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
+    return distinct, position.ravel()[np.cumsum(changes) - 1]
 
 
 def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:

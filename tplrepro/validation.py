@@ -97,8 +97,9 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
     decide n.
 
     A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
-    not the states. An array or a list is in that order already. So is a pandas object with the default index
-    0..k-1 on all these axes, unless these are the labels of the states in another order.
+    not the states. An array or a list is in that order already, but each DataFrame in a list is put in order by
+    itself. So is a pandas object with the default index 0..k-1 on all these axes, unless these are the labels of
+    the states in another order.
 
     Examples
     --------
@@ -108,7 +109,10 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
     values = framed(values)
     if isinstance(values, Mapping):
         held = [*values.values()]
-        return [held[k] for k in _order([*values], states, name)]
+        ordered = [held[k] for k in _order([*values], states, name)]
+        return ordered if axes[0] == 0 else np.stack(ordered, axis=axes[0])
+    if isinstance(values, list | tuple) and any(hasattr(framed(each), "columns") for each in values):
+        return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
         return values
     found = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}

@@ -1,15 +1,18 @@
 """Profiles of ordered pairs of states against enumeration, pure leakages and fifty digits."""
 
+from itertools import accumulate
+
 import mpmath
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
 import tplfrontier as tf
+from tests.tplfrontier.test_pairwise import exact_step
 from tests.tplfrontier.test_profile import worst_ratio
 from tests.tplfrontier.test_profile_rounding import Exact, assert_bounds
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, SWAPPED, THREE
-from tplfrontier import pair_profiles
+from tplfrontier import profile_runs
 from tplfrontier.profile import composed
 
 
@@ -28,10 +31,20 @@ def test_ends_are_the_pure_leakages_pair_by_pair():
         np.testing.assert_allclose(series.largest, expected.max(axis=(1, 2)), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("epsilon", "leave"), [(0.1, 0.2), (0.5, 0.2), (0.3, 0.02)])
+def test_the_largest_losses_of_a_long_run_are_not_those_of_settled_deltas(epsilon, leave):
+    """Deltas settle within 1e-15 when losses still grow by 1e-7."""
+    P = np.array([[1 - leave, leave], [0.1, 0.9]])
+    found = tf.temporal_privacy_profile(epsilon, P, horizon=200, grid=0.02, pairs=True).backward.largest
+    with mpmath.workdps(40):
+        exact = accumulate([[mpmath.mpf(epsilon)] * 2] * 200, lambda known, bound: exact_step(P, known, bound))
+        assert all(max(a) <= b <= max(a) * (1 + 2e-9) for a, b in zip(exact, found.tolist(), strict=True))
+
+
 def test_a_settled_run_is_the_recursion(monkeypatch):
     run = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
-    assert len(run._before.bases) < 100
-    monkeypatch.setattr(pair_profiles, "_settled", lambda new, old: False)
+    assert len(run._before.profiles) < 100
+    monkeypatch.setattr(profile_runs, "is_within", lambda new, old: False)
     step = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
     for x in (0.0, 0.5, 2.0):
         difference = run.delta(x) - step.delta(x)

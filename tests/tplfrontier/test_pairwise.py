@@ -85,14 +85,14 @@ def test_with_one_bound_for_all_pairs_it_is_the_loss_function(rng, alpha):
         assert exact * (1 - 1e-15) <= losses.max() <= exact + 1e-12
 
 
+def exact_step(P, known, bound):
+    """The leakages about two states, whose likelihoods have one ratio: the recursion evaluates its two ends."""
+    ends = (mpmath.exp(known[0]), mpmath.exp(-known[1]))
+    rows = [[x * mpmath.mpf(p) + mpmath.mpf(q) for x in ends] for p, q in P.tolist()]
+    return [bound[k] + mpmath.log(max(map(operator.truediv, rows[k], rows[1 - k]))) for k in (0, 1)]
+
+
 def test_rounding_never_lowers_a_leakage(rng):
-    """Two states, whose likelihoods have one ratio: the exact recursion evaluates its two ends."""
-
-    def step(P, known, bound):
-        ends = (mpmath.exp(known[0]), mpmath.exp(-known[1]))
-        rows = [[x * mpmath.mpf(p) + mpmath.mpf(q) for x in ends] for p, q in P.tolist()]
-        return [bound[k] + mpmath.log(max(map(operator.truediv, rows[k], rows[1 - k]))) for k in (0, 1)]
-
     for scale in 10.0 ** rng.uniform(-1, 2, 60):
         B, F = rng.dirichlet([1, 1], (2, 2))
         bounds = scale * rng.random((3, 2))
@@ -100,7 +100,7 @@ def test_rounding_never_lowers_a_leakage(rng):
         found = tf.pairwise_leakage(matrices, B, F).tpl[1, [0, 1], [1, 0]].tolist()
         with mpmath.workdps(60):
             first, middle, last = (list(map(mpmath.mpf, row)) for row in bounds.tolist())
-            past, future = step(B, first, middle), step(F, last, middle)
+            past, future = exact_step(B, first, middle), exact_step(F, last, middle)
             exact = [b + f - bound for b, f, bound in zip(past, future, middle, strict=True)]
         assert all(a <= b <= a + 1e-12 * (1 + scale) for a, b in zip(exact, found, strict=True))
 

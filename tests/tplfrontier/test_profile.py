@@ -12,7 +12,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import FORWARD, KINDS, random_matrix
 from tplfrontier.gaussian import gaussian_epsilon
-from tplfrontier.profile_recursion import extrapolated
+from tplfrontier.profile_runs import extrapolated
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
 
