@@ -59,7 +59,7 @@ class LaplaceNoise:
         return np.where(z < 0, tail, np.log1p(-np.exp(tail)))[()]
 
 
-def _floats(values: ArrayLike) -> Any:
+def _floats(values: Any) -> Any:
     """Real numbers as floats, as differences of unsigned ones wrap; a pandas object keeps its labels."""
     checked = as_numbers(values, "values must be real numbers", "give the noise, or answers with it")
     return values.astype(float) if hasattr(values, "iloc") else checked
