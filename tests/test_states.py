@@ -20,7 +20,7 @@ import tplrepro as tpl
 from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
 from tplrepro import dphmm, eventlog, markov, sip
-from tplrepro.leakage.envelope.kernels import Kernel
+from tplrepro.leakage.envelope.compiled import Kernel
 
 STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
 START, ANSWERS = np.array([4, 3, 1]) / 8, np.array([[0, 0], [3, 1], [1, 5]])

@@ -9,7 +9,7 @@ the logarithm is L(alpha) of [1].
 
 The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
 of tight constraints and the simplex method needs O(n^2) operations an exchange. From the last tree
-`kernels.proved_ratio` makes a dual solution, which proves that no x exceeds a ratio, with all roundings on
+`trees.proved_ratio` makes a dual solution, which proves that no x exceeds a ratio, with all roundings on
 the safe side: a search that stops early gives a larger bound, never one that is too low.
 """
 
@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.envelope import kernels
+from tplrepro.leakage.envelope import compiled, trees
 from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
 #: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others;
 #: e^300 and its inverse leave room in doubles.
@@ -146,20 +146,20 @@ def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
 
 def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
     """log max B_i x / B_l x for each pair (i, l) of rows, (n, n), under the bounds known (n, n), closed."""
-    rows, n, largest = np.array(rows), len(rows), known.max()
+    rows, n, largest = frozen(rows), len(rows), known.max()
     losses = np.full((n, n), largest)
     allowed = np.where(known > max(CAPS), np.inf, known)
     share = BLUR * (1.0 + np.random.default_rng(0).random((n, n)))
     for cap in CAPS if largest > min(CAPS) else CAPS[-1:]:
         finite = np.minimum(known, cap)
         ratios = np.empty((n, n))
-        kernels.expect(n**5)
+        compiled.expect(n**5)
         tilted = finite + share * (1.0 + finite.max())
-        others = (allowed, tilted, n if patience is None else patience)
+        others = (allowed, tilted, np.minimum(allowed, tilted), n if patience is None else patience)
 
         def solve(i, ratios=ratios, others=others):
-            kernels.largest_ratios(rows, i, *others, ratios[i])
+            trees.largest_ratios(rows, i, *others, ratios[i])
 
-        for_each(solve, n, kernels.thread_count(n, 30))
+        for_each(solve, n, compiled.thread_count(n, 30))
         np.minimum(losses, np.log(ratios), out=losses)
     return losses

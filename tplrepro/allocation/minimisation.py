@@ -112,8 +112,8 @@ class Recursion:
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Leakages (R,) along `budgets`, and their derivative (R, N) from that of these, `change`."""
-        from tplrepro.leakage.envelope.kernels import ascend, expect  # Numba loads on first use
+        from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
-        expect(change.size)
+        compiled.expect(change.size)
         arguments = self.vertices, self.first, self.steps, budgets, change
-        return ascend(*map(np.ascontiguousarray, arguments))
+        return recursion.ascend(*map(np.ascontiguousarray, arguments))

@@ -114,7 +114,7 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
 
 def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, int]:
     """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ in their support."""
-    from tplrepro.leakage.envelope import kernels  # loads SciPy
+    from tplrepro.leakage.envelope import compiled, recursion  # loads SciPy
 
     rows, n = matrix.toarray(), matrix.n_states
     different = np.argwhere((rows > 0.0) != (rows[0] > 0.0))
@@ -130,13 +130,13 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, i
     # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need comparing.
     order = np.argsort(-radius, kind="stable")
     best = 0.0, 0, 0
-    kernels.expect(n * n * columns.size // 2)
+    compiled.expect(n * n * columns.size // 2)
     for a in range(0, n, BLOCK):
         first = logs[order[a : a + BLOCK]]
         for b in range(a, n, BLOCK):
             if radius[order[a]] + radius[order[b]] <= best[0]:
                 break
-            width, i, j = kernels.farthest(first, logs[order[b : b + BLOCK]], best[0])
+            width, i, j = recursion.farthest(first, logs[order[b : b + BLOCK]], best[0])
             if width > best[0]:
                 best = width, int(order[a + i]), int(order[b + j])
     width, i, j = best

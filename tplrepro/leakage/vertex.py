@@ -149,7 +149,7 @@ def ascend(
 
     The vertices of loss function f are the rows of `vertices` (V, 5) from `first[f]` on: d, gap, rest, the
     alpha up to which each applies, and the scale of leakages (`PrivacyLossFunction`). `steps` (R - 1,) holds
-    the number of each step's function, or -1 if there is none. `envelope.kernels` compiles this recursion,
+    the number of each step's function, or -1 if there is none. `envelope.recursion` compiles this recursion,
     because SLSQP runs it thousands of times.
     """
     leakages, derivative = budgets.copy(), change.copy()
@@ -170,7 +170,7 @@ def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> n
     """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
 
     Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not decide: a
-    crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.kernels` compiles
+    crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.recursion` compiles
     it.
     """
     leakages = np.empty((first.size - 1, budgets.size))

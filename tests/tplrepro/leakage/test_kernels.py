@@ -4,8 +4,10 @@ import copy
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -16,23 +18,39 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplfrontier import pairwise
+from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
-from tplrepro.leakage import envelope, vertex
-from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels, sparse
+from tplrepro.leakage import envelope, prior_free, vertex
+from tplrepro.leakage.envelope import (
+    best_pair,
+    compiled,
+    dense,
+    few,
+    hulls,
+    joint_hull,
+    recursion,
+    screens,
+    sparse,
+    sparse_pairs,
+    trees,
+)
+from tplrepro.leakage.envelope.compiled import Kernel
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import frozen
+
+ROOMS = few, hulls, recursion, screens, sparse_pairs, trees
 
 
 @pytest.fixture(autouse=True)
 def worth_compiling(monkeypatch):
-    monkeypatch.setattr(kernels.Kernel, "worth", 0)
+    monkeypatch.setattr(Kernel, "worth", 0)
 
 
 @given(st.lists(st.floats(1e-20, 1.0), min_size=1, max_size=200))
 def test_compensated_sums_are_right_to_the_last_bits(terms):
     total = lost = 0.0
     for term in terms:
-        total, lost = kernels.add(total, lost, term)
+        total, lost = hulls.add(total, lost, term)
     assert total == pytest.approx(math.fsum(terms), rel=4.5e-16, abs=0)
 
 
@@ -42,9 +60,9 @@ def test_no_kernel_is_compiled_twice():
         tpl.PrivacyLossFunction(P)
         tpl.privacy_loss(P, 1.0)
     envelope.compile_kernels()
-    compiled = {name: f.compiled.signatures for name, f in vars(kernels).items() if isinstance(f, kernels.Kernel)}
-    assert len(compiled) > 25
-    for name, signatures in compiled.items():
+    found = {name: f.compiled.signatures for room in ROOMS for name, f in vars(room).items() if isinstance(f, Kernel)}
+    assert len(found) > 25
+    for name, signatures in found.items():
         assert len(signatures) <= 1, (name, signatures)
 
 
@@ -76,7 +94,7 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
     found = []
     for worth in (0, math.inf):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(kernels.Kernel, "worth", worth)
+            patched.setattr(Kernel, "worth", worth)
             found.append([joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))])
     assert found[0] == found[1]
 
@@ -91,10 +109,10 @@ def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
     rng, P = np.random.default_rng(seed), small_matrix(kind, seed, n)
     pairs = np.stack(np.divmod(np.arange(P.n_states**2), P.n_states), axis=1)
     rows, inverse = P.probabilities, 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
-    far = kernels.last_slopes(rows, rows.max(axis=0))
-    hulls = [dense.hull_of_few(rows)]
-    hulls += [kernels.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
-    values = [np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0)) for points in hulls]
+    far = screens.last_slopes(rows, rows.max(axis=0))
+    found = [dense.hull_of_few(rows)]
+    found += [hulls.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
+    values = [np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0)) for points in found]
     for other in values[1:]:
         np.testing.assert_allclose(other, values[0], rtol=4e-15)
 
@@ -111,8 +129,8 @@ def test_numba_is_loaded_when_it_is_worth_it():
 
 
 def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
-    code = "import numpy as np; from tplrepro.leakage.envelope import kernels as k; k.Kernel.worth = 0;"
-    code += "k.is_diagonal(np.ones((1, 5))), k.add(0.0, 0.0, 1.0)"
+    code = "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls; compiled.Kernel.worth = 0;"
+    code += "hulls.is_diagonal(np.ones((1, 5))), hulls.add(0.0, 0.0, 1.0)"
 
     def told(cache, *options):
         command = [sys.executable, *options, "-c", code]
@@ -125,14 +143,79 @@ def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp
 
 def test_all_kernels_can_be_compiled_at_once():
     # Those that Python calls; with them come those that they call.
-    code = "from tplrepro.leakage.envelope import compile_kernels, kernels as k; compile_kernels();"
-    code += "print(*(name for name, f in vars(k).items() if isinstance(f, k.Kernel) and f.compiled.signatures))"
+    rooms = {room.__name__.rpartition(".")[2]: room for room in ROOMS}
+    code = f"from tplrepro.leakage.envelope import compile_kernels, {', '.join(rooms)}; compile_kernels();"
+    code += f"names = {{name: f for room in ({', '.join(rooms)}) for name, f in vars(room).items()}};"
+    code += "print(*(name for name, f in names.items() if hasattr(f, 'compiled') and f.compiled.signatures))"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (envelope, dense, pairwise, sparse)]
-    called = {name for source in sources for name in re.findall(r"kernels\.(\w+)\(", source)}
-    called = {name for name in called if isinstance(getattr(kernels, name), kernels.Kernel)} | {"ascend"}
+    calling = envelope, dense, minimisation, pairwise, prior_free, sparse
+    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in calling]
+    called = {names for source in sources for names in re.findall(rf"\b({'|'.join(rooms)})\.(\w+)\(", source)}
+    called = {name for room, name in called if isinstance(getattr(rooms[room], name), Kernel)}
     assert called <= set(done.stdout.split())
     assert len(called) > 15
+
+
+def some_matrices(n, many):
+    return [tpl.TransitionMatrix.random(n, rng=np.random.default_rng(seed)) for seed in range(many)]
+
+
+def walks(users):
+    return dict(enumerate(np.random.default_rng(0).integers(0, 4, (users, 12)).tolist()))
+
+
+FAR_APART = 1.0 - np.eye(3)
+# Each would take at least two seconds in plain Python.
+MANY_STEPS = {
+    "many small functions": lambda: [tpl.PrivacyLossFunction(P) for P in some_matrices(6, 2500)],
+    "a function": lambda: tpl.PrivacyLossFunction(tpl.TransitionMatrix.random(180, rng=np.random.default_rng(0))),
+    "many losses": lambda: [tpl.privacy_loss(P, 1.0) for P in some_matrices(4, 5000) for _ in range(3)],
+    "a sparse function": lambda: tpl.PrivacyLossFunction(
+        tpl.TransitionMatrix.from_sequences([np.arange(60_000) ** 2 % 997], n_states=997, smoothing=0.1, sparse=True)
+    ),
+    "all users": lambda: population.loss_of_all_users(walks(2500)),
+    "each user": lambda: tpl.population_leakage(walks(2000), [0.1] * 50),
+    "pairs of states": lambda: pairwise.pairwise_leakage(FAR_APART, *some_matrices(3, 2), horizon=2500),
+    "without a prior": lambda: tpl.PriorFreeLoss(*some_matrices(600, 1)),
+}
+
+
+@pytest.mark.parametrize("path", MANY_STEPS)
+def test_no_public_path_runs_kernels_uncompiled_for_more_than_a_second(path, monkeypatch):
+    spent, call = [], Kernel.__call__
+
+    def timed(self, *arguments):
+        start, plain = time.thread_time(), Kernel.worth > 0
+        try:
+            return call(self, *arguments)
+        finally:
+            spent.append((time.thread_time() - start) * plain)
+
+    monkeypatch.setattr(Kernel, "worth", compiled.WORTH)
+    monkeypatch.setattr(Kernel, "__call__", timed)
+    MANY_STEPS[path]()
+    assert sum(spent) < 1.0
+    assert spent
+
+
+def test_a_kernel_is_compiled_again_when_another_file_of_the_room_has_changed(tmp_path):
+    package = shutil.copytree(Path(tpl.__file__).parent, tmp_path / "tplrepro", ignore=lambda *_: ["__pycache__"])
+    code = "import numpy as np; from numba import config; from tplrepro.leakage.envelope import compiled, few;"
+    code += "from tplrepro.validation import frozen; compiled.Kernel.worth = 0;"
+    code += "print(few.first_outside(frozen(np.eye(2)), 0.0, 0.9), repr(config.CACHE_DIR))"
+
+    def first_outside(folder):
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": folder}
+        command = [sys.executable, "-W", "ignore", "-c", code]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert first_outside("") == "(0, 1) ''"
+    file = package / "leakage" / "envelope" / "hulls.py"
+    source = file.read_text(encoding="utf-8")
+    file.write_text(source.replace("TIE = 1e-15\n", "TIE = 0.5\n"), encoding="utf-8")
+    assert first_outside("") == "(-1, -1) ''"
+    assert len([*file.parent.glob("__pycache__/kernels-*")]) == 2
 
 
 @cache
@@ -154,9 +237,9 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
     rng, side = np.random.default_rng(seed), Recursion(steps)
     budgets = 10.0**size * rng.uniform(0.1, 1.0, len(steps) + 1)
     given = side.vertices, side.first, side.steps, budgets, rng.normal(size=(budgets.size, 3))
-    leakages, derivative = kernels.ascend(*given)
-    for compiled, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
-        assert compiled.tolist() == plain.tolist()
+    leakages, derivative = recursion.ascend(*given)
+    for fast, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
+        assert fast.tolist() == plain.tolist()
     assert leakages.tolist() == accumulate_steps(steps, budgets).tolist()
     slopes = [L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)]
     for t, slope in enumerate(slopes, start=1):
@@ -174,28 +257,28 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(n, shape), size=n)
     rows = frozen(rows / rows.sum(axis=1, keepdims=True))
-    group = min(n, kernels.GROUP)
+    group = min(n, screens.GROUP)
     # In extended precision, whose rounding is far below that of the bounds.
     exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[:group, None], 0).sum(axis=2)
     transposed = rows.T.astype(np.float32, order="C")
-    bounds, room = np.empty((kernels.GROUP, n), dtype=np.float32), kernels.room_for(n)
+    bounds, room = np.empty((screens.GROUP, n), dtype=np.float32), screens.room_for(n)
     for m in range(group):
-        kernels.use(m, n, room)
+        screens.use(m, n, room)
     for slope in (0.5 * mu, mu):  # at the second, only columns that the first has left in use are tried
-        kernels.bound_excesses(transposed, rows, 0, slope, rows.max(axis=0), room, bounds)
+        screens.bound_excesses(transposed, rows, 0, slope, rows.max(axis=0), room, bounds)
     assert (bounds[:group] >= exact).all()
-    assert (bounds[:group] <= exact + 2.02 * kernels.rounding_error(n, rows.max(axis=0).sum())).all()
+    assert (bounds[:group] <= exact + 2.02 * screens.rounding_error(n, rows.max(axis=0).sum())).all()
 
 
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
     rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
-    edges = kernels.edges(dense.joint_hull(rows))
+    edges = hulls.edges(dense.joint_hull(rows))
     slopes, support, _ = edges
     largest = rows.max(axis=0)
     sample = np.random.default_rng(0).integers(0, 150, (150, 2))
-    chosen = dense.choose_screen(rows, kernels.last_slopes(rows, largest), edges, largest, sample)
+    chosen = dense.choose_screen(rows, screens.last_slopes(rows, largest), edges, largest, sample)
     if smoothing == 1e8:  # single precision does not tell nearly equal rows apart
         assert chosen.slope.size == 0
         return
@@ -211,5 +294,5 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
     rows = tpl.TransitionMatrix.random(300, rng=np.random.default_rng(6), zeros=0.9).probabilities
     expected = dense.joint_hull(rows)
     for threads in (1, 2, 5):
-        monkeypatch.setattr(kernels, "thread_count", lambda n, enough, threads=threads: threads)
+        monkeypatch.setattr(compiled, "thread_count", lambda n, enough, threads=threads: threads)
         np.testing.assert_array_equal(dense.joint_hull(rows), expected)

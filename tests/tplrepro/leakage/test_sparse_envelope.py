@@ -8,9 +8,8 @@ import scipy.sparse
 
 import tplrepro as tpl
 from tests.oracles import loss_mpmath
-from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.kernels import may_exceed_each
-from tplrepro.leakage.envelope.sparse import GROUP, _Search
+from tplrepro.leakage.envelope import compiled
+from tplrepro.leakage.envelope.sparse import GROUP, _Search, may_exceed
 
 ALPHAS = np.array([1e-200, *np.geomspace(1e-9, 600.0, 60), 1e5])
 
@@ -82,7 +81,7 @@ def test_disjoint_supports_are_found_in_any_order_of_rows(order):
     ("n", "power", "smoothing", "threads"), [(600, 1.3, 1e-4, 1), (600, 1.3, 1.0, 1), (700, 1.2, 0.01, 3)]
 )
 def test_long_tailed_chains(monkeypatch, n, power, smoothing, threads):
-    monkeypatch.setattr(kernels, "thread_count", lambda n, enough: threads)
+    monkeypatch.setattr(compiled, "thread_count", lambda n, enough: threads)
     pages = np.split(np.random.default_rng(13).zipf(power, 60_000) % n, 3000)
     P = tpl.TransitionMatrix.from_sequences(pages, n_states=n, smoothing=smoothing, sparse=True)
     dense = tpl.PrivacyLossFunction(P.toarray())
@@ -110,7 +109,7 @@ def test_pairs_that_may_exceed_caps_are_those_that_do(kind):
         _, bounds = search.left_over(first, slopes, caps, work)
         assert set(exceeds.any(axis=0).nonzero()[0]) <= set(bounds.candidates.tolist())
         for j in range(first, stop):
-            found = bounds.candidates[may_exceed_each(bounds, search.rows, j, search.rows, work)]
+            found = bounds.candidates[may_exceed(bounds, search.rows, j, search.rows, work)]
             exact = exceeds[j - first].nonzero()[0]
             assert set(exact) <= set(found.tolist())
             if kind != "any background":

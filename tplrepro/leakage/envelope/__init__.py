@@ -14,8 +14,8 @@ hull's support function h at every edge slope of the hull. Both are convex, and 
 slopes, so the chord of s between two slopes settles everything between them unless it crosses h. `dense`
 evaluates a few slopes for one row d and many rows q at once, which settles nearly all pairs, and bisects for
 the rest. Only a pair that sticks out is sorted: its points are prefix sums in order of falling q_k/d_k
-(Theorem 8 of [1]). `sparse` dismisses most pairs by a bound for each row. All compiled code is in `kernels`,
-the only module that imports Numba; blocks of rows run on a thread pool.
+(Theorem 8 of [1]). `sparse` dismisses most pairs by a bound for each row. `compiled` alone
+knows Numba; blocks of rows run on a thread pool.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from tplrepro.leakage.envelope import dense, kernels, sparse
+from tplrepro.leakage.envelope import compiled, dense, hulls, recursion, sparse, trees
 from tplrepro.leakage.envelope.dense import SMALL
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import frozen
@@ -41,7 +41,7 @@ def joint_hull(matrix, progress: bool = False) -> np.ndarray:
     Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows
     q and d.
     """
-    kernels.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
+    compiled.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
@@ -71,7 +71,7 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 
     All three are 0, 0, 1 if all rows are equal.
     """
-    kernels.expect(matrix.n_states**3 + CALL)
+    compiled.expect(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
     return dense.best_pair(matrix.probabilities, alpha)
@@ -83,16 +83,16 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     They equal those of `accumulate_steps` with a `PrivacyLossFunction` of each bit for bit. NaN where rows
     are nearly disjoint or numbers out of range, which needs that function.
     """
-    kernels.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
-    hulls = [dense.hull_of_few(rows) for rows in frozen(matrices)]
-    first = np.cumsum([0, *map(len, hulls)])
-    return kernels.ascend_each(np.concatenate(hulls), first, np.array(budgets))
+    compiled.expect(len(matrices) * budgets.size)
+    found = _hulls_of_small(matrices)
+    first = np.cumsum([0, *map(len, found)])
+    return recursion.ascend_each(np.concatenate(found), first, np.array(budgets))
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense matrices (M, n, n)."""
     if matrices.shape[1] <= SMALL:
-        points = np.concatenate([dense.hull_of_few(rows) for rows in frozen(matrices)])
+        points = np.concatenate(_hulls_of_small(matrices))
         nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
         points[nearly_disjoint, 1:3] = 1.0, 0.0  # without the exact decision of `joint_hull`, on the safe side
     else:
@@ -100,14 +100,20 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     return hull_of_points(points)
 
 
+def _hulls_of_small(matrices: np.ndarray) -> list[np.ndarray]:
+    compiled.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
+    return [dense.hull_of_few(rows) for rows in frozen(matrices)]
+
+
 def hull_of_points(points: np.ndarray) -> np.ndarray:
     """The hull (K, 5) of points (m, 5) in any order."""
-    return kernels.hull_in_order(points[np.lexsort((points[:, 1], points[:, 0]))])
+    compiled.expect(points.size)
+    return hulls.hull_in_order(points[np.lexsort((points[:, 1], points[:, 0]))])
 
 
 def compile_kernels() -> None:
     """Compile all kernels that are not stored compiled, before something is timed or run in several processes."""
-    kernels.expect(kernels.WORTH)
+    compiled.expect(compiled.WORTH)
     matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
@@ -115,6 +121,6 @@ def compile_kernels() -> None:
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
-    kernels.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
-    kernels.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
-    kernels.largest_ratios(np.eye(2), 0, np.zeros((2, 2)), np.zeros((2, 2)), 2, np.empty(2))
+    recursion.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
+    recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
+    trees.largest_ratios(frozen(np.eye(2)), 0, *np.zeros((3, 2, 2)), 2, np.empty(2))

@@ -9,13 +9,13 @@ together in single precision:
 
 over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The
 sum is compared with the cap plus a bound on its error, so no pair is settled by rounding
-(`kernels.mark_outside`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
+(`screens.mark_outside`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
 are tested one by one.
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
 5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
 hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL`
-rows by `kernels.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
+rows by `few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.kernels import Screen
+from tplrepro.leakage.envelope import compiled, few, hulls, screens
+from tplrepro.leakage.envelope.screens import Screen
 from tplrepro.progress import progress_bar
 
 # A hull without vertices, and a screen that settles nothing.
@@ -37,7 +37,7 @@ NO_SCREEN = Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 BLOCK = 256
 # Parts of the work for each of several threads.
 PARTS = 4
-# The largest number of states for which `kernels.hull_of_few` is used.
+# The largest number of states for which `few.hull_of_few` is used.
 SMALL = 48
 # Slopes at which excesses of a sample of pairs are taken, for the first hull and for a screen.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
@@ -65,42 +65,42 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     if different is None:
         return NO_POINTS
     largest = rows.max(axis=0)
-    far = kernels.last_slopes(rows, largest)
+    far = screens.last_slopes(rows, largest)
     transposed = rows.T.astype(np.float32, order="C")
     sample = spread_pairs(n)
     points = _first_hull(different, rows, far, transposed, sample)
 
-    threads = kernels.thread_count(n, 100)
+    threads = compiled.thread_count(n, 100)
     parts = PARTS * threads if threads > 1 else 1
     blocks = -(-n // BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
     with progress_bar(blocks, progress, "joint hull", "block") as bar:
         for start, stop in pairwise(limits):
-            if kernels.is_diagonal(points):
+            if hulls.is_diagonal(points):
                 break
-            hull = kernels.edges(points)
+            hull = hulls.edges(points)
             screen = choose_screen(rows, far, hull, largest, sample)
             marks = np.zeros((stop - start, n), dtype=bool)
             bounds = np.linspace(0, stop - start, parts + 1).astype(int)
 
             def work(k, start=start, hull=hull, screen=screen, marks=marks, bounds=bounds):
                 part = marks[bounds[k] : bounds[k + 1]]
-                kernels.mark_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
+                screens.mark_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
 
             for_each(work, parts, threads)
             j, i = marks.nonzero()
-            points = kernels.grow(points, rows, np.stack((i, start + j), axis=1), far)
+            points = hulls.grow(points, rows, np.stack((i, start + j), axis=1), far)
             bar.update()
     return points
 
 
 def hull_of_few(rows: np.ndarray) -> np.ndarray:
     """The same for at most SMALL rows."""
-    points, complete = kernels.hull_of_few(rows)
+    points, complete = few.hull_of_few(rows)
     if complete:
         return points
     pairs = np.stack(np.divmod(np.arange(rows.size), len(rows)), axis=1)
-    return kernels.grow(points, rows, pairs, kernels.last_slopes(rows, rows.max(axis=0)))
+    return hulls.grow(points, rows, pairs, screens.last_slopes(rows, rows.max(axis=0)))
 
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
@@ -111,14 +111,14 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     transposed = rows.T.astype(np.float32, order="C")
 
     def scan(first, stop, best):
-        return max(best, kernels.improve(rows, transposed, largest, inverse, first, stop, best[0]))
+        return max(best, screens.improve(rows, transposed, largest, inverse, first, stop, best[0]))
 
     best = scan(0, min(n, FIRST), (0.0, -1, -1))
-    threads = kernels.thread_count(n, 300)
+    threads = compiled.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
     _, i, j = max(for_each(lambda k: scan(bounds[k], bounds[k + 1], best), parts, threads))
-    return (0.0, 0.0, 1.0) if i < 0 else tangent_point(kernels.prefix_points(rows, i, j, n), inverse)
+    return (0.0, 0.0, 1.0) if i < 0 else tangent_point(hulls.prefix_points(rows, i, j, n), inverse)
 
 
 def choose_screen(rows, far, hull, largest, sample) -> Screen:
@@ -126,19 +126,19 @@ def choose_screen(rows, far, hull, largest, sample) -> Screen:
     slopes, support, _ = hull
     # Caps leave room for the rounding of the sums that are compared with them. Near the last slope no room is
     # left, but there usually is no excess either.
-    room = 2.5 * kernels.rounding_error(len(rows), largest.sum())
+    room = 2.5 * screens.rounding_error(len(rows), largest.sum())
     if support[0] < 8.0 * room:
         return NO_SCREEN
     # Higher caps leave fewer pairs, but need more slopes: a quarter of the way from a sample's largest excess, as
     # a share of the support, to the support.
     at = np.unique(np.minimum(np.searchsorted(slopes, SEED_SLOPES), slopes.size - 2))
-    shares = kernels.excesses(rows, sample[:SAMPLED], slopes[at]).max(axis=1) / np.maximum(support[at], 1e-300)
+    shares = screens.excesses(rows, sample[:SAMPLED], slopes[at]).max(axis=1) / np.maximum(support[at], 1e-300)
     caps = support * (0.75 * np.interp(slopes, slopes[at], np.minimum(shares, 1.0)) + 0.25)
     caps = np.minimum(np.maximum(caps, room), support)
     for share in SETTLED:
         usual_far = np.quantile(far, share, method="lower")
         edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
-        chosen = edge[kernels.chain(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)]
+        chosen = edge[screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)]
         if chosen.size:
             return Screen(slopes[chosen], caps[chosen], chosen)
     return NO_SCREEN
@@ -158,16 +158,16 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
 
 def _first_hull(different, rows, far, transposed, sample):
     """The hull of row 0 and a different one, the best pairs of a sample and better partners for these."""
-    points = kernels.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
-    best = kernels.excesses(rows, sample, SEED_SLOPES).argmax(axis=1)
-    points = kernels.grow(points, rows, sample[best], far)
+    points = hulls.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
+    best = screens.excesses(rows, sample, SEED_SLOPES).argmax(axis=1)
+    points = hulls.grow(points, rows, sample[best], far)
     for share in CLIMBS:
-        slopes, pairs = kernels.edges(points)[kernels.SLOPE], points[:, 3:].tolist()
+        slopes, pairs = hulls.edges(points)[hulls.SLOPE], points[:, 3:].tolist()
         starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
         edge = [start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])]
         partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
-        kernels.improve_partners(transposed, rows, slopes[edge], partners)
-        points = kernels.grow(points, rows, partners, far)
+        screens.improve_partners(transposed, rows, slopes[edge], partners)
+        points = hulls.grow(points, rows, partners, far)
     return points
 
 

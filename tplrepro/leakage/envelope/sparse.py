@@ -21,13 +21,13 @@ groups 1.2 to 1.5 and 0.9 to 1.3, but 2.6 and 2.1 on sessions of the official si
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from tplrepro.leakage.envelope import kernels
+from tplrepro.leakage.envelope import compiled, hulls, screens, sparse_pairs
 from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
-from tplrepro.leakage.envelope.kernels import PENDING, ROOM, Bounds, SparseRows, Workspace
 from tplrepro.progress import progress_bar
 from tplrepro.validation import frozen
 
@@ -38,12 +38,53 @@ SEEDS = 4
 SHARES, SLOPES = (0.9999, 0.999, 0.99, 0.9), 64
 
 
+class SparseRows(NamedTuple):
+    """Row i: entries value[start[i]:start[i + 1]], falling, at `column`; else background[i]. low[i] is the smallest."""
+
+    start: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+    background: np.ndarray
+    low: np.ndarray
+
+
+class Workspace(NamedTuple):
+    """Room for one row d spread out (its entries, the sums of its least entries, runs of equal ones) and for one pair.
+
+    `dense` is -1 where the row stores nothing, and everywhere after `gather`; `pair` is `buffer`, read-only.
+    """
+
+    dense: np.ndarray
+    sum_of_least: np.ndarray
+    run_of: np.ndarray
+    run_value: np.ndarray
+    run_size: np.ndarray
+    taken: np.ndarray
+    buffer: np.ndarray
+    pair: np.ndarray
+    pending: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Candidates q, few slopes with a cap on the excess at each, and bounds on the excess.
+
+    With a row d whose smallest entry is low + x, it is at most excess[c, e] - x fall[c, e].
+    """
+
+    candidates: np.ndarray
+    low: float
+    excess: np.ndarray
+    fall: np.ndarray
+    slope: np.ndarray
+    cap: np.ndarray
+
+
 def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
     search = _Search(probabilities, background)
     points = NO_POINTS
     for k, j in enumerate(search.first):
-        points = kernels.extend(j, j + 1, search.unbounded, search.rows, search.work[0], points)
+        points = sparse_pairs.extend(j, j + 1, search.unbounded, search.rows, search.work[0], points)
         if points.size and k + 1 >= SEEDS:
             break
     if not points.size:
@@ -55,14 +96,14 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
 
     def visit(first, work):
         stop, bounds = search.left_over(first, *_caps(points), work)
-        return kernels.extend(first, stop, bounds, search.rows, work, points)
+        return sparse_pairs.extend(first, stop, bounds, search.rows, work, points)
 
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
         for results in search.rounds(reach, visit):
             found = np.concatenate(results)
-            points = kernels.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
+            points = hulls.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
             bar.update(min(GROUP * len(results), search.n - bar.n))
-            if kernels.is_diagonal(points):
+            if hulls.is_diagonal(points):
                 break
         bar.update(search.n - bar.n)
     points[:, 3:] = search.order[points[:, 3:].astype(int)]
@@ -76,7 +117,7 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
     inverse = 1.0 / np.expm1(alpha)
     best = 0.0, -1, -1
     for k, j in enumerate(search.first):
-        best = max(best, kernels.steepen(j, j + 1, search.unbounded, rows, work, inverse, best[0]))
+        best = max(best, sparse_pairs.steepen(j, j + 1, search.unbounded, rows, work, inverse, best[0]))
         if best[0] > 0.0 and k + 1 >= SEEDS:
             break
     if best[0] == 0.0:
@@ -89,23 +130,31 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
     def visit(first, work):
         slope = np.array([best[0]])
         stop, bounds = search.left_over(first, slope, slope * inverse, work)
-        return max(best, kernels.steepen(first, stop, bounds, search.rows, work, inverse, best[0]))
+        return max(best, sparse_pairs.steepen(first, stop, bounds, search.rows, work, inverse, best[0]))
 
     for results in search.rounds(reach, visit):
         best = max(results)
     _, i, j = best
-    pair, _ = kernels.compress(i, rows, kernels.scatter(j, rows, work), work)
-    return tangent_point(kernels.prefix_points(*pair), inverse)
+    pair, _ = sparse_pairs.compress(i, rows, sparse_pairs.scatter(j, rows, work), work)
+    return tangent_point(hulls.prefix_points(*pair), inverse)
+
+
+def may_exceed(bounds: Bounds, rows: SparseRows, j: int, rows_d: SparseRows, work: Workspace) -> np.ndarray:
+    """Numbers of the candidates q that may exceed the caps with row j of `rows_d`."""
+    sparse_pairs.scatter(j, rows_d, work)
+    found = sparse_pairs.may_exceed(bounds, rows, j, rows_d, work)
+    sparse_pairs.gather(j, rows_d, work)
+    return found
 
 
 def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a pair inside it."""
-    hull = kernels.edges(points)
-    slopes, support = hull[kernels.SLOPE], hull[kernels.SUPPORT]
+    hull = hulls.edges(points)
+    slopes, support = hull[hulls.SLOPE], hull[hulls.SUPPORT]
     edge = np.arange(slopes.size - 1)
     for share in SHARES:
         caps = share * support[:-1]
-        chosen = kernels.chain(slopes[:-1], caps, edge, slopes[-1], hull, SLOPES)
+        chosen = screens.fewest_caps(slopes[:-1], caps, edge, slopes[-1], hull, SLOPES)
         if chosen.size:
             return np.append(slopes[chosen], slopes[-1]), np.append(caps[chosen], 0.0)
     return np.empty(0), np.empty(0)
@@ -114,7 +163,7 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sparse_rows(matrix, background: np.ndarray, low: np.ndarray) -> SparseRows:
     """Each row's entries of a csr_array over its background (n,), in order of falling value; `low`: the smallest."""
     start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
-    order = kernels.falling(start, value)
+    order = np.lexsort((-value, np.repeat(np.arange(start.size - 1), np.diff(start))))
     # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be compiled
     # again.
     return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], frozen(background), low)
@@ -157,7 +206,7 @@ def _workspace(n: int) -> Workspace:
         taken=np.zeros(n + 1, dtype=np.int64),
         buffer=buffer,
         pair=np.broadcast_to(buffer, buffer.shape),  # read-only
-        pending=np.empty((PENDING, 3)),
+        pending=np.empty((hulls.PENDING, 3)),
     )
 
 
@@ -170,13 +219,13 @@ class _Search:
         self.order = np.argsort(low, kind="stable")
         matrix, self.low = probabilities[self.order], low[self.order]
         self.rows = sparse_rows(matrix, background[self.order], self.low)
-        self.top = kernels.sums_of_largest(self.rows)
+        self.top = sparse_pairs.sums_of_largest(self.rows)
         self.groups = group_rows(matrix, self.low, GROUP)
         spread = np.geomspace(1, self.n, SEEDS).astype(int) - 1
         self.first = dict.fromkeys([*spread.tolist(), *range(self.n)])  # until two rows differ
         none, no_bounds = np.empty(0), np.empty((self.n, 0))
         self.unbounded = Bounds(np.arange(self.n), 0.0, no_bounds, no_bounds, none, none)
-        self.threads = kernels.thread_count(self.n, 2000)
+        self.threads = compiled.thread_count(self.n, 2000)
         self.work = [_workspace(self.n) for _ in range(self.threads)]
 
     def rounds(self, reach, visit):
@@ -191,7 +240,7 @@ class _Search:
                 if r < 16 or r % 16 == 0:  # they cost a pass over all entries, and old ones are only wider
                     top, size = self.top
                     tau = np.maximum.reduceat(reach(top) / size, self.rows.start[:-1] + np.arange(self.n))
-                    tau = np.maximum(tau, 0.0) * ROOM
+                    tau = np.maximum(tau, 0.0) * sparse_pairs.ROOM
                 now = starts[at : at + self.threads]
                 self.selected = np.flatnonzero(tau > self.low[now[0]])
                 if not self.selected.size:
@@ -202,10 +251,10 @@ class _Search:
         """Where a group of rows d ends, and the rows q that may exceed the caps with the row that bounds the group."""
         stop = min(first + GROUP, self.n)
         low, high = self.low[first], self.low[stop - 1]
-        excess = kernels.excess_over(low, self.selected, self.rows, *self.top, slopes)
+        excess = sparse_pairs.excess_over(low, self.selected, self.rows, *self.top, slopes)
         bounds = Bounds(self.selected, low, excess, np.zeros_like(excess), slopes, caps)
-        left = kernels.may_exceed_each(bounds, self.rows, first // GROUP, self.groups, work)
+        left = may_exceed(bounds, self.rows, first // GROUP, self.groups, work)
         candidates, excess = self.selected[left], excess[left]
-        at_high = kernels.excess_over(high, candidates, self.rows, *self.top, slopes)
+        at_high = sparse_pairs.excess_over(high, candidates, self.rows, *self.top, slopes)
         fall = (excess - at_high) / max(high - low, 1e-300)  # on the chord: the excess is convex in low
         return stop, Bounds(candidates, low, excess, fall, slopes, caps)

@@ -1,0 +1,138 @@
+"""Compilation: functions that run as plain Python first, and compiled by Numba once there is enough work.
+
+A small problem takes less time than loading Numba, so kernels run as plain Python until `expect` announces more
+work, with the same results. Then each is compiled on its first call, for one type of argument only: rows are
+read-only, C-contiguous float64, transposed rows float32, pairs of rows C-contiguous int64. Where `np.int64(0)` is
+written, a literal 0, which has a type of its own in Numba, would cause a second compilation. Kernels release the
+GIL, and all sums that enter a result are compensated. Inputs are finite.
+
+Numba keeps compiled functions on disk and compiles a function again if its own file has changed, but not if a
+function or constant in another file has. So the folder's name holds a hash of all files of the room.
+"""
+
+import hashlib
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from threading import Lock
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tplrepro.leakage import vertex
+
+# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any order, and so
+# vectorised. Compensated sums are compiled with neither.
+EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
+FAST = EXACT_ORDER | {"reassoc"}
+# Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
+WORTH = 200_000
+LOCK = Lock()
+
+
+class Kernel:
+    """A function that runs as plain Python until `expect` has announced enough work to compile it."""
+
+    def __init__(self, function: Callable, options: dict[str, Any]):
+        self.function, self.options = function, options
+
+    @cached_property
+    def compiled(self):
+        options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | self.options
+        numba = load_numba()
+        with LOCK:
+            previous, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
+            try:
+                return numba.njit(**options)(self.function)
+            finally:
+                numba.config.CACHE_DIR = previous
+
+    @cached_property
+    def plain(self) -> Callable:
+        """The function where the kernels that it calls are plain functions, too."""
+        return plain_names(self.function.__module__)[self.function.__name__]
+
+    @property
+    def _numba_type_(self):  # compiled, kernels call each other's compiled functions
+        return self.compiled._numba_type_
+
+    def __call__(self, *arguments):
+        if Kernel.worth <= 0:
+            return self.compiled(*arguments)
+        with np.errstate(all="ignore"):  # as in compiled code
+            return self.plain(*arguments)
+
+    #: Steps left before kernels are compiled.
+    worth = WORTH
+
+
+def kernel(**options) -> Callable[[Callable], Kernel]:
+    """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all kernels."""
+    return lambda function: Kernel(function, options)
+
+
+def expect(steps: int) -> None:
+    """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are compiled."""
+    Kernel.worth -= steps
+
+
+@cache
+def plain_names(module: str) -> dict[str, Any]:
+    """A module's names, but its kernels are plain functions that call each other as such."""
+    names = dict(vars(sys.modules[module]))
+    for name, value in names.items():
+        if isinstance(value, Kernel):
+            own = value.function.__module__ == module
+            names[name] = FunctionType(value.function.__code__, names) if own else value.plain
+    return names
+
+
+@cache
+def load_numba():
+    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles a kernel."""
+    import numba
+    from numba.core import event
+    from numba.extending import register_jitable
+
+    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
+        register_jitable(error_model="numpy")(formula)
+    rooms = __package__, vertex.__package__
+
+    class Announcer(event.Listener):
+        said = False
+
+        def on_start(self, event):
+            dispatcher = event.data["dispatcher"]
+            if self.said or dispatcher.py_func.__module__.rpartition(".")[0] not in rooms:
+                return
+            self.said = True
+            message = f"compiling kernels, which takes seconds, once: they are kept in {dispatcher.stats.cache_path}"
+            warnings.warn_explicit(message, UserWarning, "tplrepro", 1)  # in one line, as no source belongs to it
+
+        def on_end(self, event):
+            pass
+
+    event.register("numba:compile", Announcer())
+    return numba
+
+
+@cache
+def cache_folder() -> str:
+    """Where kernels compiled from these sources are kept: below the folder that Numba takes for this room."""
+    numba = load_numba()
+    folder = numba.config.CACHE_DIR or numba.njit(cache=True)(hash_of_sources).stats.cache_path
+    return str(Path(folder, f"kernels-{hash_of_sources()}"))
+
+
+def hash_of_sources() -> str:
+    """A hash of all source files of this room, and of `vertex`."""
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(vertex.__file__)]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+def thread_count(n: int, enough: int) -> int:
+    """Number of threads that Numba may use; 1 for fewer states than `enough`, which do not repay starting more."""
+    return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS

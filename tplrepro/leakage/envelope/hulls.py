@@ -1,0 +1,229 @@
+"""The hull of all points of pairs of rows, and whether a pair sticks out of it.
+
+A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are indexed, not sliced,
+because making a slice costs as much as a pass over 200 columns. Points are rows d(S), gap(S), 1 - q(S), i, j of an
+array (see the package's docstring).
+"""
+
+import numpy as np
+
+from tplrepro.leakage.envelope.compiled import FAST, kernel
+
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every ratio".
+STEEPEST = 1e300
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by at
+# most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
+TIE = 1e-15
+# Rows of the array that `edges` returns.
+SLOPE, SUPPORT, D = 0, 1, 2
+# The most intervals of slopes of one pair that wait to be searched.
+PENDING = 64
+
+
+@kernel()
+def equal_rows(rows, i, j):
+    """Whether two rows agree in every column."""
+    for k in range(rows.shape[1]):
+        if rows[i, k] != rows[j, k]:
+            return False
+    return True
+
+
+@kernel()
+def add(total, lost, term):
+    """One step of a compensated sum: the total, and the part of the term that the addition lost."""
+    term -= lost
+    new = total + term
+    return new, (new - total) - term
+
+
+@kernel(fastmath=FAST)
+def excess(rows, i, j, size, mu):
+    """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
+    total = 0.0
+    for k in range(size):  # the difference first: q - (1 + mu) d would lose its digits for small mu
+        total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
+    return total
+
+
+@kernel()
+def point_at(rows, i, j, size, mu):
+    """The pair's own vertex (d(S), gap(S)) in direction mu."""
+    d_sum = d_lost = gap_sum = gap_lost = 0.0
+    for k in range(size):
+        gap = rows[i, k] - rows[j, k]
+        if gap > mu * rows[j, k]:
+            d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
+            gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
+    return d_sum, gap_sum
+
+
+@kernel()
+def best_slope(rows, i, j, size, inverse, best):
+    """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
+    while True:
+        d_sum, gap_sum = point_at(rows, i, j, size, best)
+        slope = gap_sum / (d_sum + inverse)
+        if not slope > best:
+            return best
+        best = slope
+
+
+@kernel()
+def prefix_points(rows, i, j, size):
+    """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
+    chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
+    m = np.int64(0)
+    rest = rest_lost = 0.0
+    for k in range(size):
+        gap = rows[i, k] - rows[j, k]
+        if gap > 0.0:
+            chosen[m], ratio[m] = k, 2.0**60 * rows[j, k] / gap  # scaled, as d may be subnormal
+            m += 1
+        else:
+            rest, rest_lost = add(rest, rest_lost, rows[i, k])
+    order = np.argsort(ratio[:m], kind="mergesort")  # stable
+    points = np.empty((m, 5))
+    d_sum = d_lost = gap_sum = gap_lost = 0.0
+    for at in range(m):
+        k = chosen[order[at]]
+        d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
+        gap_sum, gap_lost = add(gap_sum, gap_lost, rows[i, k] - rows[j, k])
+        points[at, 0], points[at, 1] = d_sum, gap_sum
+        points[at, 3], points[at, 4] = i, j
+    for at in range(m - 1, -1, -1):
+        points[at, 2] = rest
+        rest, rest_lost = add(rest, rest_lost, rows[i, chosen[order[at]]])
+    return points
+
+
+@kernel()
+def edges(points):
+    """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent
+    through the origin last; its support function there; each vertex's d, and 0.
+    """
+    hull = np.empty((3, points.shape[0] + 1))
+    d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
+    for e in range(points.shape[0], 0, -1):  # from the origin on
+        rise, run = points[e - 1, 1] - gap, points[e - 1, 0] - d
+        hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
+        support = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
+        d, gap = points[e - 1, 0], points[e - 1, 1]
+        hull[SUPPORT, e] = support if d > 0.0 else gap  # of a vertex with d = 0 at any slope
+        hull[D, e - 1] = d
+    hull[SUPPORT, 0] = gap
+    return hull
+
+
+@kernel()
+def is_diagonal(points):
+    """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing can exceed it."""
+    return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0
+
+
+@kernel()
+def hull_in_order(points):
+    """The vertices, from the largest gap to the largest gap/d, of points with rising d.
+
+    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
+    """
+    stack = np.empty((points.shape[0] + 1, 5))
+    top = stack[0, 0] = stack[0, 1] = 0  # under the first vertex lies the origin (S empty)
+    for k in range(points.shape[0]):
+        d, gap = points[k, 0], points[k, 1]
+        if gap <= stack[top, 1] * (1.0 + TIE):
+            continue
+        while top > 0:
+            under_d, under_gap = stack[top - 1, 0], stack[top - 1, 1]
+            if d > stack[top, 0]:
+                share = (stack[top, 0] - under_d) / (d - under_d)
+                if stack[top, 1] * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+                    break
+            top -= 1
+        top += 1
+        for c in range(5):  # assigning whole rows would take seconds to compile
+            stack[top, c] = points[k, c]
+    return stack[top:0:-1].copy()
+
+
+@kernel()
+def add_pair(points, new):
+    """The hull of the hull `points` and of the points `new` of one pair."""
+    # The hull's points come with falling d, those of a pair with rising d.
+    merged = np.concatenate((points[::-1], new))
+    return hull_in_order(merged[np.argsort(merged[:, 0].copy(), kind="mergesort")])
+
+
+@kernel()
+def outside(rows, i, j, size, mu, support):
+    """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is reduced by TIE.
+
+    Columns that add only rounding at this slope are thus not part of the point.
+    """
+    d_sum, gap_sum = point_at(rows, i, j, size, mu / (1.0 - TIE))
+    return gap_sum * (1.0 - TIE) - mu * d_sum > support
+
+
+@kernel()
+def sticks_out(rows, i, j, size, far, hull, pending):
+    """Whether the points of the pair leave the hull, given by its `edges`: s(mu) > h(mu) at the slope of some edge.
+
+        h *                    The chord of s from slope mu_a to mu_b is s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
+           *                   s is convex, so it runs under its chord, and h is linear between slopes of edges. If
+        a.__ *                 the chord is under h at the edge where it comes closest to h, nothing between a and b
+           . --__*             sticks out. Otherwise s is computed at that edge: the pair sticks out there, or two
+           s  .  --__b *       shorter intervals are left, one of which waits in `pending`.
+
+    `far` is a slope above which s is 0.
+    """
+    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, size, 0.0)
+    if s_a > hull[SUPPORT, 0] * (1.0 + TIE) and outside(rows, i, j, size, 0.0, hull[SUPPORT, 0]):
+        return True
+    if s_a == 0.0:  # no entry of q exceeds that of d
+        return False
+    b, mu_b, s_b = hull.shape[1] - 1, far, 0.0
+    if far >= hull[SLOPE, b]:
+        mu_b = hull[SLOPE, b]
+        s_b = excess(rows, i, j, size, mu_b)
+        if s_b > hull[SUPPORT, b] and outside(rows, i, j, size, mu_b, hull[SUPPORT, b]):
+            return True
+    left = 0
+    while True:
+        fall = (s_a - s_b) / (mu_b - mu_a)
+        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's fall.
+        low, half = a + 1, b - a - 1
+        while half > 0:
+            step = (half + 1) >> 1
+            low += step if hull[D, low + step - 1] > fall else 0
+            half -= step
+        mu, support = hull[SLOPE, low], hull[SUPPORT, low]
+        # The chord by the share of its length: the fall itself may be below all doubles.
+        chord = s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a))
+        if low < b and mu < mu_b and chord > support * (1.0 + TIE):
+            s = excess(rows, i, j, size, mu)
+            # Where `pending` is full, the pair is sorted instead, which gives the same hull.
+            if left == PENDING or (s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)):
+                return True
+            pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
+            left += 1
+            b, mu_b, s_b = low, mu, s
+        elif left == 0:
+            return False
+        else:
+            left -= 1
+            a, mu_a, s_a = b, mu_b, s_b
+            b, mu_b, s_b = int(pending[left, 0]), pending[left, 1], pending[left, 2]
+
+
+@kernel()
+def grow(points, rows, candidates, far):
+    """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
+    hull, pending, n = edges(points), np.empty((PENDING, 3)), rows.shape[1]
+    for c in range(candidates.shape[0]):
+        i, j = candidates[c, 0], candidates[c, 1]
+        if i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
+            points = add_pair(points, prefix_points(rows, i, j, n))
+            hull = edges(points)
+            if is_diagonal(points):
+                break
+    return points

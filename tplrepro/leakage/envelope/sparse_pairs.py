@@ -1,0 +1,270 @@
+"""Rows of a sparse matrix over a background, and a pair of them as a short dense pair.
+
+Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total mass;
+so do the columns that only row d stores, for each of its few distinct values. A pair then has about as many
+columns as row q stores, and goes through the same kernels as a dense one. `rows` are `SparseRows`, `work` is a
+`Workspace`, `bounds` are `Bounds` of `sparse`.
+"""
+
+import numpy as np
+
+from tplrepro.leakage.envelope.compiled import kernel
+from tplrepro.leakage.envelope.hulls import (
+    STEEPEST,
+    TIE,
+    add_pair,
+    best_slope,
+    edges,
+    excess,
+    is_diagonal,
+    prefix_points,
+    sticks_out,
+)
+
+# Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
+ROOM = 1.0 + 1e-12
+
+
+@kernel()
+def sums_of_largest(rows):
+    """top_i(m) and m for the m that matter, row i's from start[i] + i on."""
+    value, n = rows.value, rows.background.size
+    top, size = np.empty(value.size + n), np.empty(value.size + n)
+    for i in range(n):
+        k, stop = rows.start[i], rows.start[i + 1]
+        missing = n - (stop - k)
+        b = rows.background[i] if missing > 0 else 0.0
+        total = count = 0.0
+        for at in range(k + i, stop + i + 1):
+            if at == k + i and (k == stop or value[k] < b):  # the background's turn
+                total, count = total + missing * b, count + missing
+            else:
+                total, count = total + value[k], count + 1.0
+                k += 1
+            top[at], size[at] = total, count
+    return top, size
+
+
+@kernel()
+def scatter(j, rows, work):
+    """Spread row j out as d; returns its numbers of runs of equal values and of entries, and its background."""
+    runs = 0
+    for k in range(rows.start[j], rows.start[j + 1]):
+        c, value = rows.column[k], rows.value[k]
+        work.dense[c] = value
+        if runs == 0 or value != work.run_value[runs - 1]:
+            work.run_value[runs], work.run_size[runs] = value, 0
+            runs += 1
+        work.run_size[runs - 1] += 1
+        work.run_of[c] = runs - 1
+    stored = rows.start[j + 1] - rows.start[j]
+    for k in range(stored):
+        work.sum_of_least[k + 1] = work.sum_of_least[k] + rows.value[rows.start[j + 1] - 1 - k]
+    return runs, stored, rows.background[j]
+
+
+@kernel()
+def gather(j, rows, work):
+    """Take row j back in."""
+    for k in range(rows.start[j], rows.start[j + 1]):
+        work.dense[rows.column[k]] = -1.0
+
+
+@kernel()
+def compress(i, rows, scattered, work):
+    """Row i as q and the scattered row j as d with equal columns merged, and a slope from which on the excess is 0.
+
+    The columns of the short pair, in work.buffer, with b_i and b_j the backgrounds:
+
+        columns stored by      q              d                   one for each
+        row i                  value          value in j or b_j   column
+        row j alone            count * b_i    count * value       run of equal values below b_i
+        neither                count * b_i    count * b_j         if b_i > b_j
+        those with q <= d      sum of all     1                   last; never chosen, counts towards 1 - q(S)
+    """
+    runs, stored_j, b_j = scattered
+    first, stop, b_i = rows.start[i], rows.start[i + 1], rows.background[i]
+    column, entries, dense, taken = rows.column, rows.value, work.dense, work.taken
+    run_of, run_value, q, d = work.run_of, work.run_value, work.buffer[0], work.buffer[1]
+    used, shared, rest = 0, 0, 0.0
+    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten, or counted in
+    # the last place of `taken`.
+    for k in range(first, stop):
+        value, value_j = entries[k], dense[column[k]]
+        shared += value_j >= 0.0
+        value_j = value_j if value_j >= 0.0 else b_j
+        q[used], d[used] = value, value_j
+        used += value > value_j
+        rest += 0.0 if value > value_j else value
+    alone = stored_j - shared
+    if runs > 0 and run_value[runs - 1] < b_i:
+        for k in range(first, stop):  # how many columns of each run row i stores too
+            taken[run_of[column[k]] if dense[column[k]] >= 0.0 else dense.size] += 1
+        r = runs - 1
+        while r >= 0 and run_value[r] < b_i:
+            count = work.run_size[r] - taken[r]
+            if count > 0:
+                q[used], d[used] = count * b_i, count * run_value[r]
+                used += 1
+                alone -= count
+            r -= 1
+        for k in range(first, stop):
+            taken[run_of[column[k]] if dense[column[k]] >= 0.0 else dense.size] = 0
+    rest += alone * b_i
+    neither = dense.size - (stop - first) - stored_j + shared
+    if b_i > b_j and neither > 0:
+        q[used], d[used] = neither * b_i, neither * b_j
+        used += 1
+    else:
+        rest += neither * b_i
+    far = 0.0
+    for c in range(used):
+        gap = q[c] - d[c]
+        if gap > far * d[c]:
+            far = gap / d[c] if d[c] > gap / STEEPEST else STEEPEST
+    q[used], d[used] = min(rest, 1.0), 1.0
+    return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
+
+
+@kernel()
+def excess_over(low, candidates, rows, top, size, slopes):
+    """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low`
+    everywhere; `top` and `size` as from `sums_of_largest`.
+    """
+    start, value, background = rows.start, rows.value, rows.background
+    bounds = np.empty((candidates.size, slopes.size))
+    for c in range(candidates.size):
+        i = candidates[c]
+        first, stop = start[i], start[i + 1]
+        for e in range(slopes.size):
+            level = (1.0 + slopes[e]) * low
+            k, end = first, stop  # the entries above the level
+            while k < end:
+                middle = (k + end) >> 1
+                if value[middle] > level:
+                    k = middle + 1
+                else:
+                    end = middle
+            last = i + k - 1 + (background[i] > level and stop - first < background.size)
+            bounds[c, e] = max(top[last] - size[last] * level, 0.0) if last >= first + i else 0.0
+    return bounds
+
+
+@kernel()
+def exceeds_a_level(i, rows, slope, level, b_d, dense):
+    """Whether an entry of row i exceeds `slope` times that of the scattered row; `level`: its smallest one's."""
+    if rows.background[i] * ROOM > level:
+        return True
+    for k in range(rows.start[i], rows.start[i + 1]):
+        value = rows.value[k] * ROOM
+        if not value > level:
+            break  # nor are the entries after it, which fall
+        d = dense[rows.column[k]]
+        if value > slope * (d if d >= 0.0 else b_d):
+            return True
+    return False
+
+
+@kernel()
+def may_exceed(bounds, rows, j, rows_d, work):
+    """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the cap at some slope.
+
+    With the levels c_k = (1 + mu) d_k, and c that of the smallest entry of d,
+
+        s(mu)  =  sum_k max(q_k - c, 0)  -  sum_k (max(min(q_k, c_k), c) - c).
+
+    `bounds` bounds the first sum. Terms of the second, none negative, are subtracted until the rest is within the
+    cap: first all terms of a row that is q's background everywhere, then, from the largest stored q_k on, what that
+    entry's own term adds. One loop covers all candidates: a call for each would take ten times as long.
+    """
+    candidates, low, excess_of, fall, slopes, caps = bounds
+    start, column, value, background, lows = rows
+    dense, sum_of_least = work.dense, work.sum_of_least
+    found = np.empty(candidates.size, dtype=np.int64)
+    many = 0
+    n, low_d, above = background.size, rows_d.low[j], rows_d.low[j] - low
+    stop_d, b_d = rows_d.start[j + 1], rows_d.background[j]
+    stored_d = stop_d - rows_d.start[j]
+    under = np.zeros(slopes.size, dtype=np.int64)  # how many entries of row d were below the last background
+    for c in range(candidates.size):
+        i = candidates[c]
+        # Entries under the background would raise the bound again: then the background's terms are left in it.
+        base = background[i] if lows[i] >= background[i] else 0.0
+        exceeds = slopes.size == 0
+        for e in range(slopes.size):
+            bound = excess_of[c, e] - above * fall[c, e]
+            cap = max(caps[e] * (1.0 - 1e-11) - 1e-13, 0.0)
+            if bound <= cap and cap > 0.0:
+                continue
+            slope = 1.0 + slopes[e]
+            level = slope * low_d
+            if cap == 0.0:  # a rounded sum cannot decide this, so each entry is compared with its level
+                exceeds = exceeds_a_level(i, rows, slope, level, b_d, dense)
+            else:
+                if base > level:
+                    t = under[e]
+                    while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
+                        t += 1
+                    while t > 0 and slope * rows_d.value[stop_d - t] >= base:
+                        t -= 1
+                    under[e] = t
+                    of_stored = slope * sum_of_least[t] + (stored_d - t) * base
+                    bound -= of_stored + (n - stored_d) * min(slope * b_d, base) - n * level
+                k = start[i]
+                while bound > cap and k < start[i + 1]:
+                    d = dense[column[k]]
+                    level_k = slope * (d if d >= 0.0 else b_d)
+                    bound -= max(min(value[k], level_k), level) - max(min(base, level_k), level)
+                    k += 1
+                exceeds = bound > cap
+            if exceeds:
+                break
+        found[many] = c
+        many += exceeds
+    return found[:many]
+
+
+@kernel()
+def extend(first, stop, bounds, rows, work, points):
+    """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of it."""
+    hull = edges(points)
+    for j in range(first, stop):
+        scattered = scatter(j, rows, work)
+        for c in may_exceed(bounds, rows, j, rows, work):
+            i = bounds.candidates[c]
+            if i == j:
+                continue
+            pair, far = compress(i, rows, scattered, work)
+            if sticks_out(*pair, far, hull, work.pending):
+                new = prefix_points(*pair)
+                for m in range(new.shape[0]):
+                    new[m, 3], new[m, 4] = i, j
+                points = add_pair(points, new)
+                hull = edges(points)
+                if is_diagonal(points):
+                    break
+        gather(j, rows, work)
+    return points
+
+
+@kernel()
+def steepen(first, stop, bounds, rows, work, inverse, best):
+    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j.
+
+    The cap, at one slope if any, is updated from the next row d on.
+    """
+    best_i = best_j = -1
+    for j in range(first, stop):
+        scattered = scatter(j, rows, work)
+        for c in may_exceed(bounds, rows, j, rows, work):
+            i = bounds.candidates[c]
+            if i == j:
+                continue
+            pair, _ = compress(i, rows, scattered, work)
+            if excess(*pair, best) > best * inverse * (1.0 + TIE):
+                slope = best_slope(*pair, inverse, best)
+                if slope > best:
+                    best, best_i, best_j = slope, i, j
+                    bounds.cap[:] = best * inverse
+        gather(j, rows, work)
+    return best, best_i, best_j
