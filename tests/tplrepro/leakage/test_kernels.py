@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tplreport as tr
 import tplrepro as tpl
 from tplfrontier import pairwise
+from tplreport.population import loss_of_all_users
 from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
 from tplrepro.leakage import envelope, prior_free, vertex
@@ -173,8 +175,8 @@ MANY_STEPS = {
     "a sparse function": lambda: tpl.PrivacyLossFunction(
         tpl.TransitionMatrix.from_sequences([np.arange(60_000) ** 2 % 997], n_states=997, smoothing=0.1, sparse=True)
     ),
-    "all users": lambda: population.loss_of_all_users(walks(2500)),
-    "each user": lambda: tpl.population_leakage(walks(2000), [0.1] * 50),
+    "all users": lambda: loss_of_all_users(walks(2500)),
+    "each user": lambda: tr.population_leakage(walks(2000), [0.1] * 50),
     "pairs of states": lambda: pairwise.pairwise_leakage(FAR_APART, *some_matrices(3, 2), horizon=2500),
     "without a prior": lambda: tpl.PriorFreeLoss(*some_matrices(600, 1)),
 }
