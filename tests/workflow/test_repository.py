@@ -1,5 +1,6 @@
 """The repository's own files agree with each other."""
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import tplrepro
 from tests.page.serving import wait_until
 from workflow.configuration import ROOT, read_notebooks
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
-from workflow.site import gallery
+from workflow.site import api_pages, gallery, rooms
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -151,6 +152,16 @@ def test_tests_that_the_documents_cite_exist():
 def test_gallery_shows_every_entry():
     linked = re.findall(r"^:link: /notebooks/([\w/]+)$", gallery(), re.MULTILINE)
     assert linked == [entry.notebook for entry in read_notebooks().values()]
+
+
+def test_the_api_describes_every_public_name_once():
+    text = "".join(api_pages().values())
+    described = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE) + re.findall(
+        r"^(\w+): see ", text, re.MULTILINE
+    )
+    public = [name for room in rooms() for name in room.__all__ if not inspect.ismodule(getattr(room, name))]
+    assert sorted(described) == sorted(public)
+    assert {"TransitionMatrix", "OptimalResponse"} <= set(public)
 
 
 def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys):
