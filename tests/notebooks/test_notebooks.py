@@ -133,8 +133,13 @@ def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_
         assert not re.search(r"/(tmp|home|root|Users|work)/| at 0x", text)
 
 
-def test_has_a_seed_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
+def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
     entry, _, code = committed
+    first, *_ = [cell.source for cell in code if "parameters" not in cell.metadata.get("tags", ())]
+    statements = [ast.unparse(one) for one in ast.parse(first).body if not isinstance(one, ast.Import | ast.ImportFrom)]
+    assert (
+        statements[:1] == ["parameters.check()"] or entry.name == "explore/leakage"
+    )  # whose page checks what is typed
     assert isinstance(entry.declared_parameters().get("seed"), int)
     source = "\n".join(cell.source for cell in code)
     if entry.figure:
