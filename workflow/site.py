@@ -41,7 +41,7 @@ def main():
 def lay_out(source):
     """Copy pages, notebooks, figures and tables with their times, so that Sphinx reuses them; write generated pages."""
     copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
-    kinds = ("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("figures", "*.csv"), ("tests", "*.py")
+    kinds = ("docs", "*.md"), ("notebooks", "*/*.ipynb"), ("figures", "*.png"), ("figures", "*.csv"), ("tests", "*.py")
     for folder, pattern in kinds:
         copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
     copied |= {f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")}
