@@ -114,8 +114,8 @@ def failures_of(line, number, skips):
             status = process.wait(60 * line.minutes)
         except subprocess.TimeoutExpired:
             return [f"must end within {line.minutes:g} minutes"]
-        finally:
-            _end(process, signal.SIGKILL)
+        finally:  # a batch ends its notebooks, which have groups of their own, if it is asked to end
+            _end(process, signal.SIGTERM, signal.SIGKILL)
     text = log.read_text(encoding="utf-8", errors="replace")
     if status != line.status and not line.serves:
         problems.append(f"must end with {line.status}, found {status}")
@@ -125,9 +125,15 @@ def failures_of(line, number, skips):
     return problems + skipped(text, skips)
 
 
-def _end(process, how):
+def _end(process, *signals):
+    """Send signals to all that the process has started, some seconds apart, until none of it is left."""
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, how)
+        for number in signals:
+            os.killpg(process.pid, number)
+            for _ in range(50 * (number != signals[-1])):
+                process.poll()
+                os.killpg(process.pid, 0)
+                time.sleep(0.1)
 
 
 def skipped(text, skips):
@@ -170,6 +176,7 @@ def write_examples(folder=LOGS):
 
 def main(arguments):
     """Run the lines that hold all words given, by default all; the exit status is 0 if nothing fails."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     lines, excused, skips = read_table()
     write_examples()
     before, failed, started = _changes(), {}, time.monotonic()

@@ -68,7 +68,7 @@ def environment(folder, script):
         (folder / name).touch()
 
 
-@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "test-notebooks", "test"])
+@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "lab", "test-notebooks", "test"])
 def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
     environment(tmp_path, "echo $$ >> started\nexec sleep 60")
     command = ["make", "-f", ROOT / "Makefile", target]
