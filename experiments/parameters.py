@@ -16,13 +16,14 @@ from experiments.provenance import executed_cells, literal_assignments
 CORRELATIONS = ("correlation", "correlations")
 DEGREES = ("box", "gowalla_boxes")
 PROBABILITIES = ("confidence", "delta", "leave", "p1", "quantile", "restart", "restarts", "shares", "stay", "stopping")
+FROM_ZERO = ("from 0 on", 0.0, math.inf)
+ABOVE_ZERO = ("above 0", math.nextafter(0.0, 1.0), math.inf)
 RANGES = {
+    **dict.fromkeys(("draws", "seed", "smoothing", "smoothings"), FROM_ZERO),
     **dict.fromkeys(CORRELATIONS, ("from -1 to 1", -1.0, 1.0)),
     **dict.fromkeys(DEGREES, ("from -180 to 180", -180.0, 180.0)),
     **dict.fromkeys((*PROBABILITIES, "zeros"), ("from 0 to 1", 0.0, 1.0)),
 }
-FROM_ZERO = ("from 0 on", 0.0, math.inf)
-ABOVE_ZERO = ("above 0", math.nextafter(0.0, 1.0), math.inf)
 KINDS = {bool: "true or false", float: "a number", int: "a whole number", list: "a list", str: "a text"}
 
 
@@ -53,7 +54,7 @@ def _assigned(source):
 def _unmet(name, value, default):
     """What a value must be and is not, in words; empty if it can be used."""
     kind, also = type(default), {float: (int,), tuple: (list,)}
-    if default is None or (name == "seed" and value == 0):
+    if default is None:
         return ""
     if type(value) not in (kind, *also.get(kind, ())):
         return KINDS.get(kind, f"a {kind.__name__}")
