@@ -157,7 +157,7 @@ def _unserved(line, process, log):
         except OSError as error:
             page = str(error)
         if words not in page:
-            problems.append(f"must show {words!r} at {path}")
+            problems.append(f"must show {words!r} at {path}, found {page[:80]!r}")
     return problems
 
 

@@ -62,7 +62,7 @@ with socketserver.TCPServer(("127.0.0.1", 0), Answer) as server:
         ("sleep 60", {"minutes": 0.001}, ["must end within 0.001 minutes"]),
         ('test -z "$TPLREPRO_DATA$ONLY$MAKEFLAGS"', {}, []),
         (f"{sys.executable} server.py", {"serves": {"/": "Start", "other": "Start"}}, []),
-        (f"{sys.executable} server.py", {"serves": {"/": "End"}}, ["must show 'End' at /"]),
+        (f"{sys.executable} server.py", {"serves": {"/": "End"}}, ["must show 'End' at /, found 'Start'"]),
         ("echo broken", {"serves": {"/": "Start"}}, ["must print its address"]),
     ],
 )
