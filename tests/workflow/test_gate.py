@@ -1,10 +1,12 @@
 """The gate: what the documents advertise is run or excused, and each kind of failure is noticed."""
 
+import re
 import sys
 
 import pytest
 import yaml
 
+from tplreport import command
 from workflow import gate
 from workflow.configuration import ROOT
 
@@ -13,6 +15,14 @@ def test_each_command_of_the_documents_is_run_by_the_gate_or_excused():
     assert gate.unguarded() == []
     assert {"make figures", "make docs", "make claims-mutate", "python README.md"} <= gate.advertised().keys()
     assert "make check < /dev/null" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_each_subcommand_is_run_by_the_gate(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    (names,) = re.findall(r"^ +\{([\w,]+)\}", capsys.readouterr().out, re.MULTILINE)
+    tested = {name for line in gate.read_table()[0] for name, _ in gate.forms(line.run)}
+    assert {f"tplrepro {name}" for name in names.split(",")} <= tested
 
 
 @pytest.mark.parametrize(
