@@ -178,11 +178,12 @@ def main(arguments):
     """Run the lines that hold all words given, by default all; the exit status is 0 if nothing fails."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     lines, excused, skips = read_table()
+    chosen = [(number, line) for number, line in enumerate(lines) if all(words in line.run for words in arguments)]
+    if not chosen:
+        sys.exit(f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it")
     write_examples()
     before, failed, started = _changes(), {}, time.monotonic()
-    for number, line in enumerate(lines):
-        if not all(words in line.run for words in arguments):
-            continue
+    for number, line in chosen:
         began = time.monotonic()
         problems = failures_of(line, number, skips)
         seconds = time.monotonic() - began

@@ -95,3 +95,5 @@ def test_the_gate_fails_if_a_line_fails_or_changes_a_committed_file(tmp_path, mo
     assert "FAILED: false: must end with 0, found 1\n1 failures" in capsys.readouterr().out
     assert gate.main(["true"]) == 1
     assert "must leave the committed files as they are" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="must be words of a line in config/gate.yaml, found 'none'"):
+        gate.main(["none"])
