@@ -48,6 +48,8 @@ def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(wheel, vers
     package = Path(run(own, "-c", "import tplrepro; print(tplrepro.__path__[0])", cwd=tmp_path).strip())
     assert ROOT not in package.parents
     for guide in (ROOT / "docs" / "guide").glob("*.md"):
+        if "from experiments" in guide.read_text():
+            continue  # needs a stand-in of the repository, where make test runs it
         page = f"import doctest; print(doctest.testfile({str(guide)!r}, False, optionflags=12))"
         assert "failed=0" in run(own, "-W", "ignore", "-c", page, cwd=tmp_path)
     write_examples(tmp_path)
