@@ -23,7 +23,9 @@ PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14 python
 VENV := .venv
 PY := $(VENV)/bin/python
 # Written last, so that an environment whose making was interrupted never counts as made.
-READY := $(VENV)/ready
+# Of an environment that make was given, such as conda's, nothing is made or brought up to date.
+GIVEN := $(filter command,$(origin VENV))
+READY := $(if $(GIVEN),ours,$(VENV)/ready)
 MORE := $(VENV)/ready-more
 # An environment whose interpreter is gone is made anew.
 ifneq ($(wildcard $(READY)),)
@@ -32,10 +34,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size mutate format notebooks publish-figures claims claims-mutate bench bench-users bench-cold docs docs-links article lock clean clean-all
-
-help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+.PHONY: help ours env figures own-data explore lab clean clean-all test test-slow test-browser test-notebooks check claims docs docs-links article lint format size notebooks claims-mutate mutate bench bench-users bench-cold publish-figures lock
 
 # Installing what a lock file names takes minutes, in which it says how far it is.
 define install
@@ -46,9 +45,12 @@ rm -f $(VENV)/failed; \
 	[ ! -e $(VENV)/failed ]
 endef
 
-env: $(READY) ## make the environment in .venv
+# Make uses no environment that was made for another folder: Python would run the code there.
+ours:
+	@[ ! -x $(PY) -a -z "$(GIVEN)" ] || $(PY) -I workflow/own_environment.py $(GIVEN)
 
-$(READY): requirements.lock pyproject.toml
+ifeq ($(GIVEN),)
+$(READY): requirements.lock pyproject.toml | ours
 	@set -e; \
 	if [ -f $(READY) ]; then \
 	    echo "Environment: bringing .venv up to date"; rm -f $(READY); \
@@ -70,27 +72,23 @@ $(READY): requirements.lock pyproject.toml
 	$(call install,requirements.lock); \
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	touch $(READY)
+endif
 
 # What the paper profile and the site need beyond that.
 $(MORE): requirements-more.lock $(READY)
 	@echo "Environment: adding what the paper profile and the site need"
 	@set -e; $(call install,requirements-more.lock); touch $(MORE)
 
+#: To see and to use
+
+help: ## show this list
+	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
 figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
 	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
-publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
-	@exec $(PY) -m workflow.publish_figures
-
-claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
-	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
-
-claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
-	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
-	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|#|/|g; s| | or |g')")
-
 # What was given to make on its command line, so that a misspelt parameter is an error.
-OWN = $(filter-out PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
+OWN = $(filter-out PYTHON VENV,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
 	@exec $(PY) -m workflow.own_data $(OWN)
@@ -98,8 +96,18 @@ own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=us
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866)
 	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT))
 
-lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
-	@exec $(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))
+lab: $(READY) ## open JupyterLab, with a page that says what is where (PORT=8888)
+	@exec $(PY) -m workflow.lab $(if $(PORT),--port $(PORT))
+
+env: $(READY) ## make the environment in .venv (VENV="$CONDA_PREFIX", for each command: use conda's)
+
+clean: ## remove the results of batches
+	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+clean-all: clean ## remove the environment as well
+	rm -rf .venv
+
+#: To check that all is as it says
 
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplrepro.leakage.envelope import compile_kernels; compile_kernels()"
@@ -110,7 +118,8 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 # The notebooks fill the time in which tests wait. Both run in the background: a shell acts on a signal only then.
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; $(COMPILE); mkdir -p build; \
-	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log 2>&1 & notebooks=$$!; \
+	echo "The tests, and beside them the committed notebooks: some 5 minutes on two cores"; \
+	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log & notebooks=$$!; \
 	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 & tests=$$!; \
 	trap 'kill $$notebooks $$tests; wait; exit 130' HUP INT TERM; \
 	wait $$tests || status=1; \
@@ -131,8 +140,46 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
 	@exec $(PY) -m workflow.committed_notebooks check $$ONLY
 
+check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 20 minutes (ONLY="make docs")
+	@exec $(PY) -m workflow.gate $(if $(ONLY),"$$ONLY")
+
+claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
+	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+
+docs: $(MORE) ## build the site in build/site/html
+	@exec $(PY) -m workflow.site
+
+docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
+	@exec $(PY) -m workflow.site linkcheck
+
+article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
+	@exec $(PY) -m workflow.articles
+
+#: To change something
+
+lint: $(READY) ## check style, types, the configuration and the size
+	@$(PY) -m ruff check --output-format concise .
+	@$(PY) -m mypy
+	@$(PY) -m workflow.check_parameters
+	@$(PY) benchmarks/size.py > /dev/null
+
+format: $(READY) ## format the Python files
+	@$(PY) -m ruff format .
+
+size: $(READY) ## count lines by room; an error above the budget in benchmarks/size.yaml
+	@$(PY) benchmarks/size.py
+
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
 	@exec $(PY) -m workflow.committed_notebooks refresh $$ONLY
+
+claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
+	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
+	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|#|/|g; s| | or |g')")
+
+mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
+	@$(COMPILE); $(PY) benchmarks/mutate.py
+
+#: To measure and to publish
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@exec $(PY) benchmarks/run.py
@@ -143,36 +190,9 @@ bench-users: $(READY) ## leakage of ten million users on two workers of Dask, on
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
 	@exec $(PY) benchmarks/run.py cold
 
-docs: $(MORE) ## build the site in build/site/html
-	@exec $(PY) -m workflow.site
-
-article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
-	@exec $(PY) -m workflow.articles
-
-docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
-	@exec $(PY) -m workflow.site linkcheck
-
-lint: $(READY) ## check style, types, the configuration and the size
-	@$(PY) -m ruff check --output-format concise .
-	@$(PY) -m mypy
-	@$(PY) -m workflow.check_parameters
-	@$(PY) benchmarks/size.py > /dev/null
-
-size: $(READY) ## count lines by room; an error above the budget in benchmarks/size.yaml
-	@$(PY) benchmarks/size.py
-
-mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
-	@$(COMPILE); $(PY) benchmarks/mutate.py
-
-format: $(READY) ## format the Python files
-	@$(PY) -m ruff format .
+publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
+	@exec $(PY) -m workflow.publish_figures
 
 # uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
 lock: $(READY) ## pin the environment anew from pyproject.toml
 	@$(PY) -m workflow.lock $$ARGS
-
-clean: ## remove the results of batches
-	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
-
-clean-all: clean ## remove the environment as well
-	rm -rf $(VENV)

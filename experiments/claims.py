@@ -263,8 +263,7 @@ def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def verdicts(name: str) -> Verdicts:
     """Verdicts on the statements that the notebook `name` decides, from the record that it has just written.
 
-    Where the parameters differ from the paper's, the table says at which values a claim is judged. Never
-    fails.
+    Where the parameters differ from those at which a claim is judged, the table has the published verdict. Never fails.
     """
     paper, rows = name.split("/")[0], []
     page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"
@@ -274,8 +273,7 @@ def verdicts(name: str) -> Verdicts:
         if claim.record != name:
             continue
         judged = size == "paper" or (size == "quick" and claim.quick)
-        values = "the paper's values" if head_of(paper) == "the paper" else "the paper profile's values"
-        ours, words = "", f"judged at {values}" + ("" if size == "quick" else ", and these are others")
+        ours, words = "", f"Not judged at these parameters. Published verdict: {_published_verdict(claim)}"
         try:
             ours = _Filling(claim).vformat(claim.ours, (), _names(claim, record))
             words = judge(claim, record).words if judged else words
@@ -291,6 +289,14 @@ def verdicts(name: str) -> Verdicts:
             text += f"\n\nThe published {kind}: [{published}](../../{published})"
             break
     return Verdicts(text, len(rows))
+
+
+def _published_verdict(claim):
+    path = repository_folder() / "figures" / f"{claim.record}.json"
+    try:
+        return judge(claim, json.loads(path.read_text(encoding="utf-8"))).kind
+    except (ClaimError, OSError):
+        return "none"
 
 
 def head_of(page: str) -> str:

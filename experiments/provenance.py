@@ -88,7 +88,7 @@ def notebook_parameters() -> dict:
     the one that papermill injects, override its values.
     """
     parameters: dict = {}
-    for source in _executed_cells():
+    for source in executed_cells():
         with suppress(SyntaxError, ValueError):  # of an ordinary cell
             assigned = literal_assignments(source)
             if not parameters or assigned.keys() <= parameters.keys():
@@ -96,7 +96,7 @@ def notebook_parameters() -> dict:
     return parameters
 
 
-def _executed_cells():
+def executed_cells() -> list[str]:
     """Sources of the notebook's cells executed so far, in order."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None:

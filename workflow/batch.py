@@ -79,8 +79,10 @@ def summary(statuses, ran, left):
         state = status["status"] if name in ran else "not run" if name in left else "up to date"
         rows.append((name, status.get("seconds", "-"), status.get("data", "-"), state))
     rows.append(("sum of what ran", round(sum(statuses[name]["seconds"] for name in ran), 1), "", ""))
-    width = max(len(name) for name, *_ in rows)
-    return "\n".join(f"{name:<{width}}  {took:>8}  {data:<17}  {state}".rstrip() for name, took, data, state in rows)
+    width, kind = (max(len(row[column]) for row in rows) for column in (0, 2))
+    return "\n".join(
+        f"{name:<{width}}  {took:>8}  {data:<{kind}}  {state}".rstrip() for name, took, data, state in rows
+    )
 
 
 def main(arguments=None):

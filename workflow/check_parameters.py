@@ -1,12 +1,13 @@
-"""Parameters are checked against the notebooks before anything runs.
+"""The configuration is checked against the notebooks before anything runs.
 
-Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch
-with the default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
+A misspelt parameter would run a whole batch with the default. Here the cell tagged ``parameters`` is parsed, and
+every mismatch is an error.
 """
 
 import sys
 
 from experiments.datasets.readers.registry import SOURCES
+from experiments.parameters import problems as unusable
 from workflow.configuration import PROFILES, ROOT, ConfigurationError, read_notebooks, read_profile
 
 # Data sets that have no official file to download, only a folder below TPLREPRO_DATA.
@@ -23,6 +24,7 @@ def find_problems(root=ROOT, profiles=PROFILES):
     used = {entry.notebook for entry in registered.values()}
     paths = [path.relative_to(root / "notebooks") for path in (root / "notebooks").rglob("*.ipynb")]
     present = {path.with_suffix("").as_posix() for path in paths if ".ipynb_checkpoints" not in path.parts}
+    present -= {"index"}  # the start page, which makes nothing
     absent = "which is not in notebooks/; write it or remove the line"
     problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
     missing = "notebooks.yaml: does not list notebooks"
@@ -55,19 +57,8 @@ def _problems_of(profile, registered, declared):
     for name in sorted(set(registered) - set(profile.notebooks)):
         yield f"{file}: does not mention {name}; add the line '{name}: {{}}'"
     for name, defaults in declared.items():
-        for parameter, value in profile.notebooks.get(name, {}).items():
-            default = defaults.get(parameter)
-            if parameter not in defaults:
-                declares = f"its parameters cell declares {', '.join(defaults) or 'none'}"
-                yield f"{file}: {name} has no parameter {parameter!r}; {declares}"
-            elif not _fits(value, default):
-                wanted = f"{type(default).__name__} for {parameter!r} as in its default {default!r}"
-                yield f"{file}: {name} wants {wanted}, found {type(value).__name__} {value!r}"
-
-
-def _fits(value, default):
-    also = {float: (int,), tuple: (list,)}
-    return default is None or type(value) in (type(default), *also.get(type(default), ()))
+        for problem in unusable(profile.notebooks.get(name, {}), defaults):
+            yield f"{file}: {name}: {problem}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Serve the interactive notebook as a page (Voilà) or open it in JupyterLab, on this machine only, with a token."""
+"""Serve the interactive notebook as a page (Voilà), on this machine only, with a token."""
 
 import argparse
 import os
@@ -27,12 +27,6 @@ def page_command(port=None, browser=True):
     return command if browser else [*command, "--no-browser"]
 
 
-def lab_command(port=None):
-    """The command that opens the notebook in JupyterLab, which needs a flag to run as root."""
-    command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK), "--allow-root"]
-    return [*command, f"--port={port}"] if port else command
-
-
 def page_environment(figures=ROOT / "build" / "figures"):
     """The environment of the server and its kernels, which save files below `figures`."""
     environment = kernel_environment(figures, "quick", "make explore", real_data=True)
@@ -44,12 +38,9 @@ def page_environment(figures=ROOT / "build" / "figures"):
 def main(arguments=None):
     """Become the server, which runs until interrupted."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
     parser.add_argument("--port", type=int)
-    options = parser.parse_args(arguments)
-    command = lab_command(options.port) if options.lab else page_command(options.port)
-    if not options.lab:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the server can take it
+    command = page_command(parser.parse_args(arguments).port)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the server can take it
     os.chdir(ROOT)
     os.execve(command[0], command, page_environment())  # signals reach the server itself
 

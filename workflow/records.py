@@ -27,7 +27,12 @@ NOT_COMPARED = ("cost", "time_utc")
 # With a tolerance, numbers that differ by less are equal, such as differences of numbers near 1 that should be 0.
 ROUNDING = 1e-12
 # Modules that only save and show results: a record is not older when they change.
-COMPUTE_NOTHING = {"experiments/claims.py", "experiments/figures.py", "experiments/provenance.py"}
+COMPUTE_NOTHING = {
+    "experiments/claims.py",
+    "experiments/figures.py",
+    "experiments/parameters.py",
+    "experiments/provenance.py",
+}
 RUNS = "docs/other_runs.json"
 SEED, OTHER = "another seed", "another result"
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")

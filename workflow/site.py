@@ -6,20 +6,22 @@ config/notebooks.yaml, the pages of the API from the public names of the package
 
 import importlib
 import inspect
+import pkgutil
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from itertools import groupby
 
-import tplrepro
 from tplreport.files import write_whole
 from workflow import articles
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 
 PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
-ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets")
+# The packages of the wheel.
+ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
 def main():
@@ -39,7 +41,7 @@ def main():
 def lay_out(source):
     """Copy pages, notebooks, figures and tables with their times, so that Sphinx reuses them; write generated pages."""
     copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
-    kinds = ("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("figures", "*.csv"), ("tests", "*.py")
+    kinds = ("docs", "*.md"), ("notebooks", "*/*.ipynb"), ("figures", "*.png"), ("figures", "*.csv"), ("tests", "*.py")
     for folder, pattern in kinds:
         copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
     copied |= {f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")}
@@ -89,16 +91,26 @@ def _contents(names):
     return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
+def rooms():
+    """The packages of the wheel and their rooms, those that have public names."""
+    found = []
+    for roof in map(importlib.import_module, ROOFS):
+        below = [part.name for part in pkgutil.iter_modules(roof.__path__, f"{roof.__name__}.") if part.ispkg]
+        found += [roof, *map(importlib.import_module, below)]
+    return [room for room in found if getattr(room, "__all__", ())]
+
+
 def api_pages():
-    """Name to text: a page for each room of the package, with all its public names, each described once."""
+    """Name to text: a page for each room of the packages, with all its public names, each described once."""
     pages, described, summaries = {}, {}, ""
-    for room in ROOMS:
-        module = importlib.import_module(f"tplrepro.{room}".rstrip("."))
+    for module in rooms():
         path, again = module.__name__, ""
         text = f"# {path}\n\n{_first_line(module)}\n\n```{{eval-rst}}\n.. currentmodule:: {path}\n\n"
         summaries += f"\n## {path}\n\n"
-        for name in module._EXPORTS:
+        for name in module.__all__:
             value = getattr(module, name)
+            if inspect.ismodule(value):
+                continue
             kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
             if kind == "class" and issubclass(value, BaseException):
                 kind = "exception"
@@ -112,7 +124,7 @@ def api_pages():
                 summaries += f"- {{py:obj}}`~{path}.{name}`: {first}\n"
         pages[f"docs/api/{path}.md"] = f"{text}{again}```\n"
     names = [page.removeprefix("docs/api/").removesuffix(".md") for page in pages]
-    pages["docs/api/index.md"] = f"# API\n\n{_first_line(tplrepro)}\n\n{_contents(names)}{summaries}"
+    pages["docs/api/index.md"] = f"# API\n\n{_first_line(rooms()[0])}\n\n{_contents(names)}{summaries}"
     return pages
 
 

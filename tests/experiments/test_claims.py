@@ -133,35 +133,38 @@ def shown(repository, **facts):
 
 
 def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
+    write(repository / "figures/tkde2019/fig3.json")
+    unjudged = "Not judged at these parameters. Published verdict: "
     first, second = shown(repository)
     assert first == ["Fig. 3: a \\| b", "0.10", "reproduced ([claim](../../docs/claims/tkde2019.md#one))"]
     links = "[claim](../../docs/claims/tkde2019.md#two), [erratum](../../docs/errata.md#one)"
     assert second[-1] == f"reproduced with an erratum ({links})"
     quick = [cells[-1] for cells in shown(repository, profile="quick")]
-    assert quick == [first[-1], f"judged at the paper's values ({links})"]
+    assert quick == [first[-1], unjudged + second[-1]]
     changed = [cells[1:] for cells in shown(repository, profile="interactive", parameters={"epsilon": 2})]
-    assert changed[0] == ["2.00", first[-1].replace("reproduced", "judged at the paper's values, and these are others")]
-    assert "and these are others" in changed[1][1]
+    assert changed[0] == ["2.00", unjudged + first[-1]]
+    assert changed[1][1] == unjudged + second[-1]
     (repository / "figures/tkde2019/fig3.png").touch()
     link = "[figures/tkde2019/fig3.png](../../figures/tkde2019/fig3.png)"
     assert shown(repository)[-1] == [f"The published figure: {link}"]
 
 
 def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(repository):
-    assert "these are others" in shown(repository, profile="interactive")[0][-1]
+    assert "Not judged" in shown(repository, profile="interactive")[0][-1]
     cell = {"source": ["# Title\n", "epsilon = 0.3\n", "horizon = 10"], "metadata": {"tags": ["parameters"]}}
     (repository / "notebooks/tkde2019").mkdir(parents=True)
     (repository / "notebooks/tkde2019/fig3.ipynb").write_text(json.dumps({"cells": [{"metadata": {}}, cell]}))
     write(repository / "figures/tkde2019/fig3.json")
     published = {"epsilon": 0.1, "horizon": 10}
-    for epsilon, words in ((0.1, ("repro", "repro")), (0.3, ("repro", "judged")), (0.2, ("judged", "judged"))):
+    for epsilon, words in ((0.1, ("repro", "repro")), (0.3, ("repro", "Not")), (0.2, ("Not", "Not"))):
         rows = shown(repository, profile="interactive", parameters=published | {"epsilon": epsilon})
         assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [True, True], epsilon
 
 
 def test_a_notebook_never_fails_over_a_claim(repository):
     assert "fails: NameError" in shown(repository, parameters={})[0][-1]
-    assert "these are others" in shown(repository, profile="interactive", parameters={})[0][-1]
+    assert "Not judged" in shown(repository, profile="interactive", parameters={})[0][-1]
+    assert "Published verdict: none" in shown(repository, profile="quick")[1][-1]
     (repository / "docs/claims/tkde2019.yaml").unlink()
     assert shown(repository) == []
 

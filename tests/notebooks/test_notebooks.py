@@ -4,21 +4,18 @@ import ast
 import json
 import os
 import re
-import subprocess
-import sys
 from unittest import mock
 
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 from papermill import PapermillExecutionError, execute_notebook
 
 import tplrepro as tpl
 from experiments.datasets import geolife, kosarak
 from workflow.committed_notebooks import clean
-from workflow.configuration import ROOT, sources
+from workflow.configuration import sources
 from workflow.kernel_environment import kernel_environment
 
 NOTEBOOKS = sources()
@@ -71,34 +68,6 @@ def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, miss
             run_papermill("tkde2019/real_correlations", tmp_path, parameters, real_data=True)
 
 
-# Its defaults are not the paper's values, so that the record must know its parameters.
-PLAIN = "tkde2019/table2"
-CELLS = [
-    ("print(round(2 / 3, 4))", "0.6667\n", [], "PASSED"),
-    ("print(round(2 / 3, 4))", "0.6666\n", [], "FAILED"),
-    ("print(3.2)", "2.9 seconds\n", ["nbval-ignore-output"], "PASSED"),
-]
-
-
-@pytest.mark.notebook
-def test_plain_nbval_passes_committed_notebooks_and_notices_another_number(tmp_path):
-    cells = []
-    for count, (source, committed, tags, _) in enumerate(CELLS, start=1):
-        output = new_output("stream", name="stdout", text=committed)
-        cells.append(new_code_cell(source, outputs=[output], execution_count=count, metadata={"tags": tags}))
-    example = tmp_path / "example.ipynb"
-    nbformat.write(new_notebook(cells=cells), example)
-    command = [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "-v"]
-    command += [example, NOTEBOOKS[PLAIN].path()]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    environment.pop("MPLBACKEND")  # that of our tests
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
-    found = re.findall(r"^(\S*)::Cell \d+ (PASSED|FAILED)", done.stdout, re.MULTILINE)
-    # The example lies outside the repository, and pytest gives it no name.
-    assert [outcome for name, outcome in found if not name] == [outcome for *_, outcome in CELLS], done.stdout
-    assert {pair for pair in found if pair[0]} == {(f"notebooks/{PLAIN}::ipynb", "PASSED")}, done.stdout
-
-
 @pytest.fixture(params=list(NOTEBOOKS), scope="module")
 def committed(request):
     """A notebook's entry, the notebook and its cells of code."""
@@ -133,8 +102,13 @@ def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_
         assert not re.search(r"/(tmp|home|root|Users|work)/| at 0x", text)
 
 
-def test_has_a_seed_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
+def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
     entry, _, code = committed
+    first, *_ = [cell.source for cell in code if "parameters" not in cell.metadata.get("tags", ())]
+    statements = [ast.unparse(one) for one in ast.parse(first).body if not isinstance(one, ast.Import | ast.ImportFrom)]
+    assert (
+        statements[:1] == ["parameters.check()"] or entry.name == "explore/leakage"
+    )  # whose page checks what is typed
     assert isinstance(entry.declared_parameters().get("seed"), int)
     source = "\n".join(cell.source for cell in code)
     if entry.figure:

@@ -1,4 +1,4 @@
-"""Servers of the page, as `make explore` and `make lab` start them but without real data, and files for it."""
+"""Servers of the page, as `make explore` starts them but without real data, and files for it."""
 
 import re
 import subprocess

@@ -18,7 +18,7 @@ from jupyter_client.manager import start_new_kernel
 
 from tests.page.serving import serve, wait_until
 from workflow.configuration import ROOT
-from workflow.explore import lab_command, main, page_command, page_environment
+from workflow.explore import main, page_command, page_environment
 
 SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "a" * 22}
 EVIL = "http://evil.example"
@@ -173,9 +173,3 @@ def test_a_kernel_that_is_interrupted_at_its_end_says_nothing(tmp_path, monkeypa
         manager.shutdown_kernel()
         log.seek(0)
         assert "KeyboardInterrupt" not in log.read()
-
-
-@pytest.mark.slow
-def test_jupyterlab_starts_as_root_too(tmp_path):
-    with serve([*lab_command(), "--no-browser"], tmp_path) as (process, _, token):
-        assert (process.poll(), len(token)) == (None, 48)

@@ -46,10 +46,10 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
         (
             "paper",
             "notebooks: {a/one: {va: 0}}",
-            "paper.yaml: a/one has no parameter 'va'; its parameters cell declares",
+            "paper.yaml: a/one: there is no parameter 'va'; the parameters cell declares value, seed",
         ),
-        ("quick", "notebooks: {a/one: {value: null}}", "a/one wants float for 'value' as in its default"),
-        ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, found float 1.5"),
+        ("quick", "notebooks: {a/one: {value: null}}", "a/one: value must be a number, found None; its default is 0.5"),
+        ("quick", "notebooks: {a/one: {seed: 1.5}}", "seed must be a whole number, found 1.5; its default is 1"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
         ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, found 0; correct it"),
         ("quick", "a: [", "quick.yaml: must be YAML"),

@@ -101,7 +101,9 @@ def test_positions_become_cells(run, tmp_path):
     ("words", "message"),
     [
         ({"STATE": "plce"}, "one column of state 'plce', found 'who', .*; name it by STATE="),
-        pytest.param({"HORIZON": "0"}, "ValueError: HORIZON must be at least 1, found 0", marks=pytest.mark.slow),
+        pytest.param(
+            {"HORIZON": "0"}, "ValueError: HORIZON must be a whole number above 0, found 0", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_mistake_that_the_notebook_notices_is_named_with_the_words_of_make(run, visits, words, message):

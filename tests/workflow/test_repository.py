@@ -1,9 +1,13 @@
 """The repository's own files agree with each other."""
 
+import inspect
+import json
 import re
 import shutil
 import subprocess
 import tomllib
+import venv
+from pathlib import Path
 
 import nbformat
 import psutil
@@ -13,9 +17,10 @@ from packaging.utils import canonicalize_name
 
 import tplrepro
 from tests.page.serving import wait_until
-from workflow.configuration import ROOT, read_notebooks
+from workflow.configuration import ROOT, read_notebooks, sources, title_of
+from workflow.lab import START
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
-from workflow.site import gallery
+from workflow.site import api_pages, gallery, rooms
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -57,13 +62,13 @@ def environment(folder, script):
     """An environment, made already, whose interpreter is a shell script: its body has the words in "$@"."""
     python = folder / ".venv/bin/python"
     python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\n[ $1 = -c ] && echo works && exit\n{script}\n")
+    python.write_text(f"#!/bin/sh\n[ $1 = -c ] && echo works && exit\n[ $1 = -I ] && exit\n{script}\n")
     python.chmod(0o755)
     for name in ("requirements.lock", "pyproject.toml", ".venv/ready"):
         (folder / name).touch()
 
 
-@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "test-notebooks", "test"])
+@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "lab", "test-notebooks", "test"])
 def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
     environment(tmp_path, "echo $$ >> started\nexec sleep 60")
     command = ["make", "-f", ROOT / "Makefile", target]
@@ -87,19 +92,45 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
     assert not (tmp_path / "attacked").exists()
 
 
+def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_it_is(tmp_path):
+    for name in ("Makefile", "workflow/own_environment.py", "requirements.lock", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "workflow/__init__.py").touch()
+    (tmp_path / "workflow/committed_notebooks.py").write_text("print('ran')")
+    venv.create(tmp_path / "other")
+    (tmp_path / "other/ready").touch()
+    (tmp_path / ".venv").symlink_to("other")
+    installed = next((tmp_path / "other").glob("lib/python*/site-packages")) / "tplrepro-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: tplrepro\n")
+
+    def make(*words, folder):
+        origin = {"url": folder.as_uri(), "dir_info": {"editable": True}}
+        (installed / "direct_url.json").write_text(json.dumps(origin))
+        command = ["make", "test-notebooks", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    clone, given = Path("/a clone"), f"VENV={tmp_path / 'other'}"
+    refused = make(folder=clone)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"must be made for {tmp_path}, found {clone}; remove it" in refused.stderr
+    assert make(folder=tmp_path).stdout == "ran\n"
+    (tmp_path / "other/ready").unlink()
+    (tmp_path / ".venv").unlink()
+    assert make(given, folder=tmp_path).stdout == "ran\n"
+    assert "install this folder there: pip install --editable ." in make(given, folder=clone).stderr
+    assert not (tmp_path / ".venv").exists()
+
+
 DOCUMENTS = ("README", "REPRODUCING", "ARTIFACT", "CONTRIBUTING", "CHANGELOG", "data/README")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_commands_and_links_in_the_documents_exist(document):
+def test_links_in_the_documents_exist(document):
     path = ROOT / f"{document}.md"
-    text, makefile = path.read_text(), (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)
-    named = re.findall(r"(?:^|`)(?:[A-Z_]+=\S+ )?make ([a-z-]+)", text, re.MULTILINE)
-    assert set(named) <= set(targets)
-    if document == "README":
-        assert {"figures", "test"} <= set(named)
-    assert [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (path.parent / link).exists()] == []
+    links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 def links_of(path):
@@ -148,9 +179,24 @@ def test_tests_that_the_documents_cite_exist():
     assert cited <= defined
 
 
-def test_gallery_shows_every_entry():
+def test_gallery_and_start_page_show_every_notebook():
     linked = re.findall(r"^:link: /notebooks/([\w/]+)$", gallery(), re.MULTILINE)
     assert linked == [entry.notebook for entry in read_notebooks().values()]
+    started = nbformat.read(ROOT / START, as_version=4)
+    lines = {line for cell in started.cells for line in cell.source.splitlines() if line.startswith("- [")}
+    listed = {f"- [{name.split('/')[1]}]({name}.ipynb): {title_of(one.path())}" for name, one in sources().items()}
+    assert {line for line in lines if ".ipynb)" in line} == listed
+    assert all(file.exists() for file, _ in links_of(ROOT / START))
+
+
+def test_the_api_describes_every_public_name_once():
+    text = "".join(api_pages().values())
+    described = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE) + re.findall(
+        r"^(\w+): see ", text, re.MULTILINE
+    )
+    public = [name for room in rooms() for name in room.__all__ if not inspect.ismodule(getattr(room, name))]
+    assert sorted(described) == sorted(public)
+    assert {"TransitionMatrix", "OptimalResponse"} <= set(public)
 
 
 def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys):
