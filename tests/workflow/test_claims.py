@@ -15,6 +15,7 @@ from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.judging import outcomes_of, read_pages
 from workflow.kernel_environment import kernel_environment
+from workflow.map import items
 from workflow.run_notebook import execute
 
 NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
@@ -315,3 +316,32 @@ def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_i
     for missing in ("some.py::test_not_there", "other.py::test_any", "bad.py::test_any"):
         assert outcomes_of([f"tests/test_{missing}"], tmp_path) == {}
     assert outcomes_of([], tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Algorithms 1 to 3 of [1] as printed", "Algorithm 1, Algorithm 2, Algorithm 3"),
+        ("by Eqs. (11), (13) of [1] and of [2].", "Eq. 11, Eq. 13, 2 Eq. 11, 2 Eq. 13"),
+        ("Algorithm 2's tables by Algorithm 3 of [1]", "Algorithm 3"),
+        ("(Theorems 5.3 (1) and 6.3 of [5])", "5 Theorem 5.3, 5 Theorem 6.3"),
+        ("Theorem 2 of docs/theory, problem (15), 3 budgets, Definition 4.", "3 Problem 15, 3 Definition 4"),
+    ],
+)
+def test_the_map_takes_from_a_text_what_it_names_of_which_paper(text, found):
+    named = {" ".join(item).removeprefix("1 ") for item in items(text, "3")}
+    assert named == set(found.split(", "))
+
+
+def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():
+    """A reader with the paper beside it finds every algorithm by its number; Algorithm 4 of [5] stands in a test."""
+    page = (ROOT / "docs/map.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.M)[1:]
+    rows = [dict(re.findall(r"^\| Algorithm (\d) \| (.*) \|$", section, re.M)) for section in sections]
+    assert [len(of_paper) for of_paper in rows] == [8, 3, 2, 0, 4]
+    cells = {(paper, number): row.split(" | ") for paper, found in enumerate(rows, 1) for number, row in found.items()}
+    assert [name for name, row in cells.items() if "" in map(str.strip, row)] == [(5, "4")]
+    (row,) = re.findall(r"^\| Algorithm 7 .*$", page, re.M)
+    assert "`allocate_by_upper_bound` ([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))" in row
+    assert "[fig8](../notebooks/tkde2019/fig8.ipynb)" in row
+    assert "[algorithm-7](claims/tkde2019.md#algorithm-7)" in row
