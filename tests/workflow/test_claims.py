@@ -14,9 +14,8 @@ from experiments.claims import KINDS, claims_of
 from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.judging import outcomes_of, read_pages
-from workflow.kernel_environment import kernel_environment
 from workflow.map import items
-from workflow.run_notebook import execute
+from workflow.run_notebook import execute, kernel_environment
 
 NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
 STATED = [claim for content in read_pages().values() for claim in claims_of(content)]
