@@ -34,7 +34,7 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
         of_page = [one for one in judged if one.page == page]
         pages[f"docs/claims/{page}.md"] = _page(page, content, of_page, notebooks, moved)
     if records is None:
-        pages |= artifact.render(judged, root) | {"docs/map.md": map.page(contents, root)}
+        pages |= artifact.render(root) | {"docs/map.md": map.page(contents, root)}
     return pages, problems
 
 

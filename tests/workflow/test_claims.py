@@ -211,32 +211,6 @@ def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "facts", "end"),
-    [
-        ("fig3", {}, "1 | reproduced | digits shown | 1.5 |"),
-        (
-            "fig3",
-            {"results": {"x": {"value": 1, "low": 0.5, "high": 2}}},
-            "1 (0.5 to 2) | reproduced | its interval | 1.5 |",
-        ),
-        ("fig3", {"profile": "quick"}, " |  | no verdict yet | 1.5 |"),
-        ("fig6a", {}, "1 | reproduced | the verdict alone | 1.5 |"),
-    ],
-)
-def test_the_artefacts_table_has_command_number_tolerance_and_minutes(repository, name, facts, end):
-    repository.claims["one"] |= {"record": f"tkde2019/{name}"}
-    repository.write()
-    repository.publish()
-    repository.publish(name=f"tkde2019/{name}", **facts)
-    title, _, _, _, one, _, three = repository.rendered("ARTIFACT.md")
-    assert title.endswith("(TKDE 2019)")
-    start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
-    assert one == f"| {start} | `make figures PROFILE=paper ONLY=tkde2019/{name}` | {end}"
-    command = f"`.venv/bin/pytest -p no:nbval {' '.join(TESTS)}`"
-    assert three.endswith(f"#three): it holds | {command} | tried | reproduced | the test passes |  |")
-
-
 def test_what_the_profiles_take_comes_from_the_noted_costs(repository):
     repository.write(quick={})
     assert repository.rendered("REPRODUCING.md")[3].startswith("| paper | not measured yet |")
