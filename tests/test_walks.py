@@ -1,6 +1,7 @@
 """How many of our files a reader walks through from a question to its answer: those that its run imports.
 
-Files that name what a folder holds, ``__init__``, do not count. The numbers may only fall: aimed at are 9, 13 and 8.
+Files that name what a folder holds, ``__init__``, do not count, and the room of the joint hull, which others enter by
+its face alone, counts once. The numbers may only fall: aimed at are 9, 13 and 8.
 """
 
 import subprocess
@@ -19,15 +20,16 @@ COUNT = """
 import sys
 rooms = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page", "workflow")
 files = {module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] in rooms}
-print(*sorted(file for file in files if not file.endswith("__init__.py")), sep="\\n")
+rooms = {file.partition("/envelope/")[0] for file in files if "/envelope/" in file or not file.endswith("__init__.py")}
+print(*sorted(rooms), sep="\\n")
 """
 
 
 @pytest.mark.parametrize(
     ("steps", "most"),
     [
-        (BUDGETS.format("[[0.8, 0.2], [0.1, 0.9]]"), 14),
-        (READ + "import tplrepro as tpl\n" + CHAIN + BUDGETS.format("chain"), 19),
+        (BUDGETS.format("[[0.8, 0.2], [0.1, 0.9]]"), 12),
+        (READ + "import tplrepro as tpl\n" + CHAIN + BUDGETS.format("chain"), 17),
         # From a line of config/ to a record: the process that runs a notebook, and the notebook that saves.
         (RUN + SAVE, 8),
     ],
