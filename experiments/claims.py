@@ -99,7 +99,6 @@ class Verdict:
     kind: str
     words: str
     ours: str
-    random: bool = False  # one of the numbers has an interval over repeats
     holding: tuple[bool, ...] = ()  # at each value of a swept choice
 
 
@@ -163,8 +162,7 @@ def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, st
     else:
         kind, cause = KINDS[3], f": {why}"
     words = kind + cause + (f". {note}" if note else "")
-    random = any(f"{name}_low" in names for name in claim.numbers or {})
-    return Verdict(kind, words, ours, random, tuple(holding))
+    return Verdict(kind, words, ours, tuple(holding))
 
 
 def _points(claim, names):

@@ -41,7 +41,7 @@ def release_counts(
     rng: np.random.Generator | None = None,
     noise_multipliers: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Add noise to the counts of each time point: Laplace of scale sensitivity/epsilon_t, or Gaussian.
+    """Add noise to the counts of each time: Laplace, scale sensitivity/epsilon_t (Theorem 1 of [1]), or Gaussian.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class PopulationLeakage(FrozenArrays):
 
     @property
     def maximum(self) -> np.ndarray:
-        """The TPL of the mechanism, (T,): the largest over users (Eq. (3) of [1])."""
+        """The TPL of the mechanism, (T,): the largest over users (Eq. (3) of [1] and of [2])."""
         return self.tpl.max(axis=0)
 
     @property

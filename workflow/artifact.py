@@ -1,4 +1,4 @@
-"""Commands and costs for reviewers: ``make claims`` renders them into ARTIFACT.md, REPRODUCING.md, codecheck.yml.
+"""What reviewers ask of batches, rendered by ``make claims`` into ARTIFACT.md, REPRODUCING.md and codecheck.yml.
 
 Minutes and memory of each notebook are in ``docs/costs.json``, which ``make publish-figures`` writes.
 """
@@ -10,8 +10,8 @@ from math import ceil
 import yaml
 
 from experiments.claims import markdown_table
-from workflow.configuration import PAPERS, PROFILES, ROOT, owner_of, read_json, read_notebooks, records_in, title_of
-from workflow.records import SEED, read_runs, summary, tolerance_of
+from workflow.configuration import PROFILES, ROOT, owner_of, read_json, read_notebooks, records_in, title_of
+from workflow.records import read_runs, summary
 
 COSTS = "docs/costs.json"
 REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)
@@ -21,17 +21,13 @@ CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.y
 """
 
 
-def render(judged, root=ROOT):
-    """Texts by path; `judged` are the claims with their verdicts."""
-    notebooks, costs = read_notebooks(root), read_costs(root)
-    claims = _claims(judged, notebooks, costs["paper"], read_runs(root))
-    pages = {}
-    for name, rendered in (("ARTIFACT.md", claims), ("REPRODUCING.md", _takes(notebooks, costs))):
-        if (root / name).is_file():
-            pages[name] = with_region((root / name).read_text(encoding="utf-8"), rendered)
-    if (root / "CITATION.cff").is_file():
-        pages["codecheck.yml"] = _codecheck(notebooks, root)
-    return pages
+def render(root=ROOT):
+    """Texts by path."""
+    notebooks, pages = read_notebooks(root), {}
+    regions = {"ARTIFACT.md": f"{summary(read_runs(root))}\n", "REPRODUCING.md": _takes(notebooks, read_costs(root))}
+    for name, rendered in regions.items():
+        pages[name] = with_region((root / name).read_text(encoding="utf-8"), rendered)
+    return pages | {"codecheck.yml": _codecheck(notebooks, root)}
 
 
 def with_region(text, rendered):
@@ -43,33 +39,6 @@ def read_costs(root=ROOT):
     """Costs of the published batches: by profile, by notebook; empty if nothing was published."""
     costs = read_json(root / COSTS)
     return {profile: costs.get(profile, {}) for profile in PROFILES}
-
-
-def _claims(judged, notebooks, costs, runs):
-    """Tables of checks by paper: claim, command, expected result, verdict, tolerance, and minutes."""
-    tables, with_seed = {}, runs.get(SEED, {})
-    for page, claim, verdict in judged:
-        if claim.record:
-            owner = owner_of(claim.record, notebooks)
-            command = f"`make figures PROFILE=paper ONLY={owner}`"
-            took = _tenths(costs[owner]["seconds"] / 60) if owner in costs else ""
-            usual = "the verdict alone" if notebooks[owner].timing else "digits shown"
-            if verdict and verdict.random and not notebooks[owner].timing:
-                usual = "its interval"
-        elif claim.test:
-            command, took = f"`.venv/bin/pytest -p no:nbval {' '.join(claim.tests)}`", ""
-            usual = "the test passes"
-        else:
-            continue
-        moved = tolerance_of(with_seed.get(f"{page}#{claim.id}"))
-        tolerance = "; ".join(filter(None, (usual, moved))) if verdict else "no verdict yet"
-        expected = (verdict.ours, verdict.kind) if verdict else ("", "")
-        name = f"[{claim.place}](docs/claims/{page}.md#{claim.id}): {claim.statement}"
-        tables.setdefault(page, []).append((name, command, *expected, tolerance, took))
-    heads = ("claim", "command", "expected", "verdict", "tolerance", "minutes")
-    parts = [f"{summary(runs)}\n"] if runs else []
-    parts += (f"### {PAPERS[paper]}\n\n{markdown_table(heads, rows)}\n" for paper, rows in tables.items())
-    return "\n".join(parts)
 
 
 def _takes(notebooks, costs):

@@ -23,7 +23,7 @@ from tplrepro.leakage.envelope import compile_kernels
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 from workflow.fingerprint import outdated, read_status
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 _say = partial(print, sep="\n", flush=True)
 

@@ -1,6 +1,6 @@
 """Render docs/claims.md and docs/claims/<paper>.md from docs/claims/<paper>.yaml and the records.
 
-It also writes the texts of `workflow.artifact`: parts of ARTIFACT.md and REPRODUCING.md, and codecheck.yml.
+It also writes docs/map.md, parts of ARTIFACT.md and REPRODUCING.md, and codecheck.yml.
 
 A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
 data in the place of recorded ones has no verdict, and the exit status is then 1. ``--records
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from experiments.claims import KINDS, ClaimError, head_of, markdown_table
 from tplreport.files import write_whole
-from workflow import artifact
+from workflow import artifact, map
 from workflow.configuration import ROOT, owner_of, read_notebooks
 from workflow.judging import judge_all
 from workflow.records import SEED, older_in_words, read_runs, tolerance_of
@@ -33,7 +33,9 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
     for page, content in contents.items():
         of_page = [one for one in judged if one.page == page]
         pages[f"docs/claims/{page}.md"] = _page(page, content, of_page, notebooks, moved)
-    return pages | (artifact.render(judged, root) if records is None else {}), problems
+    if records is None:
+        pages |= artifact.render(root) | {"docs/map.md": map.page(contents, root)}
+    return pages, problems
 
 
 def _overview(contents, judged):

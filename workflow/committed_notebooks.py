@@ -17,7 +17,7 @@ import nbformat
 from tplreport.files import write_whole
 from tplrepro.leakage.envelope import compile_kernels
 from workflow.configuration import ROOT, sources
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Ctrl-C while the rest loads ends without a traceba
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from workflow.configuration import ROOT
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import nbformat
 
-from experiments.datasets.readers.registry import SOURCES, DatasetNotFoundError, data_folder, locate
 from experiments.provenance import ROOTS, files_of
 from workflow.configuration import ROOT, read_json, write_json
 
@@ -78,6 +77,8 @@ def write_status(name, profile_name, status, root=ROOT):
 
 def _data_state(name):
     """Digest of names, sizes and times of a data set's files; "absent" if the stand-in is used."""
+    from experiments.datasets.readers.registry import SOURCES, DatasetNotFoundError, data_folder, locate
+
     try:
         found = locate(name) if name in SOURCES else (data_folder() or Path(os.devnull)) / name
         files = files_of(found)

@@ -5,7 +5,7 @@ import os
 import sys
 
 from workflow.configuration import ROOT
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 START = "notebooks/index.ipynb"
 

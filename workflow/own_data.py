@@ -16,8 +16,7 @@ import nbformat
 from tplreport.command import WITHHELD
 from tplreport.table import read_counts
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
-from workflow.kernel_environment import kernel_environment
-from workflow.run_notebook import execute
+from workflow.run_notebook import execute, kernel_environment
 
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
 NAME = "own_data"

@@ -1,4 +1,4 @@
-"""Run one notebook of a batch through papermill, in its own process.
+"""Run one notebook of a batch through papermill, in its own process and without settings of the user's own.
 
 The executed copy appears under its final name only when every cell succeeded; until then, and after a
 failure, it stands in ``build/<profile>/partial``, where it can be read.
@@ -6,6 +6,7 @@ failure, it stands in ``build/<profile>/partial``, where it can be read.
 
 import argparse
 import fcntl
+import json
 import os
 import re
 import signal
@@ -14,9 +15,9 @@ import time
 
 import nbformat
 
+from tplreport.files import write_whole
 from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
-from workflow.kernel_environment import kernel_environment
 
 
 class TimeLimitError(Exception):
@@ -80,6 +81,40 @@ def execute(source, target, parameters, profile):
             target.unlink(missing_ok=True)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
+    """Environment variables (dict) of a process that starts notebook kernels.
+
+    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the records.
+    Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever
+    is there. `threads` limits Numba, OpenMP and BLAS.
+    """
+    kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
+    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some
+    # ends that it was interrupted.
+    words = [sys.executable, "-m", "ipykernel_launcher", "--log-level=50", "-f", "{connection_file}"]
+    write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
+    environment = os.environ | dict(
+        TPLREPRO_FIGURES=str(figures),
+        TPLREPRO_PROFILE=profile,
+        TPLREPRO_COMMAND=command,
+        # A kernel that the user installed elsewhere under the same name must not be taken.
+        JUPYTER_PATH=str(root / "build" / "jupyter"),
+        IPYTHONDIR=str(root / "build" / "ipython"),
+        PYTHONNOUSERSITE="1",
+        # The code beside the notebooks, even if the environment is that of another checkout.
+        PYTHONPATH=str(ROOT),
+        PYDEVD_DISABLE_FILE_VALIDATION="1",
+    )
+    if not real_data:
+        environment.pop("TPLREPRO_DATA", None)
+        environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")
+    elif environment.get("TPLREPRO_DATA"):
+        environment["TPLREPRO_DATA"] = os.path.abspath(os.path.expanduser(environment["TPLREPRO_DATA"]))
+    if threads is not None:
+        environment |= {f"{name}_NUM_THREADS": str(threads) for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
+    return environment
 
 
 def main(arguments=None):

@@ -15,6 +15,7 @@ import tomllib
 from collections import Counter
 from itertools import groupby
 
+from experiments.provenance import ROOTS
 from tplreport.files import write_whole
 from workflow import articles
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
@@ -45,6 +46,7 @@ def lay_out(source):
     for folder, pattern in kinds:
         copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
     copied |= {f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")}
+    copied |= {path.relative_to(ROOT).as_posix(): path for room in ROOTS for path in (ROOT / room).rglob("*.py")}
     site = ROOT / "docs" / "site"
     copied = {name: path for name, path in copied.items() if site not in path.parents and ".ipynb_" not in name}
     copied |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}

@@ -124,7 +124,8 @@ def prepare(
     if grid is not None:
         title += _place(grid.box)
     if not sequences.n_transitions:
-        raise ValueError(f"{title}: {_nothing_found(observations, cut, grid)}")
+        found = f"found none in {len(observations)} rows; give the region by box=, or check the file"
+        raise ValueError(f"{title}: there must be two observations of a user within max_gap, {found}")
     is_synthetic = observations.attrs["synthetic"]
     if is_synthetic:
         title += " (synthetic data)"
@@ -159,15 +160,3 @@ def _place(box: Box) -> str:
         if known.contains(box[:2], box[2:]).all():
             return f" in {place}"
     return f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"
-
-
-def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> str:
-    """Why there is no step between two states, in words."""
-    if grid is None:
-        return f"there must be sequences of two states or more, found none in {len(observations)} rows; check the file"
-    inside = int((observations["cell"] >= 0).sum())
-    outside = len(observations) - inside + observations.attrs.get("outside_box", 0)
-    return (
-        f"there must be two observations of the same user in the box {tuple(grid.box)} within max_gap, "
-        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; give the box= of your region"
-    )

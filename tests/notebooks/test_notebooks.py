@@ -16,7 +16,7 @@ import tplrepro as tpl
 from experiments.datasets import geolife, kosarak
 from workflow.committed_notebooks import clean
 from workflow.configuration import sources
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 NOTEBOOKS = sources()
 

@@ -9,9 +9,8 @@ import pytest
 
 from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint
-from workflow.kernel_environment import kernel_environment
 from workflow.records import differences
-from workflow.run_notebook import execute
+from workflow.run_notebook import execute, kernel_environment
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.
 PROCESSORS = [("Prescott", 1), ("Nehalem", 2)]

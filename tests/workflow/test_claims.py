@@ -14,8 +14,8 @@ from experiments.claims import KINDS, claims_of
 from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.judging import outcomes_of, read_pages
-from workflow.kernel_environment import kernel_environment
-from workflow.run_notebook import execute
+from workflow.map import items
+from workflow.run_notebook import execute, kernel_environment
 
 NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
 STATED = [claim for content in read_pages().values() for claim in claims_of(content)]
@@ -211,32 +211,6 @@ def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "facts", "end"),
-    [
-        ("fig3", {}, "1 | reproduced | digits shown | 1.5 |"),
-        (
-            "fig3",
-            {"results": {"x": {"value": 1, "low": 0.5, "high": 2}}},
-            "1 (0.5 to 2) | reproduced | its interval | 1.5 |",
-        ),
-        ("fig3", {"profile": "quick"}, " |  | no verdict yet | 1.5 |"),
-        ("fig6a", {}, "1 | reproduced | the verdict alone | 1.5 |"),
-    ],
-)
-def test_the_artefacts_table_has_command_number_tolerance_and_minutes(repository, name, facts, end):
-    repository.claims["one"] |= {"record": f"tkde2019/{name}"}
-    repository.write()
-    repository.publish()
-    repository.publish(name=f"tkde2019/{name}", **facts)
-    title, _, _, _, one, _, three = repository.rendered("ARTIFACT.md")
-    assert title.endswith("(TKDE 2019)")
-    start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
-    assert one == f"| {start} | `make figures PROFILE=paper ONLY=tkde2019/{name}` | {end}"
-    command = f"`.venv/bin/pytest -p no:nbval {' '.join(TESTS)}`"
-    assert three.endswith(f"#three): it holds | {command} | tried | reproduced | the test passes |  |")
-
-
 def test_what_the_profiles_take_comes_from_the_noted_costs(repository):
     repository.write(quick={})
     assert repository.rendered("REPRODUCING.md")[3].startswith("| paper | not measured yet |")
@@ -315,3 +289,32 @@ def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_i
     for missing in ("some.py::test_not_there", "other.py::test_any", "bad.py::test_any"):
         assert outcomes_of([f"tests/test_{missing}"], tmp_path) == {}
     assert outcomes_of([], tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Algorithms 1 to 3 of [1] as printed", "Algorithm 1, Algorithm 2, Algorithm 3"),
+        ("by Eqs. (11), (13) of [1] and of [2].", "Eq. 11, Eq. 13, 2 Eq. 11, 2 Eq. 13"),
+        ("Algorithm 2's tables by Algorithm 3 of [1]", "Algorithm 3"),
+        ("(Theorems 5.3 (1) and 6.3 of [5])", "5 Theorem 5.3, 5 Theorem 6.3"),
+        ("Theorem 2 of docs/theory, problem (15), 3 budgets, Definition 4.", "3 Problem 15, 3 Definition 4"),
+    ],
+)
+def test_the_map_takes_from_a_text_what_it_names_of_which_paper(text, found):
+    named = {" ".join(item).removeprefix("1 ") for item in items(text, "3")}
+    assert named == set(found.split(", "))
+
+
+def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():
+    """A reader with the paper beside it finds every algorithm by its number; Algorithm 4 of [5] stands in a test."""
+    page = (ROOT / "docs/map.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.M)[1:]
+    rows = [dict(re.findall(r"^\| Algorithm (\d) \| (.*) \|$", section, re.M)) for section in sections]
+    assert [len(of_paper) for of_paper in rows] == [8, 3, 2, 0, 4]
+    cells = {(paper, number): row.split(" | ") for paper, found in enumerate(rows, 1) for number, row in found.items()}
+    assert [name for name, row in cells.items() if "" in map(str.strip, row)] == [(5, "4")]
+    (row,) = re.findall(r"^\| Algorithm 7 .*$", page, re.M)
+    assert "`allocate_by_upper_bound` ([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))" in row
+    assert "[fig8](../notebooks/tkde2019/fig8.ipynb)" in row
+    assert "[algorithm-7](claims/tkde2019.md#algorithm-7)" in row

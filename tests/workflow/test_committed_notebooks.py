@@ -4,7 +4,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from workflow.committed_notebooks import _follow, clean, refresh
 from workflow.configuration import ROOT
-from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import kernel_environment
 
 
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():

@@ -1,4 +1,4 @@
-"""Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
+"""Budgets over time that keep the temporal privacy leakage within alpha (section 5, Definition 8 of [1]).
 
 Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers the
 rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its
@@ -19,7 +19,7 @@ class NoFiniteSupremumError(ValueError):
 
 
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
-    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, for ever (Algorithm 7 of [1]); nats.
+    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha (Algorithm 7 of [1], Algorithm 2 of [2]); nats.
 
     `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an
     array (n, n), a PrivacyLossFunction, or None where the adversary does not know that side.
@@ -60,7 +60,7 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 def allocate_by_quantification(
     alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int
 ) -> np.ndarray:
-    """Budgets (T,) in nats, T = `horizon` >= 1, whose TPL is alpha at every time (Algorithm 8 of [1]).
+    """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm 3 of [2]); nats.
 
     L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B,
     epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where L is the

@@ -29,7 +29,7 @@ from tplrepro.validation import FrozenArrays, check_generator, check_horizon, ch
 
 
 class KNormMechanism(FrozenArrays):
-    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
+    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states (Eq. (1) of [5]).
 
     `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is
     the loss between connected states, and `hull` is K(policy, answers), if known. NoPrivacyError if the

@@ -1,4 +1,4 @@
-"""BPL, FPL and TPL of a log released over time ([4], with the recursions of [1], Eqs. (11), (13), (15)).
+"""BPL, FPL and TPL of a log released over time by Eqs. (11), (13), (15) of [1], as in [4].
 
 The transition system is discovered anew at each release, and its matrices describe the step to that release
 (see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first. The
@@ -154,7 +154,7 @@ def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witnes
 
 
 class PublishedLoss:
-    """The loss of a matrix (n, n), perhaps sparse, by the published rule, which understates the leakage.
+    """The loss of a matrix (n, n), perhaps sparse, by the published rule (Eqs. (2), (3) of [4]), which is too small.
 
     For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage")
     keeps only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is

@@ -36,7 +36,9 @@ TIES = 2e-15
 
 
 class Witness(NamedTuple):
-    """The two states that an adversary distinguishes best, and the evidence; `str` gives it in words.
+    """The two states that an adversary distinguishes best, and the evidence (Theorem 5, Corollary 2 of [1]).
+
+    `str` gives it in words.
 
     `columns` are the labels of the states that, at the neighbouring time point (named in `where`), indicate
     `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two. `alpha` is the leakage
@@ -70,7 +72,7 @@ class Witness(NamedTuple):
 
 
 class PrivacyLossFunction:
-    """The exact privacy loss function of a transition matrix.
+    """The exact privacy loss function of a transition matrix (Eq. (24), Corollary 3 of [1]; Eq. (1) of [4]).
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ class PrivacyLossFunction:
         return self._sums[0][1] == 0.0
 
     def supremum(self, epsilon: ArrayLike) -> float | np.ndarray:
-        """The supremum over time of BPL (or FPL) if `epsilon` > 0 is spent at each time point (Theorem 11 of [1]).
+        """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1], Theorem 5 of [2]).
 
         Elementwise, in nats; inf where the leakage grows without bound.
         """

@@ -31,7 +31,7 @@ TOLERANCE = 8 * np.finfo(float).eps  # of Algorithm 4, relative, on the excess f
 
 
 def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
-    """BPL or FPL at one time point by Algorithm 1 of [1]: L(alpha) + epsilon.
+    """BPL or FPL at one time point by Algorithm 1 of [1] and of [2]: L(alpha) + epsilon.
 
     O(n^2) memory. One pass removes every column that violates Inequality (22), as section 4.2 of [1] allows.
     `alpha` is the previous BPL or the next FPL, `epsilon` the budget of the release itself, in nats. ValueError

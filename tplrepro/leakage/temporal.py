@@ -33,8 +33,8 @@ class TemporalLeakage(FrozenArrays):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
     `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the
-    backward privacy leakage, from the releases up to each time, and `fpl` the forward privacy leakage, from
-    the releases from each time on (Eqs. (13), (15) of [1]).
+    backward privacy leakage, from the releases up to each time (Definition 6, Eq. (13) of [1]), and `fpl` the
+    forward privacy leakage, from the releases from each time on (Definition 7, Eq. (15) of [1]).
     """
 
     epsilons: np.ndarray
@@ -43,7 +43,7 @@ class TemporalLeakage(FrozenArrays):
 
     @property
     def tpl(self) -> np.ndarray:
-        """Temporal privacy leakage, (T,): BPL + FPL - epsilon (Eq. (11) of [1])."""
+        """Temporal privacy leakage, (T,): BPL + FPL - epsilon (Definition 5, Eq. (11) of [1])."""
         with np.errstate(invalid="ignore"):  # inf - inf
             return np.where(self.epsilons < np.inf, self.bpl + self.fpl - self.epsilons, np.inf)
 
@@ -54,7 +54,7 @@ class TemporalLeakage(FrozenArrays):
         raise TypeError(f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]")
 
     def composed(self, first: int, last: int) -> float:
-        """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
+        """Leakage about the data from time `first` to `last`, both included (Definition 9, Theorem 3 of [1]); nats."""
         check_span(first, last, self.epsilons.size)
         if first == last:
             return float(self.tpl[first])
@@ -70,7 +70,7 @@ class TemporalLeakage(FrozenArrays):
 
     @property
     def user_level(self) -> float:
-        """Leakage about all of a user's data: the sum of the budgets, whatever the correlation (Corollary 1 of [1])."""
+        """Leakage about all data of a user: the sum of budgets for any correlation (Corollary 1 of [1] and of [2])."""
         return float(self.epsilons.sum())
 
     def to_frame(self) -> "DataFrame":
@@ -109,7 +109,7 @@ def check_window(w: int, horizon: int) -> tuple[int, int]:
 def temporal_privacy_leakage(
     epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
 ) -> TemporalLeakage:
-    """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1]).
+    """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1] and of [2]).
 
     Parameters
     ----------

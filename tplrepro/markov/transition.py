@@ -41,7 +41,7 @@ ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
 
 
 class TransitionMatrix(FrozenArrays):
-    """A validated row-stochastic matrix with names for its states.
+    """A validated row-stochastic matrix (Definition 3 of [1]) with names for its states.
 
     Parameters
     ----------

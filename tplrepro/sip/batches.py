@@ -90,7 +90,7 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 
 
 class BatchResponse(OptimalResponse):
-    """Release of batches of w symbols within a budget of `epsilon` nats for each batch; n^w may be at most 1,024.
+    """Release of batches of w symbols within `epsilon` nats each (Theorem 5 of [3]); n^w may be at most 1,024.
 
     `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up.
 

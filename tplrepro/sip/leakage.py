@@ -130,7 +130,7 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
 
 @dataclass(frozen=True, eq=False)
 class SequenceLeakage(FrozenArrays):
-    """Leakages of T releases, exact, in nats."""
+    """Leakages of T releases, exact, in nats: Definitions 1, 2, 4, 5, 6, Eqs. (5), (7), (9) of [3]."""
 
     sequence: float  # the sequence information leakage (Eq. (5))
     instantaneous: np.ndarray  # (T,), the largest IIL at each time over all output histories (Eq. (7))

@@ -35,7 +35,7 @@ RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
-    """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
+    """The response of least expected distance among all whose leakage is at most epsilon (problem (15) of [3]).
 
     `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
     more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.

@@ -223,7 +223,7 @@ def release(
     *,
     rng: np.random.Generator,
 ) -> Iterator[ReleasedSymbol]:
-    """Release a sequence online, one symbol after the other, and keep the adversary's belief up to date.
+    """Release a sequence online (Algorithm 1 of [3]), one symbol after the other, and keep the adversary's belief.
 
     `sequence` (T,) are symbols 0..n-1, T >= 1; `chain` is what the adversary knows. For batches that occur
     (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for its batches.
@@ -291,7 +291,7 @@ def release_sequences(
     rng: np.random.Generator,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
-    """Release several sequences, each from the start of the chain; arguments are as in `release`."""
+    """Release several sequences (Algorithm 1 of [3]), each from the start of the chain; arguments as in `release`."""
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
     of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None

@@ -34,11 +34,6 @@ SCREENS = {"GAZEGRAPH": (1.0, 1.0), "ANDERSSON2017": (1024.0, 768.0)}
 NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
-def fetch() -> Path:
-    """Raises DatasetNotFoundError: none are published as CSV; the message says how to lay them out."""
-    return registry.fetch("gaze")
-
-
 def load(path: str | Path | None = None, *, time: str, x: str, y: str, unit: str = "px") -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 

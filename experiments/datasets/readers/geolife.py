@@ -54,11 +54,6 @@ FOOT = 0.3048  # metres
 DAMAGE = (*DAMAGES, struct.error, ValueError)
 
 
-def fetch() -> Path:
-    """Download "Geolife Trajectories 1.3.zip" into the cache and return its path."""
-    return registry.fetch("geolife")
-
-
 def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     """Read trajectories into a tidy frame, one point per row, ordered by user and time.
 

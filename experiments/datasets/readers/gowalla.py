@@ -28,11 +28,6 @@ COLUMNS = {
 }
 
 
-def fetch() -> Path:
-    """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path."""
-    return registry.fetch("gowalla")
-
-
 def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     """Read check-ins into a tidy frame, one per row, ordered by user and time.
 

@@ -20,11 +20,6 @@ EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by 
 BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
 
 
-def fetch() -> Path:
-    """Download kosarak.dat.gz into the cache and return its path."""
-    return registry.fetch("kosarak")
-
-
 def load(path: str | Path | None = None) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click per row.
 

@@ -127,7 +127,7 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
             if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
                 return found
     unset = "" if folder else f" ({DATA_VARIABLE} is not set)"
-    download = f"experiments.datasets.readers.{name}.fetch() downloads it, " if source.url else f"{source.remark}, or "
+    download = f"registry.fetch({name!r}) downloads it, " if source.url else f"{source.remark}, or "
     searched = "; ".join(str(place / pattern) for place, pattern in places)
     raise DatasetNotFoundError(
         f"{source.title} not found; looked for {searched}{unset}. To get it: {download}set {DATA_VARIABLE} to the "

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from experiments.datasets.geolife import HEADER
-from experiments.datasets.readers import gaze, geolife, gowalla, kosarak
+from experiments.datasets.readers import gaze, geolife, gowalla, kosarak, registry
 from experiments.datasets.readers.registry import DatasetNotFoundError
 from tplreport import grid
 from tplreport.reading import DataFormatError, line_blocks
@@ -313,7 +313,7 @@ def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(t
     with pytest.raises(ValueError, match="width and height must be positive"):
         gaze.areas(pd.DataFrame({"x": [1.0], "y": [1.0]}), 2, 2, 0, 1)
     with pytest.raises(DatasetNotFoundError, match=r"no official file to download.*one CSV a recording"):
-        gaze.fetch()
+        registry.fetch("gaze")
 
 
 GZIP = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000)), mtime=0)
