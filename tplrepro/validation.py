@@ -1,6 +1,6 @@
 """Checks shared by all public functions: each error names the constraint, the value found and the remedy.
 
-States have names: whatever belongs to them is aligned here, by label if it has labels, else by position.
+Whatever belongs to states is aligned with them here: by label where it has labels, else by position.
 """
 
 import operator
@@ -27,12 +27,10 @@ OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
-    """Real numbers, array-like or a scipy.sparse matrix, as a float array, not copied if they are one.
+    """Real numbers, array-like or a scipy.sparse matrix, as a float array, which is not copied if it is one already.
 
     ValueError, which says what they `must` be, for masked or complex numbers, text and dates.
 
-    Examples
-    --------
     >>> as_numbers(np.array([0.5, 1j]), "beliefs must be numbers", "take their moduli")
     Traceback (most recent call last):
     ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); take their moduli
@@ -93,16 +91,12 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 
 
 def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
-    """Values with these axes in the order of the states: labels, or n for 0..n-1, None where the values
-    decide n.
+    """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None for any number.
 
-    A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
-    not the states. An array or a list is in that order already, but each DataFrame in a list is put in order by
-    itself. So is a pandas object with the default index 0..k-1 on all these axes, unless these are the labels of
-    the states in another order.
+    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the states, and so is
+    each DataFrame in a list. An array or another list is in that order already, and so is a pandas object with the
+    default index 0..k-1 on all these axes, unless these numbers are themselves the labels.
 
-    Examples
-    --------
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]
     """
@@ -125,15 +119,12 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
 
 
 def framed(values: Any) -> Any:
-    """Values as they are, but a list of pandas Series as the DataFrame of these rows, whose labels count."""
-    if (
-        isinstance(values, list | tuple)
-        and values
-        and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in values)
-    ):
+    """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as they are."""
+    rows = values if isinstance(values, list | tuple) else ()
+    if rows and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in rows):
         import pandas as pd
 
-        return pd.DataFrame([*values])
+        return pd.DataFrame([*rows])
     return values
 
 
@@ -151,7 +142,7 @@ def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
 
 
 def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Sequence | None:
-    """The states that all sides of an analysis share, None if there is no side; a range fits any labels."""
+    """The states that all matrices of an analysis share, None if there are none; a range fits any labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
     labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
@@ -166,7 +157,7 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
 def check_distribution(
     distribution: Any, states: int | Sequence | None = None, name: str = "distribution"
 ) -> np.ndarray:
-    """A distribution over states, labels or their number n, as an array (n,) in their order with sum 1."""
+    """A distribution over states (labels or their number n) as an array (n,) in their order with sum 1."""
     n = len(states) if isinstance(states, Sequence) else states
     aligned = by_state(distribution, states, name)
     p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
@@ -247,7 +238,7 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
 
 
 def check_sensitivity(sensitivity: Any) -> float:
-    """By how much one person changes the numbers of a time point; it must be finite and positive."""
+    """The most by which one person changes the numbers of a time point; it must be finite and positive."""
     return check_positive(sensitivity, "sensitivity", "give the most that one person changes, in sum")
 
 
@@ -288,7 +279,10 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
     """Whole numbers 0..n-1 of any shape; ValueError for others."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        array = np.array(None)
     if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
         raise ValueError(
             f"{name} must be whole numbers in 0..{n - 1}, found {type(values).__name__} of {array.dtype}; code them so"
@@ -334,7 +328,7 @@ def check_whole(number: SupportsIndex, name: str) -> int:
 
 
 def one_number(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
-    """The number in an array that was checked; it must not have any axis."""
+    """The number in a checked array, which must have no axis."""
     if values.ndim:
         raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
     return float(values)
@@ -377,7 +371,7 @@ def frozen(values: Any) -> Any:
 class FrozenArrays:
     """A base of results that hold read-only copies of the arrays given to them.
 
-    The arrays of a sparse matrix can be replaced, so each access to one gives a new object.
+    A sparse matrix can be given other arrays, so each access makes a new one that shares these.
     """
 
     def __post_init__(self) -> None:
