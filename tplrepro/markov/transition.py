@@ -202,7 +202,7 @@ class TransitionMatrix(FrozenArrays):
         return self.to_numpy() @ np.asarray(by_state(other, self.states, "the right side"))
 
     def __pow__(self, k: int) -> "TransitionMatrix":
-        """P ** k is the matrix of k steps; `markov.every_kth` leaves a sparse one sparse."""
+        """P ** k is the matrix of k steps; `tplfrontier.every_kth` leaves a sparse one sparse."""
         k, rows = check_horizon(k, "k"), self.to_numpy()
         return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
 
