@@ -180,37 +180,30 @@ def check_probability(
     least, left = (0.0, "[") if zero else (SMALLEST, "(")
     most, right = (1.0, "]") if one else (BELOW_ONE, ")")
     must = f"{name} must be a probability in {left}0, 1{right}"
-    return one_number(_within(probability, least, most, must, remedy), name)
+    return one_number(within(probability, least, most, must, remedy), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
     must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
-    return one_number(_within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
+    return one_number(within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     """Leakages in nats as a float array; they must be finite and not negative."""
     must = f"{name} must be a finite leakage in nats, at least 0"
-    return _within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
+    return within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
 
 
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
-    return _within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
+    return within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
 
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one for all."""
     return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
-
-
-def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
-    """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for budgets."""
-    must = "noise_multipliers must be finite and greater than 0"
-    values = _within(noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities")
-    return over_time(values, "noise_multipliers", "multiplier", horizon)
 
 
 def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = None) -> np.ndarray:
@@ -234,7 +227,7 @@ def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = Non
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return one_number(_within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
+    return one_number(within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
 
 
 def check_sensitivity(sensitivity: Any) -> float:
@@ -245,29 +238,13 @@ def check_sensitivity(sensitivity: Any) -> float:
 def check_positive(number: Any, name: str, remedy: str) -> float:
     """One number that is finite and positive."""
     must = f"{name} must be finite and greater than 0"
-    return one_number(_within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
-
-
-def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
-    """A covariance (n, n), symmetric and positive semidefinite within 1e-9, as an exactly symmetric array."""
-    K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0 or not np.isfinite(K).all():
-        raise ValueError(f"{name} must be a finite (n, n) matrix, found shape {K.shape}; give Cov(x_s, x_t)")
-    symmetric = (K + K.T) / 2.0
-    least, tolerance = np.linalg.eigvalsh(symmetric)[0], 1e-9 * abs(K).max()
-    if abs(K - symmetric).max() > tolerance or least < -tolerance:
-        raise ValueError(
-            f"{name} must be symmetric and positive semidefinite, found asymmetry "
-            f"{2 * abs(K - symmetric).max():.3g} and eigenvalue {least:.3g}; "
-            "estimate all entries from the same series"
-        )
-    return symmetric
+    return one_number(within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
 
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
     remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-    return _within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
+    return within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
@@ -334,7 +311,7 @@ def one_number(values: np.ndarray, name: str, remedy: str = "call once for each 
     return float(values)
 
 
-def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
+def within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
     """Numbers from `least` to `most`, both included."""
     if type(values) is float and least <= values <= most:
         return np.array(values)  # searches call with one float at a time
