@@ -56,7 +56,7 @@ class PolicyGraph(FrozenArrays):
 
         Categories are disjoint lists of states; without `n_states` they hold all states, else others stay unconnected.
         """
-        groups = [list(category) for category in categories]
+        groups = [np.asanyarray(each if hasattr(each, "dtype") else [*each]).tolist() for each in categories]
         times_named = Counter(chain.from_iterable(groups))
         n = len(times_named) if n_states is None else check_horizon(n_states, "n_states")
         cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]

@@ -41,7 +41,7 @@ class Sequences(FrozenArrays):
 
     def __post_init__(self):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
-        offsets = np.asarray(self.offsets, dtype=np.int64)
+        offsets = np.asarray(self.offsets)
         labels, users = _array_of(self.labels), _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
@@ -49,7 +49,7 @@ class Sequences(FrozenArrays):
                 f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
                 f"shape {values.shape}; put the states themselves into labels"
             )
-        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
+        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size and offsets.dtype.kind in "iu" else []
         if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found "
@@ -63,7 +63,7 @@ class Sequences(FrozenArrays):
         for start in range(0, len(values), BLOCK):
             check_codes(values[start : start + BLOCK], len(labels), "values")
             _release(values)
-        vars(self).update(values=values, offsets=offsets, labels=labels, users=users)
+        vars(self).update(values=values, offsets=offsets.astype(np.int64), labels=labels, users=users)
         super().__post_init__()
 
     @classmethod
