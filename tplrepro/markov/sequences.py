@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import FrozenArrays, check_choice, check_codes, check_horizon, checked_states
+from tplrepro.validation import FrozenArrays, as_numbers, check_choice, check_codes, check_horizon, checked_states
 from tplrepro.words import counted
 
 COLUMNS = ["user", "time", "state"]
@@ -41,7 +41,7 @@ class Sequences(FrozenArrays):
 
     def __post_init__(self):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
-        offsets = np.asarray(self.offsets)
+        offsets = as_numbers(self.offsets, "offsets must be whole numbers", "say where each sequence begins")
         labels, users = _array_of(self.labels), _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
@@ -49,8 +49,8 @@ class Sequences(FrozenArrays):
                 f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
                 f"shape {values.shape}; put the states themselves into labels"
             )
-        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size and offsets.dtype.kind in "iu" else []
-        if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
+        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
+        if ends != [0, len(values)] or not (np.diff(offsets) >= 0).all() or (offsets % 1).any():
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found "
                 f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than the sequences"

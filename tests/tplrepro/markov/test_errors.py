@@ -72,7 +72,7 @@ CALLS = [
     (lambda: arrays([0.5], [0, 1], [1], [1]), "values must be a flat array of integer codes"),
     (lambda: arrays([0], [0, 1], [1], [1, 2]), "the user of each of 1 sequences, found 2"),
     *((partial(arrays, [0, 0], bad, [1], [1, 1, 1]), "offsets must rise") for bad in ([0, 2, 1, 2], [], [1, 1, 2])),
-    *((partial(arrays, [bad], [0, 1], [1], [1]), f"from 0 to 0, found {bad} to {bad}") for bad in (-1, 1)),
+    *((partial(arrays, [bad], [0, 1], [1], [1]), f"values must be among 0..0, found {bad}; drop") for bad in (-1, 1)),
 ]
 SEQUENCES = [
     ([], {}, "at least one observed state, found none"),
