@@ -167,10 +167,9 @@ def small(kind):
 
 
 def hidden(values):
-    """Masked arrays in which a mask hides the first number, and another one lies under it."""
-    values = values.copy()
-    values.flat[0] += 1
-    return np.ma.array(values, mask=np.arange(values.size).reshape(values.shape) == 0)
+    """Masked arrays in which other numbers lie under the mask, and rows sum to what they should."""
+    other = np.roll(values, 1, axis=-1) if values.shape[-1] > 1 else values + 1
+    return np.ma.array(other, mask=other != values)
 
 
 FORMS = {

@@ -40,10 +40,8 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
     array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
-    if array.dtype == bool:
-        array = np.asarray(by_state(states, n_states, name))
-    if array.dtype == bool and array.shape == (n_states,):
-        return np.flatnonzero(array)
+    if array.dtype == bool and array.shape == (n_states,) and not np.ma.is_masked(array):
+        return np.flatnonzero(by_state(states, n_states, name))
     return np.unique(check_codes(array, n_states, name))
 
 
