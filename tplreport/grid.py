@@ -36,7 +36,7 @@ class Box(NamedTuple):
 
     def contains(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """Which points lie in the box, edges included."""
-        latitude, longitude = map(_degrees, (latitude, longitude))
+        latitude, longitude = _degrees(latitude), _degrees(longitude)
         return (latitude >= self.south) & (latitude <= self.north) & (longitude >= self.west) & (longitude <= self.east)
 
 
@@ -135,7 +135,7 @@ class Grid:
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for NaN."""
-        latitude, longitude = np.atleast_1d(_degrees(latitude), _degrees(longitude))
+        latitude, longitude = np.atleast_1d(_degrees(latitude)), np.atleast_1d(_degrees(longitude))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise ValueError(
                 "latitude and longitude must be flat and of one length, "

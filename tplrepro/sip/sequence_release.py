@@ -42,7 +42,7 @@ class SymbolChain(FrozenArrays):
     symbols: np.ndarray  # (c,), last symbol of each context; the first n contexts are the symbols
     restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
     labels: np.ndarray | None = None  # (n,), what each symbol stands for
-    widths: np.ndarray | None = None  # (n,), how many symbols each batch holds, which is public; by default 1
+    widths: Any = None  # (n,), how many symbols each batch holds, which is public; by default 1
 
     def __post_init__(self) -> None:
         if self.widths is None:
