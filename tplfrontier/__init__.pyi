@@ -7,6 +7,8 @@ from tplfrontier.gaussian import gaussian_epsilon as gaussian_epsilon
 from tplfrontier.gaussian import gaussian_mu as gaussian_mu
 from tplfrontier.gaussian_series import gaussian_series_leakage as gaussian_series_leakage
 from tplfrontier.gaussian_series import gaussian_series_limit as gaussian_series_limit
+from tplfrontier.higher_order import estimate_higher_order as estimate_higher_order
+from tplfrontier.higher_order import every_kth as every_kth
 from tplfrontier.linear import event_level_budgets as event_level_budgets
 from tplfrontier.linear import gaussian_event_level_budgets as gaussian_event_level_budgets
 from tplfrontier.linear_gaussian import LinearGaussianSeries as LinearGaussianSeries

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplfrontier.checks import check_noise_multipliers
 from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import Correlation
-from tplrepro.validation import check_alpha, check_noise_multipliers, check_probability, one_number
+from tplrepro.validation import check_alpha, check_probability, one_number
 
 STEPS = 4  # of the grid, in one standard deviation of a release and in one nat
 NEGLIGIBLE = 1e-22  # grid points of smaller probability are left out

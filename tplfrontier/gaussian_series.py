@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplfrontier.checks import check_covariance
 from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius
-from tplrepro.validation import LARGEST, as_numbers, check_covariance, check_level
+from tplrepro.validation import LARGEST, as_numbers, check_level
 
 LEAST_SHARE = 1e-8  # a smoothed variance below this share of the filtered one has lost its digits
 SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values

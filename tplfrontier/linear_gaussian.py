@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import FrozenArrays, as_numbers, check_covariance, check_horizon, check_level
+from tplfrontier.checks import check_covariance
+from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_level
 
 
 @dataclass(frozen=True)

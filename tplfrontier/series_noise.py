@@ -15,11 +15,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplfrontier.checks import check_covariance
 from tplfrontier.gaussian_series import gaussian_series_limit, information, regression
 from tplfrontier.linear_gaussian import LinearGaussianSeries
 from tplrepro.leakage.temporal import safely_below
 from tplrepro.search import largest_within
-from tplrepro.validation import as_numbers, check_covariance, check_level, warn_caller
+from tplrepro.validation import as_numbers, check_level, warn_caller
 
 GAP, ROUNDS = 1e-4, 200  # largest relative distance of the cost from the least, and most linear programs
 MOST = 100.0  # largest variance, in that of equal independent noise; the cost may not depend on some of the noise

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplfrontier.checks import check_noise_multipliers
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import (
@@ -23,7 +24,6 @@ from tplrepro.validation import (
     check_budgets,
     check_choice,
     check_generator,
-    check_noise_multipliers,
     check_sensitivity,
     warn_caller,
 )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
-from tplrepro.validation import check_codes
+from tplrepro.validation import as_numbers, check_codes, check_positive
 
 CHUNK = 1 << 20
 MOST_CELLS = np.iinfo(np.int32).max
@@ -36,8 +36,12 @@ class Box(NamedTuple):
 
     def contains(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """Which points lie in the box, edges included."""
-        latitude, longitude = np.asarray(latitude, dtype=float), np.asarray(longitude, dtype=float)
+        latitude, longitude = _degrees(latitude), _degrees(longitude)
         return (latitude >= self.south) & (latitude <= self.north) & (longitude >= self.west) & (longitude <= self.east)
+
+
+def _degrees(values: ArrayLike) -> np.ndarray:
+    return as_numbers(values, "latitude and longitude must be numbers", "give degrees of WGS 84")
 
 
 def as_box(box) -> Box:
@@ -94,10 +98,8 @@ class Grid:
         with extra():
             import pyproj
 
-        box, cell_km = as_box(self.box), float(self.cell_km)
+        box, cell_km = as_box(self.box), check_positive(self.cell_km, "cell_km", "give a size such as 0.34")
         south, north, west, east = box
-        if not 0 < cell_km < np.inf:
-            raise ValueError(f"cell_km must be a positive size in kilometres, found {self.cell_km}; give such as 0.34")
         nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))  # latitude where the box is widest
         half_width = np.radians(east - west) / 2 * np.cos(np.radians(nearest))
         if np.cosh(half_width) - 1 > MOST_DISTORTION:
@@ -128,12 +130,12 @@ class Grid:
 
     def project(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """Coordinates (m, 2) in km east and north of the grid's south-west corner."""
-        east, north = self._projection(np.asarray(longitude, dtype=float), np.asarray(latitude, dtype=float))
+        east, north = self._projection(_degrees(longitude), _degrees(latitude))
         return np.stack([east, north], axis=-1) / 1000 - self._south_west
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for NaN."""
-        latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
+        latitude, longitude = np.atleast_1d(_degrees(latitude)), np.atleast_1d(_degrees(longitude))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise ValueError(
                 "latitude and longitude must be flat and of one length, "

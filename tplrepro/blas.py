@@ -1,4 +1,4 @@
-"""One thread for the products of small matrices, where several wait for each other, up to 40 times as long."""
+"""BLAS with one thread: small matrix products are up to 40 times slower where several threads wait for each other."""
 
 from functools import cache
 

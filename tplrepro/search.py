@@ -13,9 +13,8 @@ def largest_within(
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
     Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It
-    may be too small by the share `tolerance` (0: to the last bit). A `logarithmic` search halves ratios:
-    fewer steps where `high` is many times `low`. The smallest number for which a predicate holds is minus
-    the largest whose negative satisfies it.
+    may be too small by the share `tolerance` (0: by no bit). A `logarithmic` search halves ratios, which takes
+    fewer steps where `high` is many times `low`.
 
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(root, 6), root * root <= 2.0
@@ -47,11 +46,9 @@ def fit_to_level(
     target: float,
     tolerance: float = 4.0 * 2.0**-52,
 ) -> np.ndarray:
-    """The budgets times the largest factor, to `tolerance`, with leakage(budgets) <= target, which has been
-    tested.
+    """The budgets times the largest factor, to `tolerance`, whose leakage was found to be at most `target`.
 
-    The leakage grows with the factor. No budget exceeds `alpha`, and `target` is alpha less a margin for
-    rounding.
+    The leakage grows with the factor. No budget may exceed `alpha`; `target` is alpha less a margin for rounding.
     """
     from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
 

@@ -1,6 +1,6 @@
 """Checks shared by all public functions: each error names the constraint, the value found and the remedy.
 
-States have names: whatever belongs to them is aligned here, by label if it has labels, else by position.
+Whatever belongs to states is aligned with them here: by label where it has labels, else by position.
 """
 
 import operator
@@ -27,12 +27,10 @@ OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
-    """Real numbers, array-like or a scipy.sparse matrix, as a float array, not copied if they are one.
+    """Real numbers, array-like or a scipy.sparse matrix, as a float array, which is not copied if it is one already.
 
     ValueError, which says what they `must` be, for masked or complex numbers, text and dates.
 
-    Examples
-    --------
     >>> as_numbers(np.array([0.5, 1j]), "beliefs must be numbers", "take their moduli")
     Traceback (most recent call last):
     ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); take their moduli
@@ -93,16 +91,12 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 
 
 def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
-    """Values with these axes in the order of the states: labels, or n for 0..n-1, None where the values
-    decide n.
+    """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None for any number.
 
-    A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
-    not the states. An array or a list is in that order already, but each DataFrame in a list is put in order by
-    itself. So is a pandas object with the default index 0..k-1 on all these axes, unless these are the labels of
-    the states in another order.
+    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the states, and so is
+    each DataFrame in a list. An array or another list is in that order already, and so is a pandas object with the
+    default index 0..k-1 on all these axes, unless these numbers are themselves the labels.
 
-    Examples
-    --------
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]
     """
@@ -125,15 +119,12 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
 
 
 def framed(values: Any) -> Any:
-    """Values as they are, but a list of pandas Series as the DataFrame of these rows, whose labels count."""
-    if (
-        isinstance(values, list | tuple)
-        and values
-        and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in values)
-    ):
+    """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as they are."""
+    rows = values if isinstance(values, list | tuple) else ()
+    if rows and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in rows):
         import pandas as pd
 
-        return pd.DataFrame([*values])
+        return pd.DataFrame([*rows])
     return values
 
 
@@ -151,7 +142,7 @@ def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
 
 
 def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Sequence | None:
-    """The states that all sides of an analysis share, None if there is no side; a range fits any labels."""
+    """The states that all matrices of an analysis share, None if there are none; a range fits any labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
     labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
@@ -166,7 +157,7 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
 def check_distribution(
     distribution: Any, states: int | Sequence | None = None, name: str = "distribution"
 ) -> np.ndarray:
-    """A distribution over states, labels or their number n, as an array (n,) in their order with sum 1."""
+    """A distribution over states (labels or their number n) as an array (n,) in their order with sum 1."""
     n = len(states) if isinstance(states, Sequence) else states
     aligned = by_state(distribution, states, name)
     p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
@@ -189,37 +180,30 @@ def check_probability(
     least, left = (0.0, "[") if zero else (SMALLEST, "(")
     most, right = (1.0, "]") if one else (BELOW_ONE, ")")
     must = f"{name} must be a probability in {left}0, 1{right}"
-    return one_number(_within(probability, least, most, must, remedy), name)
+    return one_number(within(probability, least, most, must, remedy), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
     must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
-    return one_number(_within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
+    return one_number(within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     """Leakages in nats as a float array; they must be finite and not negative."""
     must = f"{name} must be a finite leakage in nats, at least 0"
-    return _within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
+    return within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
 
 
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
-    return _within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
+    return within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
 
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one for all."""
     return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
-
-
-def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
-    """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for budgets."""
-    must = "noise_multipliers must be finite and greater than 0"
-    values = _within(noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities")
-    return over_time(values, "noise_multipliers", "multiplier", horizon)
 
 
 def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = None) -> np.ndarray:
@@ -243,40 +227,24 @@ def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = Non
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return one_number(_within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
+    return one_number(within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
 
 
 def check_sensitivity(sensitivity: Any) -> float:
-    """By how much one person changes the numbers of a time point; it must be finite and positive."""
+    """The most by which one person changes the numbers of a time point; it must be finite and positive."""
     return check_positive(sensitivity, "sensitivity", "give the most that one person changes, in sum")
 
 
 def check_positive(number: Any, name: str, remedy: str) -> float:
     """One number that is finite and positive."""
     must = f"{name} must be finite and greater than 0"
-    return one_number(_within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
-
-
-def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
-    """A covariance (n, n), symmetric and positive semidefinite within 1e-9, as an exactly symmetric array."""
-    K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0 or not np.isfinite(K).all():
-        raise ValueError(f"{name} must be a finite (n, n) matrix, found shape {K.shape}; give Cov(x_s, x_t)")
-    symmetric = (K + K.T) / 2.0
-    least, tolerance = np.linalg.eigvalsh(symmetric)[0], 1e-9 * abs(K).max()
-    if abs(K - symmetric).max() > tolerance or least < -tolerance:
-        raise ValueError(
-            f"{name} must be symmetric and positive semidefinite, found asymmetry "
-            f"{2 * abs(K - symmetric).max():.3g} and eigenvalue {least:.3g}; "
-            "estimate all entries from the same series"
-        )
-    return symmetric
+    return one_number(within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
 
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
     remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-    return _within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
+    return within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
@@ -288,7 +256,10 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
     """Whole numbers 0..n-1 of any shape; ValueError for others."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        array = np.array(None)
     if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
         raise ValueError(
             f"{name} must be whole numbers in 0..{n - 1}, found {type(values).__name__} of {array.dtype}; code them so"
@@ -334,13 +305,13 @@ def check_whole(number: SupportsIndex, name: str) -> int:
 
 
 def one_number(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
-    """The number in an array that was checked; it must not have any axis."""
+    """The number in a checked array, which must have no axis."""
     if values.ndim:
         raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
     return float(values)
 
 
-def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
+def within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
     """Numbers from `least` to `most`, both included."""
     if type(values) is float and least <= values <= most:
         return np.array(values)  # searches call with one float at a time
@@ -377,7 +348,7 @@ def frozen(values: Any) -> Any:
 class FrozenArrays:
     """A base of results that hold read-only copies of the arrays given to them.
 
-    The arrays of a sparse matrix can be replaced, so each access to one gives a new object.
+    A sparse matrix can be given other arrays, so each access makes a new one that shares these.
     """
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import messages
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, by_state, check_horizon, frozen
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +145,10 @@ def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothi
     Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at
     most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
     """
-    coded, length = as_sequences(sequences, len(positions)), check_horizon(horizon)
-    places = np.asarray(by_state(positions, coded.labels.tolist(), "positions"), dtype=float)
+    n = positions.shape[0] if hasattr(positions, "shape") else len(positions)
+    coded, length = as_sequences(sequences, n), check_horizon(horizon)
+    aligned = by_state(positions, coded.labels.tolist(), "positions")
+    places = as_numbers(aligned, "positions must be numbers", "give a row for each state")
     transitions = TransitionMatrix.from_sequences(coded, smoothing=smoothing, sparse=False)
     pieces = [s[: s.size // length * length].reshape(-1, length) for s in coded]
     if not any(map(len, pieces)):

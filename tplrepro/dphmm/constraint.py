@@ -21,9 +21,8 @@ TIED = 1e-9
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
     """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-    The paper calls that probability, in [0, 1), delta (Theorem 4.1 of [5]). Of states that are equally likely
-    (within one part in 1e9, so that rounding does not decide) those of lower index come first. Impossible
-    states are never included.
+    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally likely states (within
+    one part in 1e9) those of lower index come first. Impossible states are never included.
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]
@@ -41,13 +40,9 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
     array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
-    if array.dtype == bool:
-        array = np.asarray(by_state(states, n_states, name))
-    if array.dtype == bool and array.shape == (n_states,):
-        return np.flatnonzero(array)
-    is_named = np.zeros(n_states, dtype=bool)
-    is_named[check_codes(array, n_states, name)] = True
-    return np.flatnonzero(is_named)
+    if array.dtype == bool and array.shape == (n_states,) and not np.ma.is_masked(array):
+        return np.flatnonzero(by_state(states, n_states, name))
+    return np.unique(check_codes(array, n_states, name))
 
 
 def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:
@@ -61,7 +56,7 @@ def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMa
 
 
 def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray:
-    """The answers f of all states, aligned, as a finite read-only array (N, d), a copy; (N,) stands for d = 1."""
+    """The answers f (N, d) of all states, in their order, as a finite read-only copy; (N,) stands for d = 1."""
     answers = by_state(answers, states, "answers f")
     remedy = "give one row of d numbers a state"
     f = frozen(np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy)))
@@ -78,7 +73,8 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
 
 def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
     """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
-    v = np.atleast_1d(as_numbers(vectors, f"vectors must be {d} finite numbers each", f"give shape (..., {d})"))
+    must, remedy = f"vectors must be {d} finite numbers each", f"give shape (..., {d})"
+    v = np.atleast_1d(as_numbers(vectors, must, remedy))
     if v.shape[-1:] != (d,) or not np.isfinite(v).all():
-        raise ValueError(f"vectors must be {d} finite numbers each, found shape {v.shape}; give shape (..., {d})")
+        raise ValueError(f"{must}, found shape {v.shape}; {remedy}")
     return v

@@ -1,9 +1,9 @@
 """Release of a series of answers (Algorithm 2 of [5]), also on delta-location sets (Theorem 4.1).
 
 At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to them is made
-protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives p_t^+ and the chain the next
-prior. The adversary knows all but the true state and the noise. Beliefs are kept as logarithms, so that a
-state stays possible however unlikely it has become.
+protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives the posterior p_t^+ and the chain
+the next prior. The adversary knows all but the true state and the noise. Beliefs are kept as logarithms, so that
+a state stays possible however unlikely it has become.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,15 +38,15 @@ KEPT = 128
 
 @dataclass(frozen=True, eq=False)
 class ReleasedAnswer(FrozenArrays):
-    """One release; arrays are read-only. The prior of a later query at the same time is the posterior before it."""
+    """One release. With several queries, the prior of each but the first is the posterior of the query before it."""
 
     time: int  # from 0
     z: np.ndarray  # (d,), the released value
     log_prior: np.ndarray  # (N,), log p_t^-; -inf for impossible states
     log_posterior: np.ndarray  # (N,), log p_t^+
     mechanism: KNormMechanism  # on the protectable graph of the possible states
-    added_edges: list[tuple[int, int]]  # that made it protectable
-    constrained_epsilon: float  # nats: the loss between any two possible states (Theorem 6.3 of [5])
+    added_edges: list[tuple[int, int]]  # those that made the graph protectable
+    constrained_epsilon: float  # nats: the most loss between any two possible states (Theorem 6.3 of [5])
     perturbed_state: int  # secret: the true state, or its surrogate if it is not among the possible ones
     query: str | None = None  # its name, None if there is only one
 
@@ -74,9 +74,7 @@ def release(
     rng: np.random.Generator,
     **options: Any,
 ) -> Iterator[ReleasedAnswer | None]:
-    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]).
-
-    The arguments are those of `DataRelease`, with its `options`, and of its `series`.
+    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]): `DataRelease(...).series(...)`.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
@@ -90,15 +88,15 @@ def release(
 
 
 class DataRelease:
-    """A setting in which `series` releases several series of states; for a single one use `release`.
+    """What the adversary knows, and how answers are protected; `series` releases a series of states.
 
     Parameters
     ----------
     policy : PolicyGraph over N states, G
-    answers : array-like (N, d) or (N,), f; or a mapping from the names of several queries to theirs
-        Several queries give one release each per timestamp, in their order; the budgets add up (Theorem 7.1).
-        The graph is made protectable for all answers of a state as one vector, so that the same state hides
-        an exposed one in each query.
+    answers : array-like (N, d) or (N,), f; or a mapping from names of queries to their answers
+        Each query gives a release per timestamp, in their order; the budgets add up (Theorem 7.1 of [5]). The
+        graph is made protectable for all answers of a state as one vector, so that the same state hides an
+        exposed one in each query.
     transitions : TransitionMatrix or array-like (N, N), M, known to the adversary; or a list of them, where the
         chain changes: one between each two timestamps
     mechanism : "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm")
@@ -107,7 +105,7 @@ class DataRelease:
         Constrain to the `delta_location_set` instead of the possible states; with a complete policy this is
         the baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer.
     skip : where only one state is possible, yield None instead of raising NoPrivacyError
-    kept : int, for how many sets of possible states, the last ones met, protection is kept
+    kept : int, the size of the cache of protections, one for each set of possible states
     """
 
     def __init__(
@@ -152,10 +150,9 @@ class DataRelease:
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
-        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries;
-        `initial` (N,) is the prior p_1^- of the first timestamp. ValueError at once for arguments of the
-        wrong shape or range; during the series for a true state that the model holds impossible.
-        NoPrivacyError at a timestamp at which only one state is possible.
+        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries to those;
+        `initial` (N,) is the prior p_1^-. During the series, ValueError for a true state that is impossible under
+        the model, and NoPrivacyError where only one state is possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}

@@ -3,10 +3,9 @@
 K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); norm and density
 are then those of its span, and vectors off it have norm infinity.
 
-K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0
-over its facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by
-one part in 1e10, or more where K is thin: rounding then never puts an edge's difference outside, and
-mechanisms draw from the body so widened.
+K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over
+its facets, which give volumes, moments and exact uniform samples. The half-spaces and the mechanisms' noise are
+wider than K by `slack`, lest rounding put an edge's difference outside.
 """
 
 from contextlib import suppress
@@ -25,15 +24,14 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 2.0**-46
-#: Corners of a polygon closer to the line between their neighbours stand out by rounding only.
+#: A corner of a polygon this close to the line between its neighbours is rounding, not a corner.
 ROUNDING = 1e-12
 
 
 class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
-    `magnitude` is the size of the numbers whose differences they are: their rounding error is this times
-    1e-16.
+    `magnitude` is the size of the answers whose differences they are, which decides how far rounding may move them.
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
@@ -61,9 +59,8 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless,
-        # since answers must not be released as they are: each coordinate is then measured by its own largest
-        # difference.
+        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless, since
+        # it must not be released as it is: then each coordinate is measured by its own largest difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
         tolerance = FLAT * max(largest, magnitude, 1e-300)
         uneven = ((widths > 0.0) & (widths <= tolerance)).any()
@@ -102,7 +99,7 @@ class SensitivityHull(FrozenArrays):
         return self.norm(vectors) <= 1
 
     def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
-        """Whether f_i - f_j lies in K for rows f_i of `left` (a, d) and f_j of `right` (b, d), (a, b)."""
+        """Whether f_i - f_j lies in K, (a, b), for rows f_i of `left` (a, d) and f_j of `right` (b, d)."""
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
         rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
         inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
@@ -112,13 +109,13 @@ class SensitivityHull(FrozenArrays):
         return inside
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
-        """The hull of K, a vector (d,) or several (k, d), and their negatives."""
+        """The convex hull of K, a vector (d,) or several (k, d), and their negatives."""
         return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,); exact.
+        """Exact dimensions (k,) and volumes (k,) of the hulls `extended` by each of the vectors (k, d).
 
-        A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the facet's cone, -v as
+        A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the facet's cone, and -v as
         much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a bipyramid.
         """
         v = as_vectors(vectors, self.ambient_dimension)
@@ -129,17 +126,17 @@ class SensitivityHull(FrozenArrays):
         return self.dimension + (height > 0), volumes
 
     def _height(self, v: np.ndarray) -> np.ndarray:
-        """How far vectors (..., d) lie off the span, 0 where that is rounding."""
+        """Distances (...) of vectors (..., d) from the span, 0 where they are rounding errors."""
         height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
         return np.where(np.linalg.norm(self.beside(v), axis=-1) > self.rounding(v), height, 0.0)
 
     def beside(self, v: np.ndarray) -> np.ndarray:
-        """What of vectors (..., d) lies off the span, measured in each coordinate's unit."""
+        """The part of vectors (..., d) orthogonal to the span, each coordinate measured in its own unit."""
         scaled = v / self._unit
         return scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T
 
     def rounding(self, v: np.ndarray) -> np.ndarray:
-        """How far vectors (..., d) may lie off the span by rounding, in the same units, (...)."""
+        """The length (...) up to which `beside` is rounding, for vectors (..., d)."""
         return self.tolerance + FLAT * np.linalg.norm(v / self._unit, axis=-1)
 
     def coordinates(self, v: np.ndarray) -> np.ndarray:
@@ -147,7 +144,7 @@ class SensitivityHull(FrozenArrays):
         return (v / self._unit) @ self._scaled_basis
 
     def vector(self, coordinates: np.ndarray) -> np.ndarray:
-        """The vector in the span with these coordinates."""
+        """The vectors (..., d) in the span with these coordinates."""
         return (coordinates @ self._scaled_basis.T) * self._unit
 
     def second_moment(self) -> np.ndarray:
@@ -197,10 +194,9 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
 
 
 def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points (r, d), each the farthest from the span of those before it, and the span's orthonormal basis (d, r).
+    """Points (r, d) that span all within `tolerance`, and an orthonormal basis (d, r), in multiples of `unit` (d,).
 
-    They end when no point is farther than `tolerance` from the span. Distances and basis are of coordinates in
-    multiples of `unit` (d,).
+    Each is the point farthest from the span of those before it.
     """
     chosen: list[int] = []
     scaled, basis = points / unit, np.zeros((points.shape[1], 0))
@@ -215,10 +211,7 @@ def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.nd
 
 
 def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The map (d, r) to coordinates in which the spanning points are unit vectors: no body is thin there.
-
-    Of a thin body Qhull fails, or leaves out corners.
-    """
+    """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull loses corners."""
     return basis @ np.linalg.inv(spanning @ basis)
 
 
@@ -258,10 +251,10 @@ def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
 
 
 def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
-    """The indices of a polygon's corners in an order, and a choice, that rounding does not change.
+    """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is last.
 
-    Counter-clockwise from the direction (-1, 0), which itself is last, without corners that lie within
-    `ROUNDING` of the line between their neighbours. One goes at a time: of two that are close, one stays.
+    Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two that are close,
+    one stays. So rounding changes neither the order nor the choice.
     """
     start = -to_coordinates[0]
     turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])
@@ -281,7 +274,7 @@ def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.nd
 
 
 def _corners(points: np.ndarray) -> np.ndarray:
-    """Of points (n, d) those that may be vertices of their hull; all of them where it may be flat."""
+    """The points (n, d) that may be vertices of their hull; all of them where it may be flat."""
     if points.shape[1] == 1:
         return points[[np.argmin(points), np.argmax(points)]]
     if len(points) < 50:
@@ -295,7 +288,7 @@ def _corners(points: np.ndarray) -> np.ndarray:
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
-    """The indices of one of each normals a and -a; triangulated facets share theirs, which is kept once."""
+    """The indices of distinct normals, one of a and -a; the simplices of one facet share their normal."""
     scaled = np.round(normals / (np.abs(normals).max() or 1.0), 13)
     first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
     _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
@@ -303,9 +296,9 @@ def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
-    """Indices of the points (m, r) that may be vertices: in the plane not those in the circle in an extreme polygon.
+    """Indices of points (m, r) that may be vertices of the hull.
 
-    A graph of 300 states may have 40,000 edges, and Qhull is slow on so many points.
+    Of many points in the plane, on which Qhull is slow, those inside a circle that lies in the hull are left out.
     """
     if coordinates.shape[1] != 2 or len(coordinates) < 500:
         return np.arange(len(coordinates))

@@ -2,12 +2,12 @@
 
 The Laplace mechanism adds noise of scale S/epsilon to each coordinate, S the l1 sensitivity; the K-norm
 mechanism draws from Eq. (1) on f(s) plus the span of K. The planar isotropic mechanism of the paper's
-reference [27] maps K by a linear T to isotropic position, draws K-norm noise there and maps it back: as
-||T v||_{TK} = ||v||_K, its law is that of the K-norm mechanism.
+reference [27] draws K-norm noise for T K, T linear, and maps it back by T^-1: since ||T v||_{TK} = ||v||_K, it
+has the law of the K-norm mechanism.
 
-Samples are drawn in floating point with NumPy's generators, which is not safe against an adversary who sees
-the lowest bits of the released numbers; round them before publication (rounding costs no privacy if it
-ignores the true state, except on a flat hull, where a grid would tell the lines apart).
+Noise is drawn in floating point, which is not safe against an adversary who sees the lowest bits of the released
+numbers: round them before publication. That costs no privacy if it ignores the true state, except on a flat hull,
+where a grid would tell the lines apart.
 """
 
 from functools import cached_property
@@ -31,10 +31,9 @@ from tplrepro.validation import FrozenArrays, check_generator, check_horizon, ch
 class KNormMechanism(FrozenArrays):
     """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states (Eq. (1) of [5]).
 
-    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is
-    the loss between connected states, and `hull` is K(policy, answers), if known. NoPrivacyError if the
-    policy has no edge: answers would be released as they are (allowed where states share each answer).
-    Example 5.2 of [5]: noise along a segment.
+    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is the
+    loss between connected states, and `hull` is K(policy, answers), if known. Without edges answers would be
+    released as they are, so NoPrivacyError unless none is exposed. Example 5.2 of [5]: noise along a segment.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
@@ -65,16 +64,16 @@ class KNormMechanism(FrozenArrays):
 
     @property
     def body(self) -> SensitivityHull:
-        """The body whose norm of the difference of two answers, times epsilon, is the loss between them."""
+        """The body in whose norm the distance of two answers, times epsilon, is the loss between them."""
         return self.hull
 
     @property
     def error(self) -> float:
-        """Root mean square error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]), exact, in the unit of the answers."""
+        """Root mean square error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]), in the unit of the answers."""
         return float(np.sqrt(self._noise.mean_square))
 
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Released values for the true answer (d,), shape (d,), or (size, d) with `size`; `rng` is required."""
+        """A released value (d,) for the true answer (d,), or `size` of them (size, d); `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1:
             raise ValueError(f"a sample needs one true answer, found shape {centre.shape}; give one at a time")
@@ -86,19 +85,19 @@ class KNormMechanism(FrozenArrays):
         return self._noise.sample(size, rng)
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
-        """Log-density of z (..., d) given the true answer (..., d), broadcast against each other.
+        """Log-density of z (..., d) given the true answer (..., d), which broadcast against each other.
 
-        Nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
+        In nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
         """
         released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
         origins, shifts = self._from_origins(true, np.zeros(self.answers.shape[1]))
         return self._noise.log_density(released - origins - shifts)  # in this order nothing is rounded far from 0
 
     def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Answers (..., d) plus noise as origins and shifts, which for a flat body lie in its span.
+        """Answers (..., d) plus noise as the sum of origins and shifts; for a flat body the shifts lie in its span.
 
-        Noise leaves the last bits of an answer beside the span as they are, and these may tell states apart.
-        States that are connected, or differ there by rounding, and all that such states link, share an origin.
+        Off the span noise would leave the last bits of an answer as they are, which may tell states apart. So all
+        states that are linked, by edges or by a difference off the span that is rounding, share an origin.
         """
         if self.hull.dimension == self.answers.shape[1]:
             return answers, noise
@@ -108,13 +107,13 @@ class KNormMechanism(FrozenArrays):
         origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(answers.shape)
         shifts = answers - origins
         on = self.hull.vector(self.hull.coordinates(shifts))
-        # A long shift is rounded where the span is thin.
+        # A second time: a long shift was rounded where the span is thin.
         on += self.hull.vector(self.hull.coordinates(shifts - on))
         return origins, on + self.hull.vector(self.hull.coordinates(noise))
 
     @cached_property
     def _beside(self) -> tuple[cKDTree, float, np.ndarray]:
-        """Where possible states lie beside the span, how far apart rounding puts them, and whose origin each has."""
+        """A tree of the possible answers off the span, the distance that is rounding there, and the origin of each."""
         n, possible = self.policy.n_states, self.policy.possible
         from_first = self.answers[possible] - self.answers[possible[0]]
         beside, radius = self.hull.beside(from_first), self.hull.rounding(from_first).max()
@@ -138,7 +137,7 @@ class KNormMechanism(FrozenArrays):
 class LaplaceMechanism(KNormMechanism):
     """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `KNormMechanism`.
 
-    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), which has many facets.
+    It has the law of the K-norm mechanism of a cross polytope (Theorem 5.1 of [5]), without its many facets.
 
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
     >>> round(mechanism.error, 6)
@@ -168,7 +167,7 @@ class LaplaceMechanism(KNormMechanism):
 
 
 class PlanarIsotropicMechanism(KNormMechanism):
-    """The mechanism of the paper's reference [27], in law the K-norm mechanism; ValueError unless d = 2."""
+    """The mechanism of the paper's reference [27]: the law of `KNormMechanism`, for answers in the plane only."""
 
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, hull: SensitivityHull | None = None):
         super().__init__(policy, answers, epsilon, hull)

@@ -1,9 +1,10 @@
 """Policy graphs: which pairs of states must be indistinguishable (section 4.2 of [5]).
 
-States are the indices 0..N-1 throughout. A graph constrained to the possible states C_t keeps N, so that
-answers f stay (N, d), and loses the edges of impossible states.
+States are the indices 0..N-1. A graph constrained to the possible states C_t still has N states, so that answers f
+stay (N, d), but no edges of impossible ones.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen, one_number
+from tplrepro.validation import FrozenArrays, as_numbers, check_codes, check_horizon, frozen, one_number
 
 
 class PolicyGraph(FrozenArrays):
-    """An immutable graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
+    """An immutable graph over the states; an edge means "indistinguishable" (Definition 4.2 of [5]).
 
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sorted(G.edges)
@@ -40,7 +41,7 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
-        """The user's own policy: pairs of states in any order."""
+        """A policy from pairs of states, in any order."""
         return cls(n_states, edges)
 
     @classmethod
@@ -53,9 +54,9 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states, by default of all of them; a state in none stays unconnected.
+        Categories are disjoint lists of states; without `n_states` they hold all states, else others stay unconnected.
         """
-        groups = [list(category) for category in categories]
+        groups = [np.asanyarray(each if hasattr(each, "dtype") else [*each]).tolist() for each in categories]
         times_named = Counter(chain.from_iterable(groups))
         n = len(times_named) if n_states is None else check_horizon(n_states, "n_states")
         cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]
@@ -66,18 +67,18 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
-        """Utility-oriented policy, G_util: edges between states whose answers, (N, d), are at most `radius` apart."""
+        """Utility-oriented policy, G_util: edges between states whose answers (N, d) are at most `radius` apart."""
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
         radius = one_number(as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius")
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
-        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))  # rounding may add that
+        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))  # for rounding errors
 
     @classmethod
     def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
-        """One-step transition protection, G_trs: states that some state can reach in one step of M (N, N)."""
+        """One-step transition protection, G_trs: edges between states that one state reaches in a step of M (N, N)."""
         P = as_numbered_chain(matrix)
         support = scipy.sparse.csr_array((P.toarray() if np.any(P.background) else P.probabilities) > 0)
         if (np.diff(support.indptr) == P.n_states).any():
@@ -87,10 +88,7 @@ class PolicyGraph(FrozenArrays):
         return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> "PolicyGraph":
-        """The graph constrained to `states` (indices or a mask (N,)), section 4.2 of [5]; impossible ones stay so.
-
-        ValueError if a state is unknown or none is left.
-        """
+        """The graph constrained to those possible states that are in `states`, indices or a mask (N,); not to none."""
         kept = np.intersect1d(check_states(states, self.n_states), self.possible, assume_unique=True)
         if kept.size == 0:
             raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
@@ -102,7 +100,7 @@ class PolicyGraph(FrozenArrays):
         return self._copy(self.edge_array[is_kept[self.edge_array].all(axis=1)], kept)
 
     def connect(self, edges: Iterable) -> "PolicyGraph":
-        """This graph and more edges, which must join possible states."""
+        """This graph with more edges, which must join possible states."""
         more = _checked_edges(edges, self.n_states)
         impossible = more[~np.isin(more, self.possible)]
         if impossible.size:
@@ -112,9 +110,9 @@ class PolicyGraph(FrozenArrays):
         return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
 
     def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
-        """This graph and a null node N, "no such record", connected to `states` (by default all possible ones).
+        """This graph with a null node N, "no such record", connected to `states` (by default all possible ones).
 
-        It protects their existence (Definition 3.4 of [5]). Append its answer, zeros, to f.
+        It protects the existence of a record (Definition 3.4 of [5]). Append its answer, zeros, to f.
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]
@@ -146,19 +144,15 @@ class PolicyGraph(FrozenArrays):
 
     @property
     def n_edges(self) -> int:
-        return len(self.edge_array) if "edge_array" in vars(self) else self._most_edges
+        return len(self.edge_array) if "edge_array" in vars(self) else math.comb(self.possible.size, 2)
 
     @property
     def is_complete(self) -> bool:
         """Whether all possible states are connected with each other."""
-        return self.n_edges == self._most_edges
-
-    @property
-    def _most_edges(self) -> int:
-        return self.possible.size * (self.possible.size - 1) // 2
+        return self.n_edges == math.comb(self.possible.size, 2)
 
     def differences(self, answers: ArrayLike) -> np.ndarray:
-        """f(s_i) - f(s_j) of each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
+        """f(s_i) - f(s_j) for each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
         f = as_answers(answers, self.n_states)
         return f[self.edge_array[:, 0]] - f[self.edge_array[:, 1]]
 
@@ -170,7 +164,7 @@ class PolicyGraph(FrozenArrays):
         return frozen(self.possible[~np.isin(self.possible, self.edge_array)])
 
     def _copy(self, edge_array: np.ndarray | None, possible: np.ndarray) -> "PolicyGraph":
-        """A graph of edges known to be valid between possible states, of all of them if None."""
+        """A graph with these edges, not checked, or all edges if None, between the possible states."""
         copy = object.__new__(PolicyGraph)
         copy.n_states = self.n_states
         copy.possible = frozen(possible)
@@ -198,7 +192,7 @@ def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
     array = np.asarray(pairs)
     if np.ma.is_masked(pairs) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
         raise ValueError(f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)")
-    check_states(array.ravel(), n_states, "states of edges")
+    check_codes(array, n_states, "states of edges")
     return _sorted_edges(array.reshape(-1, 2), n_states)
 
 

@@ -1,13 +1,12 @@
-"""Who is hidden by the noise, and graphs that hide everybody (sections 5.2 and 6.1 of [5]).
+"""Which states the noise hides, and graphs that hide all of them (sections 5.2 and 6.1 of [5]).
 
 The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i)
 + K (Definition 5.2). A state with DoP 1 is exposed: no other state makes the released value as likely within
 a factor e^epsilon (Theorem 5.2).
 
 A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest
-answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). The
-exposed states are found again after each step, since K has grown. The optimum of Eq. (5) is found among all
-such connections by branch and bound.
+answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3). K grows with each edge, so
+the exposed states are then determined anew. Branch and bound over all such edges gives the optimum of Eq. (5).
 """
 
 from collections.abc import Iterable
@@ -40,14 +39,14 @@ def degree_of_protection(
     hull: SensitivityHull | None = None,
     states: ArrayLike | None = None,
 ) -> np.ndarray:
-    """DoP of every state (Definition 5.2 of [5]), (N,): 0 for impossible states, else at least 1.
+    """DoP of every state (Definition 5.2 of [5]), (N,): at least 1 for possible states, 0 for others.
 
     Parameters
     ----------
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
     hull : the body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise
-    states : array-like of int, count for these possible states only; the others get 0
+    states : array-like of int, the states to count for, by default all; the others get 0
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 3, 4, 5])
@@ -80,9 +79,8 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
 def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
     """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
 
-    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j)
-    attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat
-    hull.
+    The loss between any two possible states is at most epsilon times that, and the released value f(s_j) attains it
+    (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
 
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
@@ -97,13 +95,12 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 
 @dataclass(frozen=True, eq=False)
 class Protection:
-    """A protectable graph and its noise's body."""
+    """A graph in which no possible state is exposed, and its sensitivity hull."""
 
-    policy: PolicyGraph  # in which no possible state is exposed
+    policy: PolicyGraph
     hull: SensitivityHull  # K(policy, f)
-    added_edges: list[tuple[int, int]]  # pairs (i, j), i < j, that the policy had not before
-    #: With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this is the
-    #: least, and infinite if a flatter hull is not ruled out.
+    added_edges: list[tuple[int, int]]  # the edges (i, j), i < j, that were added
+    #: For "optimal": the least volume (Eq. (5)) is at least volume / (1 + gap); infinite if a flatter hull may do.
     gap: float = np.nan
 
 
@@ -114,15 +111,14 @@ def protectable_graph(
 
     Parameters
     ----------
-    policy : PolicyGraph over N states, constrained to the possible ones
-    answers : array-like (N, d) or (N,), f
+    policy, answers : as in `degree_of_protection`
     method : str
         "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step. "optimal":
         Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four
         dimensions; beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        Who hides whom by the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets all
-        its edges among these to possible states.
+        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those of its edges
+        among these that lead to possible states.
 
     NoPrivacyError if only one state is possible. Example 6.1 of [5]: s_3 (index 2) is exposed.
 
@@ -137,7 +133,7 @@ def protectable_graph(
 def protect(
     policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
 ) -> Protection:
-    """The graph of `protectable_graph` with its hull, added edges and optimality gap; parameters as there.
+    """The graph of `protectable_graph`, with the same parameters, and its hull, added edges and optimality gap.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
@@ -184,7 +180,7 @@ def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
 def _one_by_one(
     hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, *, by_volume: bool
 ) -> tuple[SensitivityHull, list[tuple[int, int]]]:
-    """Algorithm 3, or Algorithm 1: the hull, and the edge of each exposed state in turn."""
+    """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: the hull, and the edges added for exposed states in turn."""
     added: list[tuple[int, int]] = []
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
@@ -192,8 +188,7 @@ def _one_by_one(
         distances = np.linalg.norm(differences, axis=1)
         if by_volume:
             dimensions, volumes = hull.extended_volumes(differences)
-            # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal
-            # volumes are common there (all apexes at one height), and among them the nearest answer decides.
+            # The flattest body first, then the smallest, then the nearest answer: equal volumes are common.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + TIED)] = np.inf
         nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))  # the first of equal ones
@@ -205,12 +200,12 @@ def _one_by_one(
 
 
 def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Those of some possible states that have no other answer in the hull about theirs."""
+    """Those of the `states` with DoP 1."""
     return states[hull.pairwise_contains(f[states], f[possible]).sum(axis=1) == 1]
 
 
 def _size(hull: SensitivityHull) -> tuple[int, float]:
-    """Of two hulls the flatter one is smaller: its volume in the space around them is 0."""
+    """The order of hulls by volume: a flatter one is smaller, since its volume in space is 0."""
     return hull.dimension, hull.volume
 
 
@@ -222,11 +217,11 @@ def _smallest(
     best: SensitivityHull,
     best_edges: list[tuple[int, int]],
 ) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
-    """The smallest hull under which no state is exposed, the edges that make it, and the gap.
+    """The smallest hull under which no state is exposed (Eq. (5) of [5]), the edges that make it, and the gap.
 
-    Branch and bound from a first solution. Each exposed state must be connected to some other in the end: the
-    least extension that hides the state which is hardest to hide is a bound, since hulls only grow, and that
-    state's connections are the branches.
+    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be connected in the end,
+    and hulls only grow, so the least extension that hides one is a lower bound. The state with the largest such
+    bound is connected next, to each other state in turn.
     """
     queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
     built, seen = 0, set()

@@ -1,14 +1,13 @@
-"""Event logs, and how a log is published over time.
+"""Event logs, and how a log is published over time ([4]).
 
 A log is a DataFrame with one event per row and the column names of process mining: `case:concept:name` names
 the case (the individual whose privacy is at stake), `concept:name` the activity, and `time:timestamp` the
-time. `case:complete`, optional, is False for cases that continue after the log ends. Other columns are
-ignored. Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
+time. `case:complete`, optional, is False for cases that continue after the log ends. The trace of a case is its
+rows in the order of their times; rows with equal times keep their order.
 
-A log is published as a first release, and further ones ([4]). Each of these adds to every incomplete case the
-next `window` events (certain), or a random number of events from 0 to `window` (uncertain); the artificial
-end counts as the last event of a complete case. Cases that are not in the first release join in the second
-one, as in the implementation published with [4].
+Each release after the first adds to every incomplete case its next `window` events (certain), or a random number
+of events from 0 to `window` (uncertain); the artificial end counts as the last event of a complete case. Cases
+that are not in the first release join in the second one, as in the implementation published with [4].
 """
 
 from collections import Counter
@@ -41,16 +40,16 @@ class Traces(FrozenArrays):
 
     @property
     def lengths(self) -> np.ndarray:
-        """The number of events of each case, without the artificial ones."""
+        """The number of events of each case, (cases,), without the artificial ones."""
         return np.array([len(events) for events in self.events])
 
     @property
     def full_lengths(self) -> np.ndarray:
-        """The number of events of each case; the end of a complete case counts as one."""
+        """The same, where the end of a complete case counts as an event."""
         return self.lengths + self.complete
 
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
-        """The distinct traces of the first `published` events, with ▶ and perhaps ■, and their numbers of cases."""
+        """How many cases have each trace of their first `published` (cases,) events, ▶ and perhaps ■ included."""
         end = len(self.activities) - 1
         return Counter(
             (0, *events[:out], end) if out > len(events) else (0, *events[:out])
@@ -68,14 +67,14 @@ class Release(FrozenArrays):
 
 
 def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
-    """The traces of a log; if `timed`, times order the events of a case. ValueError for what is no log."""
+    """The traces of a checked log; if `timed`, times order the events of a case."""
     _check_log(log, [CASE, ACTIVITY, TIMESTAMP] if timed else [CASE, ACTIVITY])
     if skipped := log.attrs.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(
             f"the log was read without {reasons}: its traces count as if nothing lay between; they may leak more"
         )
-    # A category without events must not become an activity, so numbers come from the values that occur.
+    # As objects: a category without events must not become an activity.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
     times = np.zeros(len(log), "datetime64[us]")
@@ -142,14 +141,14 @@ def releases(
     max_releases: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Release]:
-    """The releases of a log until all its events are published; ValueError for invalid logs or arguments.
+    """The releases of a log until all its events are published.
 
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
     window : int >= 1, new events per case and release: exactly this number if `certain`, else drawn from 0..window
-    start : the share of the events, in (0, 1] and in the order of time, that the first release holds (ties
-        included), or the time up to which it holds them, in UTC by default
+    start : the first release holds this share of the events, in (0, 1], in the order of time and with all events of
+        the last one's time; or all events up to this time, in UTC by default
     max_releases : int >= 1, optional
     rng : numpy.random.Generator, required for uncertain releases
 
@@ -167,7 +166,7 @@ def releases(
 
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
-    """Number of events of each case in the first release."""
+    """The number of events of each case in the first release, (cases,)."""
     lengths = traces.lengths
     if isinstance(start, (int, float, np.number)) and not isinstance(start, bool):
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.

@@ -1,9 +1,8 @@
 """BPL, FPL and TPL of a log released over time by Eqs. (11), (13), (15) of [1], as in [4].
 
 The transition system is discovered anew at each release, and its matrices describe the step to that release
-(see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first. The
-published implementation runs both from the first, so its FPL does not belong to the release it is reported
-for.
+(see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first; the
+published implementation runs both from the first, so its FPL belongs to another release.
 
 If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
 alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the
@@ -27,7 +26,7 @@ from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_alpha, check_budgets, check_choice, check_epsilon, check_smoothing, one_number
 
-#: Rule -> how it makes the backward matrices.
+#: How each rule makes backward matrices, by default.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
 
 
@@ -50,8 +49,6 @@ def quantify_releases(
 ) -> pd.DataFrame:
     """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
 
-    ValueError if the log or an argument is invalid, or the number of budgets is not that of releases.
-
     Parameters
     ----------
     log, window, certain, start, max_releases, rng : the log and how it is released, as in `releases`
@@ -65,10 +62,9 @@ def quantify_releases(
     Returns
     -------
     DataFrame
-        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the system discovered at the release;
-        seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness`
-        with the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all
-        budgets.
+        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states, the size of the system discovered at the
+        release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness`
+        with the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all budgets.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
@@ -119,7 +115,7 @@ def _saturation(largest: float, budgets: np.ndarray) -> str | None:
 
 
 class StepLoss(NamedTuple):
-    """L of one step on one side, and the two traces behind it; None if nothing is added, or by the published rule."""
+    """The loss function L of one step on one side, and the two traces that attain it, if known."""
 
     at: Callable[[float], float]
     witness: Callable[[float], Witness | None]
@@ -128,7 +124,7 @@ class StepLoss(NamedTuple):
 def _step_loss(
     rows: scipy.sparse.csr_array, system: TransitionSystem, where: str, smoothing: float, rule: str
 ) -> StepLoss | None:
-    """None if fewer than two rows are known: then the step adds nothing."""
+    """None if fewer than two rows are known: then the step adds no leakage."""
     known = loss_matrix(rows, smoothing)
     if known is None:
         return None

@@ -6,20 +6,19 @@ multiset or a set. A transition leads from the state at one position to the stat
 by "cases", once for each case that takes it, or by "occurrences", each time it is taken.
 
 A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these
-states have a transition to themselves, like ■; `has_successor` and `has_predecessor` mark them, and the
-leakages omit their rows, as in [4] ("bounded to the traces in the state space").
+states have a transition to themselves, like ■, but the leakages omit their rows, as in [4] ("bounded to the traces
+in the state space").
 
 **From one event to one release.** In a *certain* release each case that continues publishes exactly w new
 events, so its state moves by w transitions; in an *uncertain* release it publishes from 0 to w events, all
-equally likely. A complete case stays complete. The forward matrix is the w-th power of the one-event matrix,
-or the mean of its powers 0 to w. The backward matrix follows by Bayes' rule, with the counts that leave each
-state or end in it as prior; or, as published with [4], from exploring backward with all predecessors equally
-likely ("uniform"). Where exploring reaches states without a known successor, probabilities are conditioned on
-the traces that continue; if none does, the row is unknown, and `loss_matrix` omits it.
+equally likely. The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w.
+The backward matrix follows by Bayes' rule, with the counts that leave each state or end in it as prior; or, as
+published with [4], by going back with all predecessors equally likely ("uniform"). Probabilities are conditioned
+on reaching states that are known; if none is, the row is unknown, and `loss_matrix` omits it.
 
-Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t,
-which contains the traces of both releases. Rows of different releases never need to be matched, because only
-a number, the leakage alpha, passes from step to step: it bounds the evidence about any two traces.
+Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t, which
+contains the traces of both releases. Rows of different releases are never matched: only a number, the leakage
+alpha, passes from step to step.
 """
 
 from collections import Counter
@@ -61,7 +60,7 @@ class TransitionSystem(FrozenArrays):
         abstraction: str = "sequence",
         counting: str = "cases",
     ) -> Self:
-        """Discover the transition system of a log or one release of it; ValueError for an invalid log or option.
+        """Discover the transition system of a log or one release of it.
 
         Times are optional; they order the events of a case. A state consists of `window` >= 1 items of a
         trace including ▶ and ■, by default of all. `direction` is "prefix" or "suffix", `abstraction`
@@ -120,22 +119,22 @@ class TransitionSystem(FrozenArrays):
 
     @cached_property
     def has_successor(self) -> np.ndarray:
-        """Whether some case left each state, or the state is final; (n,) of bool."""
+        """Whether each state was left by some case or is final, (n,) of bool."""
         return frozen((np.diff(self.counts.indptr) > 0) | self.final)
 
     @cached_property
     def has_predecessor(self) -> np.ndarray:
-        """Whether some case entered each state; (n,) of bool."""
+        """Whether each state was entered by some case, (n,) of bool."""
         return frozen(np.bincount(self.counts.indices, minlength=self.n_states) > 0)
 
     @cached_property
     def forward(self) -> TransitionMatrix:
-        """Pr(next state | state), one event ahead; final states and those without successor keep the state."""
+        """Pr(next state | state), one event ahead; final states and those without successor lead to themselves."""
         return self._as_matrix(self.counts)
 
     @cached_property
     def backward(self) -> TransitionMatrix:
-        """Pr(previous state | state), one event back, by Bayes' rule; without predecessor the state is kept."""
+        """Pr(previous state | state), one event back, by Bayes' rule; states without one lead to themselves."""
         return self._as_matrix(self.counts.T.tocsr())
 
     def _as_matrix(self, counts: csr_array) -> TransitionMatrix:
@@ -146,8 +145,8 @@ class TransitionSystem(FrozenArrays):
 class _Numbering:
     """Numbers the states along paths in the order of their first occurrence.
 
-    The key of a state is its items. That of a whole sequence is the state before and its last item: items
-    would take memory that grows with the square of a path's length.
+    The key of a state is its items; for whole sequences it is the previous state and the last item, since items would
+    take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):
@@ -193,10 +192,9 @@ class StepMatrices(FrozenArrays):
 def release_step(
     system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
 ) -> StepMatrices:
-    """The matrices of the step to the release of `system`, in which cases publish up to `depth` >= 1 new events.
+    """The matrices of the step to the release of `system`; `backward_from` is "bayes" or "uniform".
 
-    Each case publishes exactly `depth` events if `certain`, else any number from 0 to `depth`.
-    `backward_from` is "bayes" or "uniform".
+    Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`.
 
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
     >>> step = release_step(TransitionSystem.from_log(log, window=1))
@@ -219,11 +217,11 @@ def release_step(
 
 
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """A matrix (n, n) whose privacy loss function is that of the known rows, and the state of each row of it.
+    """A matrix (n, n) with the privacy loss function of the known rows, and the state (n,) whose row each of its is.
 
-    None if fewer than two rows are known. Unknown rows, which are empty, are replaced by the known row with
-    the fewest entries: a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is
-    the s of Eq. (28) of [1], added to every probability of the known rows.
+    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row with the fewest
+    entries, since a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is the s of
+    Eq. (28) of [1], added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known, smoothing = np.flatnonzero(stored > 0), check_smoothing(smoothing)
@@ -236,7 +234,7 @@ def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatr
 
 
 def _explored(one_event, depth: int, certain: bool) -> csr_array:
-    """Transition probabilities of `depth` steps, or of 0 to `depth` steps equally likely; unknown rows stay empty."""
+    """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown rows are empty."""
     one_step = _normalized(one_event)
     moves = [one_step]
     for _ in range(depth - 1):

@@ -1,7 +1,5 @@
 from tplrepro.markov.filtering import ImpossibleOutputError as ImpossibleOutputError
 from tplrepro.markov.filtering import forward_backward as forward_backward
-from tplrepro.markov.higher_order import estimate_higher_order as estimate_higher_order
-from tplrepro.markov.higher_order import every_kth as every_kth
 from tplrepro.markov.sequences import Sequences as Sequences
 from tplrepro.markov.sequences import as_sequences as as_sequences
 from tplrepro.markov.sequences import count_transitions as count_transitions

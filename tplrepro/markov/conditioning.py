@@ -13,7 +13,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_entrie
 
 @dataclass(frozen=True, eq=False)
 class ConditionedChain(FrozenArrays):
-    """A chain given evidence; an impossible state has the row of a possible one, which changes no leakage."""
+    """A chain given evidence. Rows of impossible states repeat that of a possible one, which changes no leakage."""
 
     backward: list[TransitionMatrix]  # T - 1 matrices Pr(l^t | l^{t+1}, evidence)
     forward: list[TransitionMatrix]  # T - 1 matrices Pr(l^{t+1} | l^t, evidence)
@@ -28,9 +28,9 @@ def condition_on(
     """The chain given what an adversary knows about a user's states from elsewhere, which varies over time.
 
     Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are
-    Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: ones are no
-    evidence, and a single 1 says where the user was. Transitions and the initial distribution as in
-    `forward_backward`, with its errors. Memory is O(T n^2): all matrices are dense.
+    Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: a row of ones is no
+    evidence, a single 1 says where the user was. Transitions and the initial distribution as in `forward_backward`.
+    All matrices are dense.
 
     >>> home_first = condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], [[1, 0], [1, 1], [1, 1]])
     >>> home_first.backward[1].probabilities.round(4).tolist()
@@ -63,6 +63,6 @@ def condition_on(
 
 
 def _normalized(log_weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, states: Sequence) -> TransitionMatrix:
-    """Rows divided by their sums, with impossible columns left out and impossible rows replaced."""
+    """Rows divided by their sums; columns that are not possible get 0, and such rows are those of a possible state."""
     weights = np.where(columns, log_weights[np.where(rows, np.arange(rows.size), np.argmax(rows))], -np.inf)
     return TransitionMatrix(np.exp(weights - weights.max(axis=1, keepdims=True)), states, normalize=True)

@@ -1,9 +1,8 @@
-"""Hidden chains: what outputs say about the states behind them, in logarithms throughout.
+"""Hidden Markov chains: the distribution of the states given outputs, in logarithms throughout.
 
 The state moves by transition matrices, and each output has a likelihood given the state at its time.
-Forward-backward gives the distribution of each state before its output (prior), after it (posterior) and
-after all outputs (smoothed). Impossible is exactly -inf, and nothing underflows: a state that is e^-1000
-times as likely now may be the only one possible later. Sparse matrices stay sparse.
+Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the only
+one possible later.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from scipy.sparse import csr_array
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_distribution, common_states
 
-#: Products below this may have lost summands to underflow. Above it no loss matters: each is less than 1e-323.
+#: Sums of products below this may have lost summands to underflow, each less than 1e-323; above it they do not matter.
 LOWEST = 1e-290
 
 
@@ -27,7 +26,7 @@ class ImpossibleOutputError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class FilteredChain(FrozenArrays):
-    """Logarithms of probabilities, (..., T, n), and of the evidence, (...); leading axes are runs."""
+    """Logarithms of probabilities, (..., T, n), and of the evidence, (...); leading axes are independent runs."""
 
     log_priors: np.ndarray  # Pr(l_t | o_1..o_{t-1})
     log_posteriors: np.ndarray  # Pr(l_t | o_1..o_t)
@@ -44,17 +43,16 @@ def forward_backward(
     transitions: TransitionMatrix | ArrayLike | Sequence[TransitionMatrix | ArrayLike],
     initial: ArrayLike,
 ) -> FilteredChain:
-    """The forward-backward algorithm.
+    """The forward-backward algorithm: the distribution of each state before its output, after it and after all.
 
     Parameters
     ----------
     log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k, earlier outputs); -inf for impossible ones
-        A summand added at one time shifts the evidence alone.
+        A constant added at one time shifts the evidence alone.
     transitions : TransitionMatrix or array-like (n, n), Pr(l_{t+1} | l_t); or a list of T - 1 of them
     initial : array-like (n,), distribution of the first state
 
-    ImpossibleOutputError if no path of states explains the outputs up to some time; ValueError for shapes
-    that do not fit, NaN or +inf, or if `initial` is not a distribution.
+    ImpossibleOutputError if no path of states explains the outputs up to some time.
 
     >>> likelihoods = np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> result = forward_backward(likelihoods, [[0.5, 0.5], [0.1, 0.9]], [0.5, 0.5])
@@ -94,7 +92,7 @@ def forward_backward(
 
 
 def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:
-    """The matrices, whether there is one for each step (a list of rows is one), and their common states."""
+    """The matrices, whether there is one for each step (a list of rows is a single one), and their common states."""
     changes = isinstance(transitions, (list, tuple)) and all(
         isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
     )
@@ -103,10 +101,9 @@ def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Seq
 
 
 def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
-    """The log-likelihood (..., T, n) of the outputs before each time given the state, up to a summand.
+    """The log-likelihood (..., T, n) of the outputs before each time given the state then, up to a constant.
 
-    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for unknown ones: it is 0 after
-    them.
+    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None where unknown: there it starts anew at 0.
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -117,9 +114,9 @@ def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.
 
 
 def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output; errors quote `when`.
+    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output, which errors call that `when`.
 
-    ImpossibleOutputError if the output has probability zero, ValueError for NaN or +inf.
+    ImpossibleOutputError if the output has probability zero.
     """
     prior, likelihood = np.asarray(log_prior, dtype=float), np.asarray(log_likelihood, dtype=float)
     if likelihood.ndim == 0 or likelihood.shape[-1:] != prior.shape[-1:]:
@@ -140,7 +137,7 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
 
 
 def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False) -> np.ndarray:
-    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf where nothing leads there.
+    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf for sums that are exactly 0.
 
     `matrix` is a TransitionMatrix or a non-negative array (n, n), dense or sparse.
     """
@@ -158,7 +155,7 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
     result = log_probabilities(product)
     doubtful = product < LOWEST
     if background is None:
-        if doubtful.any():  # nearly always exact zeros: nothing leads there
+        if doubtful.any():  # most are exact zeros
             doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
     elif stored.nnz and stored.data.min() < 0:
         # Entries below the background make it a difference, which is good if not much below its parts.
@@ -178,7 +175,7 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
 
 
 def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
-    """The product with a matrix whose row i has `stored` beyond the constant background[i]."""
+    """The product with the matrix whose row i is that of `stored` plus the constant background[i]."""
     product = weights @ (stored.T if transpose else stored)
     if background is not None:
         product += np.outer(weights.sum(axis=1), background) if transpose else (weights @ background)[:, None]

@@ -1,7 +1,7 @@
-"""Sequences of states from every kind of input, stored flat: an array of codes 0..n-1, and offsets.
+"""Sequences of states, stored flat: an array of codes 0..n-1, and offsets.
 
-States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among
-the states of one analysis.
+States are labels: places, pages, activities, or any whole numbers. A state's code is its position among the states of
+one analysis.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import FrozenArrays, check_choice, check_horizon, checked_states
+from tplrepro.validation import FrozenArrays, as_numbers, check_choice, check_codes, check_horizon, checked_states
 from tplrepro.words import counted
 
 COLUMNS = ["user", "time", "state"]
@@ -41,7 +41,7 @@ class Sequences(FrozenArrays):
 
     def __post_init__(self):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
-        offsets = np.asarray(self.offsets, dtype=np.int64)
+        offsets = as_numbers(self.offsets, "offsets must be whole numbers", "say where each sequence begins")
         labels, users = _array_of(self.labels), _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
@@ -50,7 +50,7 @@ class Sequences(FrozenArrays):
                 f"shape {values.shape}; put the states themselves into labels"
             )
         ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
-        if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
+        if ends != [0, len(values)] or not (np.diff(offsets) >= 0).all() or (offsets % 1).any():
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found "
                 f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than the sequences"
@@ -61,19 +61,14 @@ class Sequences(FrozenArrays):
                 "repeat a user with several"
             )
         for start in range(0, len(values), BLOCK):
-            part = values[start : start + BLOCK]
-            if not 0 <= part.min() <= part.max() < len(labels):
-                raise ValueError(
-                    f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
-                    "give each a label"
-                )
+            check_codes(values[start : start + BLOCK], len(labels), "values")
             _release(values)
-        vars(self).update(values=values, offsets=offsets, labels=labels, users=users)
+        vars(self).update(values=values, offsets=offsets.astype(np.int64), labels=labels, users=users)
         super().__post_init__()
 
     @classmethod
     def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Self:
-        """From states that are not codes yet, (m,); the labels are the states that occur, sorted."""
+        """From the states themselves, (m,), in place of codes; the labels are those that occur, sorted."""
         offsets = np.asarray(offsets)
         labels, codes = _factorize(np.asarray(states), offsets)
         users = np.arange(len(offsets) - 1) if users is None else np.asarray(users)
@@ -120,7 +115,7 @@ class Sequences(FrozenArrays):
         return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
 
     def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
-        """These sequences in parts of about `size` values; no step is lost, a cut value is in both parts."""
+        """These sequences in parts of about `size` values; the value at a cut is in both parts, so no step is lost."""
         if len(self.values) <= size:
             yield self
             return
@@ -131,20 +126,20 @@ class Sequences(FrozenArrays):
             _release(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where sequences, cut after so many steps, begin and end in `values`, and which one each is of."""
+        """Cut sequences after so many steps: where each piece begins and ends in `values`, and its sequence."""
         pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
         owner = np.repeat(np.arange(len(self)), pieces)
         starts = self.offsets[owner] + steps * (np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner])
         return starts, np.minimum(starts + steps + 1, self.offsets[owner + 1]), owner
 
     def gather(self, starts: np.ndarray, stops: np.ndarray, owner: np.ndarray) -> Self:
-        """The values from each start to its stop as sequences of the owners' users."""
+        """The pieces of `values` from each start to its stop; `owner` is the sequence that a piece is from."""
         offsets = np.concatenate([[0], np.cumsum(stops - starts)])
         take = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
         return replace(self, values=np.asarray(self.values[take]), offsets=offsets, users=self.users[owner])
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
-        """The list of sequences of each user, users in order of first appearance."""
+        """The list of sequences of each user, in the order of their first appearance."""
         grouped: dict = {}
         for user, sequence in zip(self.users.tolist(), self, strict=True):
             grouped.setdefault(user, []).append(sequence)
@@ -160,8 +155,7 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time and
     state; a mapping from each user to her sequence or sequences; or an iterable of sequences of whole
     numbers or labels. The states are the values seen, sorted; or `states`, all labels in their order; or
-    0..n_states-1. ValueError for no states, missing values, labels that cannot be sorted, or a state not
-    allowed.
+    0..n_states-1.
 
     >>> seen = as_sequences([[30, 7, 7], [7, 30]])
     >>> seen.labels.tolist(), [s.tolist() for s in seen]
@@ -213,7 +207,7 @@ def count_transitions(
 
 
 def _coded(data) -> Sequences:
-    """Sequences over the values seen."""
+    """Any data but Sequences as `Sequences` over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
     pairs: Any = enumerate(data if np.iterable(data) else [data])
@@ -277,7 +271,7 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
 
 
 def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct states, and int32 codes."""
+    """The distinct states, sorted, and the int32 codes (m,) of all."""
     import pandas as pd
 
     try:

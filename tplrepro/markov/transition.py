@@ -1,8 +1,8 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
-A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
-matrix Pr(l^{t-1} | l^t). Estimates are maximum likelihood with Laplacian smoothing (section 3.1 of [1]). With
-many states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
+A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
+Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored probabilities, and `background[i]` in
+all other columns.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,11 +31,11 @@ from tplrepro.validation import (
     frozen,
 )
 
-#: Sums of rows that differ from 1 by more are divided out, lest budgets trust probabilities that do not sum to 1.
+#: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
-#: Power iteration ends before steps between classes that are less likely change anything.
+#: Less likely steps join no classes of states: power iteration ends before they change anything.
 LEAST_STEP = 1e-10
 ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
 
@@ -51,8 +51,6 @@ class TransitionMatrix(FrozenArrays):
     normalize : divide each row by its sum first; without it, rows that do not sum to 1 are an error
     background : float or array-like (n,), for sparse matrices: the probability of the columns not stored in row i
 
-    Examples
-    --------
     >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
     >>> P
     TransitionMatrix(2 states 'home', 'office'; dense)
@@ -118,8 +116,7 @@ class TransitionMatrix(FrozenArrays):
     def from_counts(
         cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
     ) -> Self:
-        """The same estimate from counts of steps (n, n); ValueError if a state is never left and smoothing
-        is 0.
+        """The same estimate from counts of steps (n, n); if a state is never left, smoothing must be positive.
 
         >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
@@ -141,8 +138,7 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
-        """Rows of uniform numbers, divided by their sums ([2], section VI.A); a share `zeros` < 1 is set to
-        0 first.
+        """Rows of uniform numbers, a share `zeros` < 1 of them set to 0, divided by their sums ([2], section VI.A).
 
         >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
@@ -206,7 +202,7 @@ class TransitionMatrix(FrozenArrays):
         return self.to_numpy() @ np.asarray(by_state(other, self.states, "the right side"))
 
     def __pow__(self, k: int) -> "TransitionMatrix":
-        """P ** k is the matrix of k steps; `markov.every_kth` leaves a sparse one sparse."""
+        """P ** k is the matrix of k steps; `tplfrontier.every_kth` leaves a sparse one sparse."""
         k, rows = check_horizon(k, "k"), self.to_numpy()
         return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
 
@@ -217,8 +213,7 @@ class TransitionMatrix(FrozenArrays):
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
     def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
-        """A path of `length` states, by their labels; the first is drawn from `initial`, by default
-        `stationary()`.
+        """A path of `length` states, by their labels; the first one's distribution is by default the stationary one.
 
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P.sample(4, rng=np.random.default_rng(3))
@@ -260,18 +255,16 @@ class TransitionMatrix(FrozenArrays):
         return copy(self._excess)
 
     def index(self, state: Any) -> int:
-        """The row of a state's label."""
-        try:
-            return self._states.index(state)
-        except ValueError:
-            raise ValueError(
-                f"unknown state {state!r}; the matrix has {self.n_states} states, such as {self._states[0]!r}"
-            ) from None
+        """The number of the state with this label."""
+        if state not in self._states:
+            found = f"has {self.n_states} states, such as {self._states[0]!r}"
+            raise ValueError(f"unknown state {state!r}; the matrix {found}")
+        return self._states.index(state)
 
     def stationary(self) -> np.ndarray:
-        """The one distribution p with p P = p, (n,); ValueError if closed classes make several.
+        """The distribution p (n,) with p P = p; ValueError if several closed classes of states make it not unique.
 
-        In a sparse matrix, steps less likely than 1e-10 join no classes: the iteration would not notice them.
+        In a sparse matrix, steps less likely than 1e-10 count as impossible for these classes.
         """
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
@@ -279,11 +272,10 @@ class TransitionMatrix(FrozenArrays):
         return self.stationary() if initial is None else check_distribution(initial, self.states, "initial")
 
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
-        """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
+        """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back; dense if there is a background.
 
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
-        l^{t-1}, by default the stationary one. Dense if there is a background. ValueError if a state is
-        never reached.
+        l^{t-1}, by default the stationary one. Every state must be reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
@@ -303,9 +295,7 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
 
 
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
-    """Leave out states until each remaining one has a step to, and from, a remaining one.
-
-    Returns the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
+    """The largest part of counts (n, n) in which every state is reached and left, csr_array (m, m), and its labels.
 
     >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
     >>> states, counts.toarray().tolist()
@@ -328,7 +318,7 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
 
 
 def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
-    """Sparse rows as a dense array, with the background of each row where nothing is stored."""
+    """Sparse rows as a dense array, with each row's background where nothing is stored."""
     dense = np.repeat(background[:, None], stored.shape[1], axis=1)
     entries = stored.tocoo()
     dense[entries.coords] = entries.data
@@ -336,14 +326,14 @@ def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
-    """Counts of steps as a new csr_array (n, n), and the labels of the states."""
+    """Counts of steps as a new csr_array (n, n), and the states' labels."""
     counts, states = _without_labels(counts, states)
     matrix = _sparse(counts, "counts")
     return matrix, checked_states(states, matrix.shape[0])
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
-    """The rows of a DataFrame in the order of its states, by default its rows' labels, and the states."""
+    """A matrix and its states; a DataFrame as an array in the order of the states, by default that of its rows."""
     matrix = framed(matrix)
     if not hasattr(matrix, "columns"):
         return matrix, states
@@ -379,7 +369,7 @@ def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np
 
 
 def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
-    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by rounding."""
+    """What to divide rows by: their sums if `normalize`, else 1, or their sums where these are not quite 1."""
     if not normalize:
         gaps = np.abs(sums - 1.0)
         worst = int(np.argmax(gaps))
@@ -399,7 +389,7 @@ def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
 
 
 def _closed_class(adjacency, states: Sequence) -> np.ndarray:
-    """The numbers of the states in the only closed class; ValueError if there are several."""
+    """The numbers of the states in the only class of connected states that is never left."""
     from scipy.sparse.csgraph import connected_components
 
     _, label = connected_components(adjacency, connection="strong")
@@ -415,7 +405,7 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
 
 
 def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
-    """The algorithm of Grassmann, Taksar and Heyman, which subtracts nothing: full relative accuracy."""
+    """The stationary distribution by the algorithm of Grassmann, Taksar and Heyman: nothing is subtracted."""
     import scipy.sparse
 
     inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
@@ -430,7 +420,7 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
 
 
 def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
-    """On the lazy chain (P + I)/2, O(stored entries) a step."""
+    """The stationary distribution by power iteration on the lazy chain (P + I)/2, O(stored entries) a step."""
     import scipy.sparse
 
     # A state with a background leads to one more node, which leads everywhere.

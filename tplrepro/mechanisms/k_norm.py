@@ -1,9 +1,8 @@
 """K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
 
-K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a
-uniform point of a simplex chosen with probability proportional to its volume. The noise is r u with u
-uniform in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010), so
-that its norm has a Gamma distribution with shape d. Sampling needs no random walk.
+K is the union of the simplices that 0 spans with each facet; a uniform point of K is a uniform point of a
+simplex chosen with probability proportional to its volume. The noise is r u with u uniform in K and r of Gamma
+distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). Sampling needs no random walk.
 """
 
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ def uniform_points(body: Any, size: int, rng: np.random.Generator) -> np.ndarray
 
 @dataclass(frozen=True)
 class KNormNoise:
-    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), K widened by its slack.
+    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), with K widened by its slack.
 
     On a segment it is Laplace noise along it:
 

@@ -1,11 +1,10 @@
 """Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of [3]).
 
-With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the belief over the next batch (Eq.
-(29)) is that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches
-with the distance summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`.
+With memory L = 1 (Theorem 5) the mechanism sees the current batch only, and the belief over the next batch (Eq.
+(29)) follows from that over its first symbol. Problem (30) is problem (15) over n^w batches with the distance
+summed over the batch, so `tplrepro.sip.optimal` solves it.
 
-**Batches that occur in data**, not all n^w that might, are the frequency table of section VI of [3]. Each is
-a symbol of its own, and from there on everything is as for single symbols:
+**Batches that occur in data**, the frequency table of section VI of [3], are symbols of their own:
 
     batches = observed_batches(sequences, 5)
     chain = chain_from_sequences(batches, restart=0.05)
@@ -14,16 +13,15 @@ a symbol of its own, and from there on everything is as for single symbols:
     symbols = [np.concatenate(batches.labels[output]) for output in released.outputs]
 
 Under the estimated chain, no output changes the belief in any batch, or in any sequence of batches, by more
-than its budget. The adversary is assumed to know the length of each sequence, and so the width of its last
-batch. Mind three limits:
+than its budget. The adversary may know the length of each sequence, and so the width of its last batch. Mind
+three limits:
 
-- A batch that is not in the table cannot be released. Fix the table in advance, and replace such a batch by
-  one in the table, by a public rule.
-- The table is not protected, and outputs are batches from it. Build it from public data, or publish it with
-  a guarantee of its own.
-- If each batch was seen only a few times, the chain predicts the next batch almost with certainty. Outputs
-  then leak little to an adversary who knows the table, which says nothing about one who does not. A larger
-  `restart` makes the chain less certain; report results for several values.
+- A batch that is not in the table cannot be released: fix the table in advance, and replace other batches by a
+  public rule.
+- The table itself is not protected: build it from public data, or publish it with a guarantee of its own.
+- If each batch was seen only a few times, the chain predicts the next one almost with certainty. Outputs then
+  leak little to an adversary who knows the table, which says nothing about others. A larger `restart` makes
+  the chain less certain; report results for several values.
 """
 
 from collections.abc import Callable
@@ -81,7 +79,7 @@ def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 
 
 def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> SymbolChain:
-    """The chain of order 1 over batches that a chain over symbols makes; batches of named states are tuples."""
+    """The chain of order 1 over batches of a chain over symbols; batches of named states are tuples."""
     matrix = as_transition_matrix(transition)
     after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
     states = None if isinstance(matrix.states, range) else product(matrix.states, repeat=width)
@@ -90,9 +88,9 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 
 
 class BatchResponse(OptimalResponse):
-    """Release of batches of w symbols within `epsilon` nats each (Theorem 5 of [3]); n^w may be at most 1,024.
+    """The optimal release of batches of w symbols, `epsilon` nats a batch (Theorem 5 of [3]); n^w may be at most 1,024.
 
-    `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up.
+    `distance` between symbols is "hamming" or an array, as in `OptimalResponse`; batches add it up.
 
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
@@ -118,16 +116,16 @@ class Batches(Sequences):
         return np.count_nonzero(self.symbols >= 0, axis=1)
 
     def distance(self, between: Distance = "hamming") -> "BatchDistance":
-        """Distance between batches, summed over their symbols; infinite between batches of different widths.
+        """Distance between batches: the sum over their symbols, infinite between different widths.
 
-        That between symbols is as in `OptimalResponse`, in the order of the `alphabet`.
+        The distance between symbols is as in `OptimalResponse`, in the order of the `alphabet`.
         """
         return BatchDistance(self.symbols, distance_function(between, self.alphabet.tolist()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchDistance(FrozenArrays):
-    """A function of two arrays of batches that broadcast against each other: their distances."""
+    """The distances of two arrays of batches (their numbers), which broadcast against each other."""
 
     symbols: np.ndarray
     between: Callable[..., np.ndarray] = np.not_equal

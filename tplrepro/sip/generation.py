@@ -3,21 +3,20 @@
 The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but about K outputs are enough for all
 inputs: each output's posterior is at most K = e^eps + 1 times the belief.
 
-1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs.
-   Another output y would save g - g(y), where g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
-   sum_x b(x) w(x) = 1 }. In each round the best candidates near the present outputs, or in a sample of all
-   symbols, are added, until none saves much.
+1. *Outputs.* The programme over a few outputs has dual prices nu(x) of the inputs and kappa(y) of the outputs.
+   Adding an output y would save g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
+   sum_x b(x) w(x) = 1 }. Each round adds the best candidates near the present outputs or in a sample of all
+   symbols, until none saves much.
 2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa,
-   they prefer the same two outputs by similar margins; the class has one row, for the mean of its costs.
-3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which the budget
-   allows (Theorem 4).
-4. A response decides the next belief and so the next response, and rounding errors would grow with each
-   release until two machines differ. So the solution is rounded, and candidates are compared in single
-   precision: the first of equal ones is taken.
+   they prefer the same two outputs by similar margins; a class has one row, for the mean of its costs.
+3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which keeps the
+   budget (Theorem 4 of [3]).
+4. Each response decides the next belief, so rounding errors would grow until two machines differ. Hence the
+   solution is rounded, and candidates are compared in single precision; the first of equal ones wins.
 
-The result keeps the budget (see `mix`), but no bound of its cost is proven. Among 300 symbols, at budgets of
-1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more in two cases with
-a large K and many likely symbols.
+The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at budgets of 1
+to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two with a large K and many
+likely symbols.
 """
 
 from collections.abc import Callable
@@ -35,11 +34,13 @@ from tplrepro.validation import check_entries
 NEGLIGIBLE = 1e-18
 #: If more symbols than this have a belief of 1/K or more, they are output unchanged.
 MOST_COMMON = 8
-#: Most probable symbols, inputs of their own; size of a sample of the others; most outputs; tried neighbours of each.
-APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 64, 12
-#: With at most FINE outputs, classes are split by their margin between the two best, at these shares of its mean.
+#: Number of the most probable symbols, which are inputs of their own; size of a sample of the others.
+APART, STANDING = 160, 160
+#: Most outputs, and how many of the nearest symbols of each are tried as new outputs.
+MOST_OUTPUTS, NEIGHBOURS = 64, 12
+#: With at most FINE outputs, classes are split where the margin between the two best passes these shares of its mean.
 FINE, LEVELS = 32, np.array([0.02, 0.1, 0.4])
-#: Most rounds, outputs added in each, the share of the cost that a round must save, and how many may save less.
+#: Stop after ROUNDS rounds of ADDED outputs, or after PATIENCE that each save less than this share (WORTH) of the cost.
 ROUNDS, ADDED, WORTH, PATIENCE = 10, 8, 2e-3, 2
 #: Duality gap of a round's programme, as a share of its cost.
 GAP = 1e-5
@@ -97,11 +98,11 @@ class _Generation:
         return distances_by(self.distance, self.order[x][:, None], self.order[y])
 
     def costs(self, table: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """Costs of w (n, m): the distances, and the part of the marginal's cost, for inputs of masses (n,)."""
+        """Costs of w (n, m) in the one-sided programme, from distances (n, m), for inputs of masses (n,)."""
         return (1 - 1 / self.odds) * table + (mass @ table) / self.odds
 
     def few(self) -> tuple[np.ndarray, np.ndarray]:
-        """A sample of the inputs with masses: the most probable ones, and others at equal steps of belief."""
+        """A sample of the inputs and their masses: the most probable ones, and quantiles of the belief in others."""
         end = min(self.n_own + APART, self.b.size)
         rest = end + np.argsort(self.order[end:], kind="stable")
         steps = np.cumsum(self.b[rest])
@@ -111,7 +112,7 @@ class _Generation:
         return np.append(np.arange(self.n_own, end), standing), np.append(self.b[self.n_own : end], mass)
 
     def first_outputs(self) -> np.ndarray:
-        """Greedy medians: each symbol of the sample that lowers the mean distance to the nearest one most."""
+        """Greedy medians: add, one by one, the symbol that lowers the mean distance to the nearest output most."""
         table = self.between(self.sample, self.sample)
         far = 1.0 + table[np.isfinite(table)].max(initial=0.0)
         nearest = np.minimum(far, self.to_nearest[self.sample]) if self.n_own else np.full(self.sample.size, far)
@@ -123,7 +124,7 @@ class _Generation:
         return np.unique(self.sample[chosen])
 
     def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
-        """Merge similar inputs at prices kappa of the outputs, and solve the programme for the classes."""
+        """Merge inputs that are similar at prices kappa of the outputs, and solve the programme for the classes."""
         table = self.between(np.arange(self.b.size), outputs)
         costs = self.costs(table, self.b)
         if self.n_own:  # one more output: the nearest symbol that is output unchanged
@@ -142,7 +143,7 @@ class _Generation:
         return _Solved(outputs, table, of, w, scale * nu, scale * kappa, cost)
 
     def classes(self, costs: np.ndarray) -> np.ndarray:
-        """The class of each symbol, (k,); symbols that are output unchanged are in the last one."""
+        """The class of each symbol, (k,); symbols that are output unchanged form the last one."""
         k, m = costs.shape
         first = np.argmin(costs, axis=1)
         key = first
@@ -161,7 +162,7 @@ class _Generation:
         return np.unique(key, return_inverse=True)[1]
 
     def more_outputs(self, solved: _Solved) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs in use and those that would save most, with prices; new ones get the highest price."""
+        """The outputs in use and those that would save most, with prices: for new ones, the highest price so far."""
         m = solved.outputs.size
         q = np.bincount(solved.of, self.b) @ solved.w
         # Many symbols are equally near, and argpartition would choose among these by the processor.
@@ -209,16 +210,15 @@ class _Generation:
             spread[solved.of, self.nearest] = table[solved.of, -1]  # equal in each class but the last, which is dropped
             table = np.column_stack([table[:, :m], spread])[:-1]
         table /= table.sum(axis=1, keepdims=True)
-        labels = np.append(solved.outputs, np.arange(own))
-        row_class = np.full(self.belief.size, len(table))
-        row_class[self.order] = np.where(np.arange(self.b.size) < own, -1, solved.of)
-        marginal = np.bincount(row_class[self.order[own:]], self.b[own:], len(table)) @ table
-        marginal[m:] += self.b[:own]
-        table = np.vstack([table, marginal / marginal.sum()])  # the row of impossible symbols
-        return mix(Response(self.belief, self.order[labels], 0.0, marginal, table, row_class), epsilon)
+        labels, row_class = (
+            np.append(solved.outputs, np.arange(own)),
+            np.where(np.arange(self.b.size) < own, -1, solved.of),
+        )
+        possible = Response(self.b, labels, 0.0, table[0], table, row_class)
+        return mix(possible.extended(self.belief, self.order), epsilon)
 
     def rounded(self, w: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """w with fewer binary digits, and 0 where it is small relative to its output's probability."""
+        """w rounded to fewer binary digits, and to 0 where it is small relative to its output's probability."""
         mantissa, exponent = np.frexp(np.where(w < ROUNDING * (mass @ w), 0.0, w))
         steps = np.ceil(self.cap / ROUNDING)
         return np.ldexp(np.rint(mantissa * steps) / steps, exponent)

@@ -3,8 +3,8 @@
 Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w
 a response of the same marginal q with w(y|x) <= K q(y), K = E + 1. Conversely, let a response w have marginal
 q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie between t and t + (1 - t) R, so
-t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every solver's answer goes through this step with R computed
-from the numbers themselves, so the guarantee depends on no solver's tolerance.
+t = max(1/E, (R - E) / (R - 1)) keeps the budget. `mix` takes R from the solver's numbers, so the guarantee
+depends on no solver's tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
@@ -38,12 +38,12 @@ LARGEST_WINDOW = 200
 
 
 def usable_budget(epsilon: float) -> float:
-    """`epsilon` less more than the rounding error, at most LARGEST_BUDGET; if negative, outputs must be constant."""
+    """`epsilon` minus a margin for rounding errors, at most LARGEST_BUDGET; not positive: outputs must be constant."""
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
 
 def mix(response: Response, epsilon: float) -> Response:
-    """The response with the least share of the marginal that keeps the budget `usable_budget(epsilon)`."""
+    """The response mixed with the least share of its marginal that keeps the budget `usable_budget(epsilon)`."""
     seen = response.w_marginal > 0
     ratio = float((response.w_range[1][seen] / response.w_marginal[seen]).max())
     odds = np.exp(usable_budget(epsilon))
@@ -55,9 +55,9 @@ def mix(response: Response, epsilon: float) -> Response:
 
 
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
-    """As `mix` for a full table (n, n) of w that is only nearly feasible, with the cut of least `cost` (n, n).
+    """`mix` for a table w (n, n) that is only nearly feasible: the cheapest, by `cost` (n, n), of several repairs.
 
-    Dropping outputs with a tiny marginal can cost less than mixing the whole response.
+    Each drops the outputs whose marginal is below some cut, which can cost less than mixing in more of the marginal.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     candidates = []
@@ -83,9 +83,9 @@ def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) ->
 def _solve_window(
     mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The w and dual values that minimise sum w_cost w + sum q_cost q, with q = mass @ w and w <= (odds + 1) q.
+    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q; dual values (n,).
 
-    With elsewhere > 0, one more output without limit or cost has this probability.
+    With elsewhere > 0, w has one more column: an output of this probability, without cost or limit.
     """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
@@ -120,22 +120,19 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     b = belief[order]
     solve = _fill if allocation.attained else _by_window
     response, utility = solve(b, odds, allocation)
-    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal
-    row_class[order] = response.row_class
-    table = np.vstack([response.table, response.w_marginal / response.w_marginal.sum()])
     bound = 1.0 - utility if epsilon <= LARGEST_BUDGET else 0.0
-    return mix(Response(belief, order[response.labels], 0.0, response.base, table, row_class, bound), epsilon)
+    return mix(replace(response.extended(belief, order), bound=bound), epsilon)
 
 
 def _falling(belief, first):
-    """The possible symbols: those in the mask `first` by falling belief, then the others."""
+    """The possible symbols: those in the mask `first` (n,) in falling order of belief, then the others."""
     chosen = np.flatnonzero(first)
     return np.append(chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first))
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """The knapsack's optimum."""
+    """The optimum of the knapsack in this module's docstring."""
 
     bound: float  # of the probability of keeping the truth
     q: np.ndarray  # (m,), the marginal of the m most probable symbols, which are served in full
@@ -165,12 +162,12 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
 
 
 def _common_and_worth(b, odds):
-    """Which beliefs are common, at least 1/K, and which are worth serving, E^2 b > max b."""
+    """Masks of the common symbols, b >= 1/K, and of those worth serving, E^2 b > max b."""
     return b >= 1.0 / (odds + 1.0), b > b.max() / odds**2
 
 
 def _fill(b, odds, allocation) -> tuple[Response, float]:
-    """The response that attains the bound, and the bound."""
+    """The response that attains the allocation's bound, and that bound."""
     n_served, part = allocation.q.size, allocation.part
     row_class = np.where(np.arange(b.size) < n_served, -1, 0)
     spare = np.maximum(allocation.q - b[:n_served], 0.0)  # room in the columns of served symbols
@@ -185,8 +182,8 @@ def _fill(b, odds, allocation) -> tuple[Response, float]:
 
 
 def _by_window(b, odds, allocation):
-    """A response over a growing window of symbols, and an upper bound of the probability of keeping the truth."""
-    # The response without z, in case the programme finds none that is better.
+    """A response by programmes over a growing window, and an upper bound of the probability of keeping the truth."""
+    # Start from the response without z, in case the programme finds none that is better.
     without, n_served, upper = allocation.q.copy(), allocation.q.size, allocation.bound
     without[0] += 1.0 - without.sum()
     lower = float(b[:n_served] @ (without / odds + 1 - 1 / odds))
@@ -204,7 +201,9 @@ def _by_window(b, odds, allocation):
 
 
 def _window_response(b, odds, active, q):
-    """The best response in which only `active` symbols leave the allocation q, with dual values for all symbols."""
+    """The best response in which only `active` symbols may differ from the allocation q, with its probability of
+    keeping the truth and dual values for all symbols.
+    """
     gain, m = 1 - 1 / odds, active.size
     frozen = np.setdiff1d(np.arange(q.size), active)
     row_class = np.full(b.size, m)  # all rarer symbols are one

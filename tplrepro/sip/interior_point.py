@@ -6,9 +6,9 @@
 Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x),
 satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x) rho(x, y).
 
-Mehrotra's predictor and corrector (1992) lead from an interior point to the middle of all optimal responses:
-symbols that are alike are treated alike. w, then q and kappa are eliminated from a Newton step, which leaves
-n equations in nu: O(n^2 m) for m outputs. All changes are sums of terms that do not cancel near the optimum.
+Mehrotra's predictor-corrector method (1992) ends in the middle of the set of optimal responses, so symbols that are
+alike are treated alike. Eliminating w, then q and kappa from a Newton step leaves n equations in nu: O(n^2 m) for m
+outputs. All changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
@@ -16,20 +16,19 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 #: Newton steps; 400 symbols take 30 to 110.
 MOST_STEPS = 300
-#: Shares of the way to the boundary that a step goes, far from the optimum and near it.
+#: A step goes this share of the way to the boundary, far from the optimum and near it.
 SHARES = 0.95, 0.99
 
 
 def solve_interior(
     b: np.ndarray, cost: np.ndarray, odds: float, gap: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """w (n, m), nu (n,) and kappa (m,) for positive masses b (n,), which sum to 1, and costs (n, m).
+    """The solution w (n, m), nu (n,), kappa (m,) for positive masses b (n,) with sum 1 and costs (n, m).
 
-    Steps are made until the duality gap is below the share `gap` of the cost, or rounding prevents more.
+    It stops when the duality gap is at most `gap` times the cost, or when rounding errors prevent progress.
     """
     (n, m), cap = cost.shape, odds + 1.0
-    # Products of pairs are to be alike up to this: less than 1/b, so that symbols of little mass do not rule
-    # the steps.
+    # Aim at products proportional to this instead of 1/b, lest symbols of little mass rule the steps.
     weight = np.sqrt(1.0 / (n * b))[:, None]
     primal = np.full((2, n, m), 1.0 / m) * np.array([1.0, odds])[:, None, None]  # w and s
     rho = np.repeat(weight / odds, m, axis=1)
@@ -62,12 +61,12 @@ def solve_interior(
 
 
 def _length(values: np.ndarray, changes: np.ndarray) -> float:
-    """How far positive values may go before one of them is 0."""
+    """The largest multiple of the changes that leaves all (positive) values at or above 0."""
     return 1.0 / max(1e-300, -float((changes / values).min()))
 
 
 def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, beyond: np.ndarray):
-    """The function from aimed changes of the products, (2, n, m), to changes of primal and dual variables and nu."""
+    """Newton's step: a function from the aimed changes (2, n, m) of primal * dual to changes of primal, dual and nu."""
     phi, theta = slope = dual / primal
     inverse = 1.0 / (phi + theta)
     of_s, of_w = theta * inverse, phi * inverse
@@ -103,7 +102,7 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
 
 
 def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
-    """Return the function that solves (diag + added @ added.T - taken @ taken.T) x = right for x."""
+    """The function that solves (diag + added @ added.T - taken @ taken.T) x = right for x."""
     matrix = added @ added.T - taken @ taken.T
     matrix[np.diag_indices(len(matrix))] += diagonal
     unit = 1.0 / np.sqrt(np.diagonal(matrix))
@@ -112,7 +111,7 @@ def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky's factor of a matrix whose diagonal should be ones and may be too small by rounding."""
+    """Cholesky's factor of a matrix with unit diagonal, which is raised where rounding made the matrix indefinite."""
     for more in (0.0, 1e-14, 1e-12, 1e-10):
         matrix[np.diag_indices(len(matrix))] = 1.0 + more
         try:

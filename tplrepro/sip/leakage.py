@@ -1,10 +1,9 @@
 """Leakage of one release, of a sequence of releases by enumeration, and the bounds that composition gives ([3]).
 
-A release is a matrix a(y|x), row x; before it the adversary believes that x has probability beta(x).
-Observing y multiplies that belief by a(y|x) / p(y), with p = sum_x beta(x) a(.|x); the instantaneous
-information leakage (IIL, Definition 2 and Eq. (12)) is the largest |log| of that factor, over the x and y
-that can occur. With batches or whole sequences for symbols, the same number is the batched (BIL, Definition
-3) or the sequence information leakage (SIL).
+A release is a matrix a(y|x), row x, under a belief beta(x). Output y multiplies the belief by a(y|x) / p(y),
+p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2 and Eq. (12)) is the largest
+|log| of that factor, over the x and y that can occur. Of batches or whole sequences in place of symbols it is
+the batched (BIL, Definition 3) or the sequence information leakage (SIL).
 
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can occur.
 """
@@ -35,7 +34,7 @@ LARGEST_ENUMERATION = 50_000_000
 
 
 def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a response and the belief, both in the order of the rows where these have labels."""
+    """The checked rows (n, m) of a response, and the belief (n,) aligned with their labels, if they have any."""
     labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
     rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
     beta = np.ones(rows.shape[:1]) if belief is None else check_distribution(belief, labels, "a belief")
@@ -51,8 +50,8 @@ def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.nd
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if some possible
-    output rules out a possible symbol.
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a possible output
+    rules out a possible symbol.
 
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
@@ -112,19 +111,19 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
-    """Joint distribution of the first T symbols of a chain, an array (n,) * T; ValueError if it would be too large.
+    """Joint distribution of the first T = `horizon` symbols of a chain, (n,) * T; ValueError if it is too large.
 
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
     matrix = as_transition_matrix(transition)
-    joint = check_distribution(initial, matrix.states, "a belief")
+    joint, rows = check_distribution(initial, matrix.states, "a belief"), matrix.toarray()
     n, length = matrix.n_states, check_horizon(horizon)
     if length > 64 or n**length > LARGEST_ENUMERATION:  # an array has at most 64 axes
         must = f"a joint distribution must be of at most {LARGEST_ENUMERATION:,} sequences and 64 symbols each"
         raise ValueError(f"{must}, found {n}^{length} sequences; shorten them")
     for _ in range(1, length):
-        joint = joint[..., None] * matrix.toarray()
+        joint = joint[..., None] * rows
     return joint
 
 
@@ -136,10 +135,10 @@ class SequenceLeakage(FrozenArrays):
     instantaneous: np.ndarray  # (T,), the largest IIL at each time over all output histories (Eq. (7))
     mutual_information: float  # I(X_1..T; Y_1..T)
     local_differential_privacy: float  # the LDP level over sequences that can occur (Eq. (9))
-    pufferfish: np.ndarray  # (T,), Pufferfish level (Definition 5): secrets X_t = x, all pairs, this prior the scenario
+    pufferfish: np.ndarray  # (T,), Pufferfish level (Definition 5) of the pairs of secrets X_t = x, under this prior
     costs: np.ndarray  # (T,), probability that output and input differ at each time
-    prior: np.ndarray = field(repr=False)  # (N,), probability of each sequence of inputs that can occur
-    likelihoods: np.ndarray = field(repr=False)  # (N, M), of each sequence of outputs given it
+    prior: np.ndarray = field(repr=False)  # (N,), probability of each input sequence that can occur
+    likelihoods: np.ndarray = field(repr=False)  # (N, M), probability of each output sequence given each of them
 
     def delta(self, epsilon: float) -> float:
         """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon), epsilon in nats.
@@ -159,10 +158,10 @@ class SequenceLeakage(FrozenArrays):
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
-    """Exact leakages of a mechanism used at every time under a prior, the joint distribution (n,) * T of a sequence.
+    """Exact leakages of a mechanism used at every time, for the joint distribution `prior` (n,) * T of the inputs.
 
-    All sequences of inputs and of outputs are visited, and beliefs are taken from the joint distribution, not
-    from the recursion of Eq. (13): an independent check of everything else.
+    It visits all input and output sequences and takes beliefs from the joint distribution, not from the recursion
+    of Eq. (13) of [3], so it checks everything else independently.
 
     >>> from tplrepro.sip import RandomizedResponse
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)
@@ -170,7 +169,7 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     2.3554
     """
     joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
-    if joint.size == 0 or len(set(joint.shape)) != 1:
+    if len(set(joint.shape)) != 1:
         raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")
     if joint.size**2 > LARGEST_ENUMERATION:
         size = f"{joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB)"
@@ -210,7 +209,7 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
 
 
 def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:
-    """The largest log-ratio of Pr(y | secret) between two secrets, (N,) a sequence of inputs."""
+    """The largest log-ratio of Pr(y | secret) between two secrets; `secrets` (N,) names that of each input sequence."""
     members = np.unique(secrets)[:, None] == secrets
     rows = (members * beliefs) @ table
     return local_differential_privacy(rows / rows.sum(axis=1, keepdims=True))

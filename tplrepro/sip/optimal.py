@@ -1,11 +1,10 @@
-"""The exact optimum of problem (15) of [3]: least expected distance with both sides of the leakage constraint.
+"""The exact optimum of problem (15) of [3]: the least expected distance within the leakage budget.
 
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances `interior_point`
-solves it in the one-sided form of `hamming`, and its prices prove that no response costs less than the bound
-reported.
+Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point` solves its one-sided
+form (see `hamming`), and its dual prices prove the reported lower bound on the cost.
 """
 
 from collections.abc import Callable
@@ -24,11 +23,11 @@ from tplrepro.validation import check_distribution, check_entries, frozen
 
 #: Response and bound agree when they differ by less than this share of the bound.
 AGREEMENT = 1e-8
-#: At which share of the cost the programme is solved.
+#: Duality gap of the programme's solution, as a share of its cost.
 GAP = 1e-9
-#: Symbols of smaller belief are answered as those that cannot occur.
+#: Symbols of smaller belief are answered like those that cannot occur.
 NEGLIGIBLE = 1e-18
-#: Symbols that can occur, up to which a function of distances is written out.
+#: Up to this many possible symbols a distance function is written out as a matrix.
 FEW = 250
 #: Memory for the responses to the last beliefs under an array of distances; how many are kept under a function.
 RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
@@ -87,23 +86,19 @@ class OptimalResponse(BeliefMechanism):
 
 
 def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
-    """As `_distance_response` where the symbols that can occur are few, else by generation."""
+    """`_distance_response` over the possible symbols if they are few, else `generated_response`."""
     possible = np.flatnonzero(belief)
     if possible.size > FEW:
         return generated_response(belief, distance, epsilon)
     table = distances_by(distance, possible[:, None], possible)
     check_entries(table, "distances between possible symbols")
     response = _distance_response(belief[possible], table, epsilon)
-    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
-    row_class[possible] = response.row_class
-    rows = np.vstack([response.table, response.w_marginal])
     bound = response.bound if possible.size == belief.size else -np.inf
-    labels = possible[response.labels]
-    return replace(response, belief=belief, labels=labels, row_class=row_class, table=rows, bound=bound)
+    return replace(response.extended(belief, possible), bound=bound)
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
-    """Solve the programme for the budget that can be used, and bound it for the whole budget."""
+    """The response for a distance matrix (n, n): solved for `usable_budget(epsilon)`, with a bound for `epsilon`."""
     possible = belief > NEGLIGIBLE
     b, d = belief[possible], distance[possible]
     b = b / b.sum()
@@ -125,5 +120,5 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
 
 
 def _costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
-    """The distance (n, m) that the one-sided programme minimises: that of w and its share of that of q."""
+    """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D for its marginal."""
     return (1 - np.exp(-budget)) * distance + np.exp(-budget) * (b @ distance)

@@ -1,11 +1,7 @@
 """The mechanisms that [3] names: conditional randomised response, and the baselines of section VI.
 
-`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up. The paper compares
-with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
-
-`TemporalRandomizedResponse`, the paper's temporal LDP, is limited to the successors of the previous true
-symbol, so its outputs rule out earlier symbols: as a statement about the sequence its leakage is infinite
-unless all rows of the transition matrix have the same support.
+The paper compares with k-ary randomised response at eps and at 2 eps, because eps-SIP implies 2 eps-LDP (Theorem
+3), and with "temporal LDP", which is limited to the successors of the previous true symbol.
 """
 
 from functools import cached_property
@@ -19,7 +15,7 @@ from tplrepro.validation import check_distribution, check_generator
 
 
 class _TruthOrDraw(Response):
-    """The truth or a draw from the belief, sampled in this order; closed forms make a step 2.5 times as fast."""
+    """The truth, or with probability `share` a draw from the belief: closed forms make a step 2.5 times as fast."""
 
     @cached_property
     def leakage(self) -> float:
@@ -65,7 +61,7 @@ class ConditionalRandomizedResponse(BeliefMechanism):
 
 
 def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
-    """Randomised response over a support: x itself with odds e^eps; symbols outside it are answered uniformly."""
+    """Randomised response over the symbols in `support`; symbols outside it are answered by a uniform draw from it."""
     uniform = np.full(support.size, 1.0 / support.size)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
@@ -74,7 +70,7 @@ def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
 
 
 class RandomizedResponse(BeliefMechanism):
-    """k-ary randomised response: the symbol itself with odds e^epsilon against each other one; epsilon-LDP.
+    """k-ary randomised response: x itself with odds e^epsilon against each other symbol; epsilon-LDP for each symbol.
 
     >>> round(RandomizedResponse(np.log(3)).leakage([0.05, 0.95]), 4)  # at most log 3 = 1.0986 (Theorem 3 of [3])
     1.0647
@@ -88,7 +84,8 @@ class RandomizedResponse(BeliefMechanism):
 class TemporalRandomizedResponse(BeliefMechanism):
     """Randomised response among the successors of the previous true symbol, with a budget epsilon for each symbol.
 
-    `transition` (n, n) is Pr(X_k | X_{k-1}); the first symbol is answered among all.
+    `transition` (n, n) is Pr(X_k | X_{k-1}); the first symbol is answered among all. Outputs rule out earlier
+    symbols, so the sequence leaks infinitely unless all rows of the matrix have the same support.
     """
 
     uses_previous = True
@@ -99,11 +96,11 @@ class TemporalRandomizedResponse(BeliefMechanism):
 
     @cached_property
     def same_supports(self) -> bool:
-        """Whether all symbols have the same successors: otherwise an output rules earlier symbols out."""
+        """Whether all symbols have the same successors."""
         return len({self.support(x).tobytes() for x in range(self.transition.n_states)}) == 1
 
     def likelihood(self, y: int) -> np.ndarray:
-        """Pr(y | previous symbol, symbol), (n, n): what an output after the first one tells."""
+        """Pr(y | previous symbol, symbol), (n, n), for an output after the first one."""
         n = self.transition.n_states
         return np.array([self.response(np.full(n, 1.0 / n), previous).column(y) for previous in range(n)])
 

@@ -1,13 +1,12 @@
-"""Responses: what a mechanism does at one time step; symbols and the distances between them.
+"""Responses: the distribution of the output at one time step, given the true symbol and the adversary's belief ([3]).
 
-A mechanism turns a belief into a response a(y|x), which reports its true leakage. With alphabets of tens of
-thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever
-output.
+A response a(y|x) over tens of thousands of symbols is never written out as a matrix, but kept as a few rows over the
+symbols that are ever output.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -19,9 +18,9 @@ from tplrepro.validation import (
     as_numbers,
     by_state,
     check_choice,
+    check_codes,
     check_entries,
     check_generator,
-    check_horizon,
     check_level,
     frozen,
 )
@@ -34,17 +33,14 @@ LARGEST_MATRIX = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A response under one belief: a draw from `base` with probability `share`, otherwise one from w(.|x).
-
-    So a(y|x) = share base(y) + (1 - share) w(y|x), and symbols of one class have the same w(.|x).
-    """
+    """A response under a belief: a(y|x) = share base(y) + (1 - share) w(y|x); symbols of a class share w(.|x)."""
 
     belief: np.ndarray  # (n,)
     labels: np.ndarray  # (m,), the symbols that are ever output
     share: float
     base: np.ndarray  # (m,)
-    table: np.ndarray  # (c, m), c >= 1, rows of w shared by classes of symbols
-    row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
+    table: np.ndarray  # (c, m), c >= 1, the row w(.|x) of each class
+    row_class: np.ndarray  # (n,), the class of each symbol; -1: w outputs the symbol itself, which must be a label
     bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
 
     def __post_init__(self) -> None:
@@ -59,7 +55,7 @@ class Response:
 
     @cached_property
     def own_mass(self) -> np.ndarray:
-        """Belief of each label's own symbol where that symbol's w is itself, (m,)."""
+        """Belief in each label if w outputs that symbol unchanged, else 0, (m,)."""
         return np.where(self.row_class[self.labels] < 0, self.belief[self.labels], 0.0)
 
     @cached_property
@@ -79,14 +75,14 @@ class Response:
 
     @cached_property
     def w_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest w(y|x) over possible x, for each label, (m,)."""
+        """The smallest and the largest w(y|x) over possible x, for each label y, (m,) each."""
         shared, is_own = self.table[self.class_mass > 0], self.own_mass > 0
         lowest = np.where(is_own.sum() > is_own, 0.0, shared.min(axis=0, initial=1.0))
         return lowest, np.maximum(shared.max(axis=0, initial=0.0), is_own)
 
     @cached_property
     def leakage(self) -> float:
-        """The true instantaneous information leakage, nats."""
+        """The true instantaneous information leakage (Eq. (12) of [3]), nats."""
         seen = self.output > 0
         output, base = self.output[seen], self.base[seen]
         low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
@@ -110,7 +106,7 @@ class Response:
         return likelihood
 
     def changed(self) -> np.ndarray:
-        """Probability that each symbol is output changed, (n,), accurate where it is small."""
+        """Pr(output != x | x) for each symbol x, (n,), accurate where it is small."""
         shared = self.row_class[self.labels]
         leaves = np.where(shared < 0, 0.0, 1.0 - self.table[shared, np.arange(self.labels.size)])
         result = np.ones(self.belief.size)
@@ -121,6 +117,13 @@ class Response:
         result = np.zeros(self.belief.size)
         result[self.labels] = values
         return result
+
+    def extended(self, belief: np.ndarray, symbols: np.ndarray) -> "Response":
+        """This response over some `symbols` (k,) as one over all (n,); others get the marginal, which leaks nothing."""
+        row_class = np.full(belief.size, len(self.table))
+        row_class[symbols] = self.row_class
+        table = np.vstack([self.table, self.w_marginal / self.w_marginal.sum()])
+        return replace(self, belief=belief, labels=symbols[self.labels], table=table, row_class=row_class)
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
@@ -193,29 +196,21 @@ class BeliefMechanism(ABC):
 
 def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
-    n = check_horizon(n_symbols, "n_symbols")
-    try:
-        symbols = np.asanyarray(sequence)
-    except ValueError:  # lists of several lengths
-        symbols = np.empty((), dtype=object)
-    if np.ma.is_masked(symbols) or symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
-        found = f"found shape {symbols.shape} of {symbols.dtype}"
-        raise ValueError(f"a sequence must hold whole numbers, at least one symbol, {found}; code it by `as_sequences`")
-    if symbols.min() < 0 or symbols.max() >= n:
-        raise ValueError(f"symbols must be 0..{n - 1}, found {symbols.min()} to {symbols.max()}; check them")
-    return symbols.astype(np.int64)
+    symbols = check_codes(sequence, n_symbols, "symbols")
+    if symbols.ndim != 1 or symbols.size == 0:
+        raise ValueError(f"a sequence must be one symbol or more, found shape {symbols.shape}; give one sequence")
+    return symbols
 
 
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
+    n = len(states) if isinstance(states, Sequence) else states
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
-        return 1.0 - np.eye(len(states) if isinstance(states, Sequence) else states or 1)
+        return 1.0 - np.eye(n or 1)
     distance = by_state(distance, states, "distances", (0, 1))
     values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
-    if states is None:
-        states = max(len(values) if values.ndim else 1, 1)
-    n = len(states) if isinstance(states, Sequence) else states
+    n = max(len(np.atleast_1d(values)), 1) if n is None else n
     if values.shape != (n, n):
         raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
     check_entries(values, "distances")
@@ -223,7 +218,7 @@ def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
 
 
 def distance_function(distance: Distance, states: int | Sequence) -> Callable[..., np.ndarray]:
-    """The distances between two arrays of symbols that broadcast against each other, as a function of them."""
+    """A distance as a function of two arrays of symbols that broadcast against each other."""
     if callable(distance):
         return distance
     if isinstance(distance, str) and distance == "hamming":
@@ -232,7 +227,7 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """The distances that a function gives for all pairs of symbols as they broadcast; they may be infinite."""
+    """What a distance function gives for symbols that broadcast against each other, checked; it may be infinite."""
     values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
     if values.shape != shape or not (values >= 0.0).all():

@@ -1,10 +1,9 @@
-"""Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the belief that follows them.
+"""Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the adversary's belief.
 
-The belief is what the outputs so far tell about the next symbol (Eqs. (3) and (13) of [3]). A chain of order
-1 or 2 is kept as a first-order chain over *contexts*, each of which ends in a symbol: at order 1 these are
-the symbols themselves, at order 2 the pairs, and the symbols as contexts of the second symbol. The belief is
-a distribution over contexts, kept in logarithms where it gets too small. Observing y multiplies it by
-a(y|x) / p(y); then it takes one step of the chain, in O(nonzeros) if the chain is sparse.
+The belief is the distribution of the next symbol given the outputs so far (Eqs. (3) and (13) of [3]): output y
+multiplies it by a(y|x) / p(y), then it takes one step of the chain. A chain of order 1 or 2 is kept as a
+first-order chain over *contexts*, each of which ends in a symbol: at order 1 the symbols themselves, at order 2
+the pairs, and the symbols as contexts of the second symbol.
 
 With probability `restart` the next symbol is drawn from the initial distribution, whatever the context. So
 steps that were never seen are possible, and a chain estimated from data stays sparse.
@@ -38,16 +37,21 @@ from tplrepro.validation import (
 class SymbolChain(FrozenArrays):
     """A chain over contexts, and the symbol in which each ends."""
 
-    initial: np.ndarray  # (n,), distribution of the first symbol; context x stands for "first symbol x"
+    initial: np.ndarray  # (n,), distribution of the first symbol; context x < n stands for "first symbol x"
     transition: TransitionMatrix  # over c >= n contexts
     symbols: np.ndarray  # (c,), last symbol of each context; the first n contexts are the symbols
     restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
     labels: np.ndarray | None = None  # (n,), what each symbol stands for
-    widths: np.ndarray | None = None  # (n,), for batches that occur: how many symbols each holds, which is no secret
+    widths: Any = None  # (n,), how many symbols each batch holds, which is public; by default 1
+
+    def __post_init__(self) -> None:
+        if self.widths is None:
+            vars(self)["widths"] = np.ones(self.n_symbols, dtype=int)
+        super().__post_init__()
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> Self:
-        """A chain of order 1 from its initial distribution (n,) and transition matrix (n, n), whose states it keeps."""
+        """A chain of order 1 from an initial distribution (n,) and a transition matrix (n, n), with its states."""
         matrix = as_transition_matrix(transition)
         n, states = matrix.n_states, matrix.states
         labels = None if isinstance(states, range) else np.fromiter(states, object, n)
@@ -78,10 +82,7 @@ class SymbolChain(FrozenArrays):
 
     @cached_property
     def steps(self) -> tuple[Any, np.ndarray, float]:
-        """The matrix less a constant of each row, transposed; the constants; the smallest factor of `predict`.
-
-        That factor is the smallest positive one, or negative where something is subtracted.
-        """
+        """The factors in `predict`: the transposed matrix minus a constant of each row, the constants, the smallest."""
         matrix = self.transition
         beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
         constants = matrix.background if matrix.is_sparse else np.zeros(matrix.n_states)
@@ -90,27 +91,27 @@ class SymbolChain(FrozenArrays):
         return beyond.T, constants, moves * min(_smallest(self.restart), _smallest(1.0 - self.restart))
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
-        """One step: the probabilities of the contexts (c,) after `weights` (c,)."""
+        """The distribution of the contexts (c,) one step after `weights` (c,)."""
         beyond, constants, _ = self.steps
-        # Sums of products by einsum: threads of a BLAS cost more than they save at this size.
+        # By einsum: threads of a BLAS cost more than they save at this size.
         staying, renewed = weights * (1.0 - self.restart), np.einsum("i,i", self.restart, weights)
         return beyond @ staying + np.einsum("i,i", constants, staying) + renewed * self.start
 
     def log_predict(self, log_weights: np.ndarray) -> np.ndarray:
-        """The same in logarithms, for weights so small that they would underflow."""
+        """`predict` in logarithms, for weights that would underflow."""
         staying = log_product(log_weights + log_probabilities(1.0 - self.restart), self.transition)
         renewed = np.logaddexp.reduce(log_weights + log_probabilities(self.restart))
         return np.logaddexp(staying, renewed + log_probabilities(self.start))
 
 
 def _smallest(values: Any) -> float:
-    """The smallest positive one of numbers up to 1, or 1; or the smallest one, if that is negative."""
+    """The minimum if it is negative, else the least positive value, else 1: a factor by which a product may shrink."""
     return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Belief(FrozenArrays):
-    """A belief over the contexts of a chain, probabilities (c,); immutable: `observe` returns the next one.
+    """A distribution over the contexts of a chain, (c,); immutable: `observe` returns the next one.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> belief = Belief.start(SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]))
@@ -120,7 +121,7 @@ class Belief(FrozenArrays):
 
     chain: SymbolChain
     weights: np.ndarray
-    log_weights: np.ndarray | None = None  # where some weights would underflow
+    log_weights: np.ndarray | None = None  # if some weights would underflow
 
     @classmethod
     def start(cls, chain: SymbolChain) -> Self:
@@ -129,25 +130,24 @@ class Belief(FrozenArrays):
 
     @cached_property
     def current(self) -> np.ndarray:
-        """Pr(X_k = x | y_1 .. y_{k-1}), (n,), the argument of a mechanism."""
+        """Pr(X_k = x | y_1 .. y_{k-1}), (n,): the belief that a mechanism takes."""
         chain = self.chain
         return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
 
     def observe(self, y: int, response: Response) -> "Belief":
-        """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y is impossible."""
+        """The belief in the next symbol after output y, Eq. (13) of [3]; ImpossibleOutputError if y is impossible."""
         return self.given(response.column(y))
 
     def among(self, possible: np.ndarray) -> "Belief":
         """The belief given that the next symbol is in a mask (n,)."""
-        mask = possible if self.chain.order_1 else possible[self.chain.symbols]
-        return self._of_logs(condition(self._logs(), log_probabilities(mask))[0])
+        return self._of_logs(condition(self._logs(), log_probabilities(possible[self.chain.symbols]))[0])
 
     def given(self, likelihood: np.ndarray) -> "Belief":
-        """The same after an output with this likelihood given each symbol, (n,)."""
+        """The belief in the next symbol after an output with this likelihood given each symbol, (n,)."""
         if likelihood.shape != self.chain.initial.shape:
             n, found = self.chain.n_symbols, likelihood.shape
             raise ValueError(f"a likelihood must have shape ({n},), found {found}; give one for each symbol")
-        likelihood = likelihood if self.chain.order_1 else likelihood[self.chain.symbols]
+        likelihood = likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
         smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
         if self.log_weights is None and smallest > LOWEST and posterior.any():
@@ -171,12 +171,11 @@ def chain_from_sequences(
     restart: float = 0.01,
     initial: ArrayLike | None = None,
 ) -> SymbolChain:
-    """Maximum-likelihood chain of order 1 or 2, sparse.
+    """The maximum-likelihood chain of order 1 or 2, sparse.
 
-    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. At order
-    2, after a pair that was never seen the chain goes on as from the pair's last symbol alone. Contexts after
-    which nothing was seen restart with probability 1. `initial` (n,) is by default the frequencies of all
-    symbols, with one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never seen the chain
+    goes on as from the pair's last symbol alone. A context without a known successor restarts with probability 1.
+    `initial` (n,) is by default the frequencies of all symbols, with one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
@@ -213,7 +212,7 @@ class ReleasedSymbol:
     symbol: int  # the true one; a batch's number, for batches
     output: int
     leakage: float  # true IIL, nats; infinite if a mechanism that uses the previous symbol rules out earlier ones
-    likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the previous symbol if that is used
+    likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the true previous symbol if that is used
 
 
 def release(
@@ -223,10 +222,10 @@ def release(
     *,
     rng: np.random.Generator,
 ) -> Iterator[ReleasedSymbol]:
-    """Release a sequence online (Algorithm 1 of [3]), one symbol after the other, and keep the adversary's belief.
+    """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows the `chain`.
 
-    `sequence` (T,) are symbols 0..n-1, T >= 1; `chain` is what the adversary knows. For batches that occur
-    (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for its batches.
+    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for
+    its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
@@ -242,16 +241,15 @@ def release(
         if isinstance(used, TemporalRandomizedResponse):
             common_states([used.transition.states, chain.states], "mechanism and chain")
     symbols = check_symbols(sequence, chain.n_symbols)
-    widths = np.ones(chain.n_symbols, dtype=int) if chain.widths is None else chain.widths
-    if isinstance(mechanism, Mapping) and (missing := {*widths[symbols].tolist()} - {*mechanism}):
+    if isinstance(mechanism, Mapping) and (missing := {*chain.widths[symbols].tolist()} - {*mechanism}):
         raise ValueError(f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it")
-    return _releases(mechanism, symbols, widths, chain, check_generator(rng))
+    return _releases(mechanism, symbols, chain, check_generator(rng))
 
 
 def _releases(
-    mechanism: Any, symbols: np.ndarray, widths: np.ndarray, chain: SymbolChain, rng: np.random.Generator
+    mechanism: Any, symbols: np.ndarray, chain: SymbolChain, rng: np.random.Generator
 ) -> Iterator[ReleasedSymbol]:
-    belief = Belief.start(chain)
+    belief, widths = Belief.start(chain), chain.widths
     has_several_widths = np.ptp(widths) > 0
     previous: dict[str, int] = {}
     is_bounded = True
@@ -273,11 +271,10 @@ def _releases(
 
 @dataclass(frozen=True)
 class ReleasedSequences:
-    """What happened to recorded sequences."""
+    """The outputs for several sequences, and what they leaked."""
 
     outputs: list[np.ndarray]  # one a sequence
-    #: With `keep_likelihoods`, of each output: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n) for mechanisms
-    #: that use the previous symbol.
+    #: If asked for, of each output: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n) if the mechanism uses that.
     likelihoods: list[list[np.ndarray]]
     mean_leakage: float  # of the true leakages of all releases, nats
     largest_leakage: float

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplrepro import TransitionMatrix, markov
@@ -20,7 +21,7 @@ def arrays(values, offsets, labels, users):
     return markov.Sequences(np.array(values), np.array(offsets), np.array(labels), np.array(users))
 
 
-HIGHER, COUNTS = markov.estimate_higher_order, np.array([[1, 1], [0, 0]])
+HIGHER, COUNTS = tf.estimate_higher_order, np.array([[1, 1], [0, 0]])
 ABSORBING = scipy.sparse.csr_array(np.eye(3)[:, :2] @ np.eye(2, 3))  # the third state leads anywhere
 ZEROS = scipy.sparse.csr_array((np.eye(2).ravel(), np.indices((2, 2)).reshape(2, 4)))  # all of them are stored
 TINY = scipy.sparse.csr_array([[1, 1e-15], [3e-15, 1]])  # the iteration would end where it starts
@@ -61,7 +62,7 @@ CALLS = [
     (lambda: HIGHER([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),
     (lambda: HIGHER([range(1200)], tuples="all"), "found 1440000 of 1200 places"),
     (lambda: HIGHER([[0, 1]], tuples=[(0, 0)]), r"unknown state \(0, 1\) in the sequences"),
-    (lambda: markov.every_kth(tpl.smoothed(SPARSE, 1.0), 2), "must have background 0 here, found 0.333"),
+    (lambda: tf.every_kth(tpl.smoothed(SPARSE, 1.0), 2), "must have background 0 here, found 0.333"),
     (lambda: tr.posterior_draws(COUNTS, 0.0, 1, rng=RNG), "no step starts at state 1"),
     (lambda: tr.posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, rng=RNG), "20000 states, found 20001"),
     (lambda: tr.bootstrap_draws([[0], [1]], 1, rng=RNG, estimate=len, groups=[1]), "each of 2 sequences, found 1"),
@@ -71,7 +72,7 @@ CALLS = [
     (lambda: arrays([0.5], [0, 1], [1], [1]), "values must be a flat array of integer codes"),
     (lambda: arrays([0], [0, 1], [1], [1, 2]), "the user of each of 1 sequences, found 2"),
     *((partial(arrays, [0, 0], bad, [1], [1, 1, 1]), "offsets must rise") for bad in ([0, 2, 1, 2], [], [1, 1, 2])),
-    *((partial(arrays, [bad], [0, 1], [1], [1]), f"from 0 to 0, found {bad} to {bad}") for bad in (-1, 1)),
+    *((partial(arrays, [bad], [0, 1], [1], [1]), f"values must be among 0..0, found {bad}; drop") for bad in (-1, 1)),
 ]
 SEQUENCES = [
     ([], {}, "at least one observed state, found none"),

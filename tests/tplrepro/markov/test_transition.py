@@ -3,7 +3,6 @@
 import copy
 import itertools
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tplfrontier as tf
 import tplrepro as tpl
-from tplrepro import sip
 from tplrepro.markov import as_sequences, count_transitions, drop_dead_ends, forward_backward
 
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
@@ -55,41 +52,6 @@ def test_nothing_in_it_can_be_changed(made):
 
 
 SWAPPED = pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b", "a"])
-MASKED = np.ma.array([[0.5, 0.5], [0.5, 0.5]], mask=[[True, False], [False, False]])
-COMPLEX = np.eye(2) + 0j
-LOSSY = [MASKED, list(MASKED), COMPLEX, list(COMPLEX), scipy.sparse.csr_array(COMPLEX), [["1", "0"], ["0", "1"]]]
-WITH_MATRIX = [
-    lambda P: tpl.TransitionMatrix(P).toarray(),
-    lambda P: tpl.TransitionMatrix.from_counts(P).toarray(),
-    lambda P: drop_dead_ends(P)[0].toarray(),
-    lambda P: tpl.temporal_privacy_leakage([0.1, 0.2], P, P).tpl,
-    lambda P: tpl.exact_leakage([0.1, 0.2], P, P).joint,
-    lambda P: tpl.linear_program.loss(P, 0.1),
-    lambda P: tpl.published.algorithm_1(P, 0.1),
-    lambda P: forward_backward(np.zeros((3, 2)), P, [0.7, 0.3]).priors,
-]
-WITH_TABLE = [
-    tf.mechanism_leakage,
-    tf.measured_leakage,
-    sip.local_differential_privacy,
-    partial(sip.OptimalResponse, 1.0),
-    partial(sip.sequence_leakage, sip.OptimalResponse(1.0)),
-    lambda P: sip.markov_sequences([0.5, 0.5], P, 2),
-]
-
-
-@pytest.mark.parametrize("function", WITH_MATRIX)
-def test_every_kind_of_matrix_is_taken_everywhere_and_nothing_of_it_gets_lost(function):
-    rows = np.array([[0.2, 0.8], [0.9, 0.1]])
-    for kind in (SWAPPED, scipy.sparse.coo_matrix(rows), scipy.sparse.csr_array(rows), rows.tolist()):
-        assert function(kind) == pytest.approx(function(rows), rel=1e-12)
-    P = tpl.TransitionMatrix(rows)
-    vectors = (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.reverse)
-    vectors += (lambda w: tpl.allocate_optimally(1.0, P, P, 2, weights=w),)
-    with_vectors = itertools.product(vectors, [MASKED[0], COMPLEX[0], ["1", "0"]])
-    for call, lossy in [*itertools.product([function, *WITH_TABLE], LOSSY), *with_vectors]:
-        with pytest.raises(ValueError, match="masked|no real numbers"):
-            call(lossy)
 
 
 def test_states_of_a_matrix_are_kept_by_another_and_rows_sum_to_one_within_the_tolerance_or_are_made_to():

@@ -1,11 +1,10 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
 A chain of order k is a first-order chain over the tuples (l^{t-k+1}, ..., l^t), to which everything in [1]
-applies; the secret is the tuple. For k >= 2, tuples that end in different places have different successors:
-the rows of the one-step matrix have disjoint supports, L is the identity, and n releases leak n epsilon,
-whatever the data. This is an artefact of the overlap of tuples. Seen every k steps they share no place and
-form a first-order chain, in which each block of k releases spends k epsilon (w-event privacy with w = k).
-Use its leakage: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+applies; the secret is the tuple. For k >= 2 consecutive tuples overlap: tuples that end in different places have
+different successors, so L is the identity, and n releases leak n epsilon, whatever the data. Seen every k steps
+they share no place and form a first-order chain, in which each block of k releases spends k epsilon (w-event
+privacy with w = k): `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,8 +40,8 @@ def estimate_higher_order(
     tuples : "observed", "all" (of the places that occur; smoothing connects them), or a list of tuples
     labels : optional; the places that the codes 0..n-1 in the sequences stand for
 
-    States are labelled by tuples, for order 1 by places. ValueError if no sequence has k places, for too many
-    tuples, or a tuple without a successor, such as the last of a sequence: see `drop_dead_ends`.
+    States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a successor, also the
+    last of a sequence: see `drop_dead_ends`.
 
     >>> P = estimate_higher_order([["a", "b", "a", "a", "b", "a"]], order=2)
     >>> P.states, P.probabilities.tolist()
@@ -66,7 +65,7 @@ def estimate_higher_order(
 
 
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
-    """The chain seen every k steps: P^k; ValueError if P^k is too large, or P is sparse with a background.
+    """The chain seen every k steps, P^k; a sparse P must have background 0.
 
     >>> every_kth([[0.5, 0.5], [0.0, 1.0]], 2).probabilities.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
@@ -86,7 +85,7 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
 
 
 def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
-    """Sequences over the k-tuples that occur, sorted; each is k - 1 shorter, or empty."""
+    """The sequences of k-tuples, over those that occur, sorted; each is k - 1 shorter, or empty."""
     coded = as_sequences(sequences, states=None if labels is None else range(len(labels)))
     lengths = np.maximum(coded.lengths - (order - 1), 0)
     if not lengths.any():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tplrepro as tpl
-from tplrepro.markov import estimate_higher_order, every_kth
+from tplfrontier import estimate_higher_order, every_kth
 
 lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
 
