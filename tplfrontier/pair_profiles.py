@@ -117,7 +117,7 @@ def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
 
     The divergences are convex in e^x, the bound of one step need not be: chords between any points are bounds.
     """
-    reverse = reverse[: int(MOST_LOSS / grid) + 1]  # of the others, e^x would underflow
+    reverse = reverse[: max(int(MOST_LOSS / grid) - bound.size, 0) + 1]  # e^x between any two points must be a float
     losses = grid * np.arange(1 - reverse.size, bound.size)
     if bound.size == 1 or losses[-1] > MOST_LOSS:
         return bound

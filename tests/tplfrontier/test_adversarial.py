@@ -73,7 +73,7 @@ def check_event_level_budgets(seed):
 
 
 def check_exact_gaussian(seed):
-    """TPL of the second of two or three releases, by a fine sum over the first output and a coarser one over the last."""
+    """TPL of the second of two or three releases, by sums over the first and the last output."""
     rng = np.random.default_rng(seed)
     B, F, both = extreme_matrix(rng, 2), extreme_matrix(rng, 2), rng.random() < 0.2
     first, second, third = rng.uniform(0.4, 1.5, 3) if both else 10.0 ** rng.uniform(-1.3, 0.9, 3)
@@ -94,7 +94,7 @@ def check_exact_gaussian(seed):
 
 def output_laws(shift, P, step):
     """Densities of a normal output of the neighbouring time, given each state, (2, K), and the weights of their sum."""
-    z = np.arange(-14.0, 14.0 + shift, step)
+    z = step * np.arange(-14.0 // step, (14.0 + shift) // step)
     densities = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) / np.sqrt(2 * np.pi)
     return P @ densities, np.full(z.size, step)
 
