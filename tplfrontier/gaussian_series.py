@@ -20,6 +20,7 @@ from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius
 from tplrepro.validation import LARGEST, as_numbers, check_level
 
 LEAST_SHARE = 1e-8  # a smoothed variance below this share of the filtered one has lost its digits
+LIMIT_ERROR = 1e-10  # relative, of the covariance that a limit comes from
 SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
 
 
@@ -55,7 +56,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     """The mu of a value in the middle of an endless stationary series: no series, however long, leaks more.
 
     Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not
-    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary.
+    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary, or
+    changes so slowly that the equation cannot be solved to 10 digits.
 
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
@@ -74,11 +76,21 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
             f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 "
             "and the covariance that it leaves as it is"
         )
+    if F.size == 1:
+        scale = float(c[0]) ** 2
+        _check_variance(scale * float(prior[0, 0]))
+        return change * sqrt(_scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0])))
     try:
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
     except LinAlgError as error:
         raise ValueError(f"the Riccati equation must have a solution, found none ({error}); add noise") from None
     filtered, gained, closed, S = _updated(P, F, H, variances[0])
+    error = _change(P, F @ filtered @ F.T + Q) / (1.0 - min(spectral_radius(closed), 1.0 - 1e-15) ** 2)
+    if not error <= LIMIT_ERROR:
+        raise ValueError(
+            f"the Riccati equation must be solved to {LIMIT_ERROR:g}, found an error of about {error:.3g}; its series "
+            "hardly forgets: take gaussian_series_leakage of a long one"
+        )
     explained = solve_discrete_lyapunov(F, F @ gained @ F.T) + gained
     future = solve_discrete_lyapunov(closed.T, np.outer(H, H) / S)
     E, V = _variances(filtered, explained, F, future, c)
@@ -183,6 +195,15 @@ def _scalar_information(a: float, innovation: float, variance: float, noise: np.
     for e in present[-2::-1]:
         future.append(e + squared * future[-1] / (1.0 + innovation * future[-1]))
     return np.array(past) + (np.array(future)[::-1] - present)
+
+
+def _scalar_limit(a: float, innovation: float, noise: float) -> float:
+    """The information about a value in the middle: 2 I - 1/noise, where I = 1/noise + a^2 I / (1 + innovation I)."""
+    present = 1.0 / noise
+    forgotten = (1.0 - a) * (1.0 + a) - innovation * present
+    root = sqrt(forgotten * forgotten + 4.0 * innovation * present)
+    side = 2.0 * present / (forgotten + root) if forgotten > 0.0 else (root - forgotten) / (2.0 * innovation)
+    return 2.0 * side - present
 
 
 def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:

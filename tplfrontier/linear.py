@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from tplrepro.validation import as_numbers, check_delta, check_entries, check_horizon, check_sensitivity
+from tplrepro.validation import SMALLEST, as_numbers, check_delta, check_entries, check_horizon, check_sensitivity
 
-UP = 1.0 + 1e-12  # above the rounding of the sums
+EPS = float(np.finfo(float).eps)
+SMALL = 1e-150  # squares of smaller numbers underflow
+UNDERFLOW = 1e-310  # exceeds what underflows in a sum
 
 
 def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
@@ -28,10 +30,14 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
     sensitivity : float > 0, by how much the number of one time changes with the data of that time
         For a vector of numbers, which all go through the same matrix, in the L1 norm.
 
-    >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).tolist()
+    The budgets are rounded up. ValueError for entries that are not finite and scales that are not above 0.
+
+    >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).round(9).tolist()
     [0.5, 0.375, 0.25, 0.125]
     """
-    return check_sensitivity(sensitivity) * _weights(strategy, scale).sum(axis=0)
+    weights, exponent, up = _weights(strategy, scale, sensitivity)
+    sums = weights.sum(axis=0)
+    return _rounded_up(sums > 0.0, [(sums * up, exponent)])
 
 
 def gaussian_event_level_budgets(
@@ -48,23 +54,41 @@ def gaussian_event_level_budgets(
     >>> gaussian_event_level_budgets(totals, 100.0, 1e-6, n_states=10).round(3).tolist()
     [0.166, 0.144, 0.118, 0.083]
     """
-    weights = _weights(strategy, scale)
+    weights, exponent, up = _weights(strategy, scale, sensitivity)
+    quantile = _quantile(weights.shape[1], delta, n_states)
+    sums, squares = weights.sum(axis=0), (weights * weights).sum(axis=0)
+    norms = np.where(sums < SMALL, sums, np.sqrt(squares))
     together = weights.T @ weights.sum(axis=1)
-    return gaussian_budgets_of_columns((weights * weights).sum(axis=0), together, delta, n_states, sensitivity)
+    terms = [((together - squares / 2.0) * up, 2 * exponent), (norms * quantile * up, exponent)]
+    return _rounded_up(sums > 0.0, terms)
 
 
 def gaussian_budgets_of_columns(
     squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
 ) -> np.ndarray:
     """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1 (T,)."""
-    changes = squares.size * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
-    quantile = max(-ndtri(check_delta(delta) / changes), 0.0)
-    width = check_sensitivity(sensitivity)
-    return (width**2 * (together - squares / 2.0) + width * np.sqrt(squares) * quantile) * UP
+    width, quantile = check_sensitivity(sensitivity), _quantile(squares.size, delta, n_states)
+    return (width * (width * (together - squares / 2.0)) + width * np.sqrt(squares) * quantile) * (1.0 + 1e-12)
 
 
-def _weights(strategy: Any, scale: ArrayLike) -> csr_array:
-    """The absolute values of a strategy matrix (R, T), each row divided by the scale of its noise."""
+def _quantile(horizon: int, delta: float, n_states: int) -> float:
+    """q of theorem 1', rounded up, at least 0."""
+    changes = horizon * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
+    return max(-float(ndtri(check_delta(delta) / changes)), 0.0) * (1.0 + 1e-13) + 1e-15
+
+
+def _rounded_up(used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
+    """The sum of numbers times 2^exponent in each column that is `used`, rounded up, inf beyond the largest float."""
+    with np.errstate(over="ignore", under="ignore"):
+        parts = [np.ldexp(numbers + UNDERFLOW, exponent) + SMALLEST for numbers, exponent in terms]
+        return np.where(used, np.sum(parts, axis=0) * (1.0 + 4.0 * EPS), 0.0)
+
+
+def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_array, int, float]:
+    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent <= 1, (R, T), the exponent, and a factor above rounding.
+
+    Mantissas and exponents are divided separately, as their products may be no floats.
+    """
     matrix = strategy if hasattr(strategy, "tocsr") else as_numbers(strategy, "strategy must be numbers", "give rows")
     if matrix.ndim != 2:
         raise ValueError(f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer")
@@ -73,6 +97,13 @@ def _weights(strategy: Any, scale: ArrayLike) -> csr_array:
         raise ValueError(
             f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
         )
-    weights = csr_array(diags_array(1.0 / np.broadcast_to(scales, matrix.shape[:1])) @ abs(csr_array(matrix)))
+    weights = csr_array(abs(csr_array(matrix)))
     check_entries(weights.data, "entries of the strategy, over the scale,")
-    return weights
+    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+    numbers = (weights.data, np.broadcast_to(scales, matrix.shape[:1])[rows], check_sensitivity(sensitivity))
+    (entry, entry_power), (noise, noise_power), (width, width_power) = map(np.frexp, numbers)
+    powers = entry_power - noise_power + width_power + 1
+    exponent = int(powers[entry > 0.0].max(initial=-5000))
+    with np.errstate(under="ignore"):
+        weights.data = np.ldexp(entry * width / noise, powers - 1 - exponent) + SMALLEST * (entry > 0.0)
+    return weights, exponent, 1.0 + (sum(weights.shape) + 8) * EPS

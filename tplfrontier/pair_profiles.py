@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from tplfrontier.pairwise import UP, log_ratios
-from tplfrontier.profile import EPS, ROOM, PrivacyProfile, composed, interpolated, product_rounding
+from tplfrontier.profile import EPS, MOST_LOSS, ROOM, PrivacyProfile, composed, interpolated, product_rounding
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
 SETTLED = 1.0 + 1e-9  # a bound on the loss of a long run exceeds the losses of its releases by up to this factor
@@ -94,13 +94,13 @@ def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, gri
     if (q == d).all():
         return np.zeros(1)
     losses = grid * np.arange(deltas.shape[2])
-    g = np.maximum(np.exp(np.minimum(losses, 700.0)) * (1.0 - (4.0 + losses) * EPS), 1.0)  # rounded down
+    g = np.maximum(np.exp(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS), 1.0)  # rounded down
     a = q[:, None] - g * d[:, None]
     a += slack * (q[:, None] + g * d[:, None])
     gains, costs = np.maximum(a, 0.0), np.maximum(-a, 0.0)
     gained, paid = gains.sum(axis=0), costs.sum(axis=0)
     rounding = (4 + 2 * len(q)) * EPS
-    with np.errstate(divide="ignore", invalid="ignore"):  # nothing gained, nothing paid
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # nothing gained, nothing paid
         before = np.maximum(np.log(paid / gained) * (1.0 - 8.0 * EPS) - 2.0 * rounding, 0.0)
         shares = np.nan_to_num(costs / paid)
     known = interpolated(deltas, grid, np.where(gained > 0.0, before, np.inf))
@@ -117,8 +117,9 @@ def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
 
     The divergences are convex in e^x, the bound of one step need not be: chords between any points are bounds.
     """
+    reverse = reverse[: max(int(MOST_LOSS / grid) - bound.size, 0) + 1]  # e^x between any two points must be a float
     losses = grid * np.arange(1 - reverse.size, bound.size)
-    if bound.size == 1 or losses[-1] > 700.0:
+    if bound.size == 1 or losses[-1] > MOST_LOSS:
         return bound
     from scipy.optimize import isotonic_regression
 

@@ -70,7 +70,9 @@ def pairwise_leakage(
     horizon : int >= 1, optional; the number of releases T
 
     ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that
-    disagree. Results are upper bounds also in floating point, mostly by about 1e-13. One step of one side
+    disagree. Results are upper bounds also in floating point, mostly by about 1e-13. But likelihoods beyond
+    e^300 do not fit: where the leakage of a pair exceeds 300 nats, those after the next step may be much larger
+    than need be, up to the largest of all pairs (on the identity 850 for 406 were seen). One step of one side
     takes 4 s for 100 states without zeros and 0.3 s for 50, on two cores.
 
     Examples

@@ -35,6 +35,7 @@ from tplrepro.validation import (
 EPS = float(np.finfo(float).eps)
 UP = 1.0 + 16.0 * EPS  # exceeds the rounding of the few operations between two upper bounds
 MOST_GRID = 512.0  # e^grid must stay a float
+MOST_LOSS = 700.0  # of larger ones e^loss is no float
 ROOM = 2.0**-50  # each step of a recursion adds this, so that a longer series reproduces profiles within rounding
 TAIL = 2.0**-53  # probability of the largest losses of one composition that may count as infinite loss
 POINTS = 2**14  # longer grids keep every second point only
@@ -93,7 +94,7 @@ class PrivacyProfile(FrozenArrays):
             return reduce(PrivacyProfile.compose, parts, cls.nothing(grid))
         share, profile = parsed.probability, cls.of_event(parsed.event, grid)
         alpha = profile.largest
-        bound = log1p(share * expm1(alpha)) if alpha < 700.0 else alpha
+        bound = log1p(share * expm1(alpha)) if alpha < MOST_LOSS else alpha
         return profile._mixed(lambda slopes: np.full(slopes.shape, share), min(bound * UP, alpha))
 
     @classmethod
@@ -111,7 +112,7 @@ class PrivacyProfile(FrozenArrays):
         grid = check_grid(grid)
         while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
             grid *= 2.0
-        losses = grid * np.arange(min(int(np.ceil(curve.reach / grid * UP)) + 1, POINTS))
+        losses = grid * np.arange(int(min(np.ceil(curve.reach / grid * UP) + 1.0, POINTS)))
         deltas = np.clip(curve.delta(losses * (1.0 - 4.0 * EPS)), 0.0, 1.0)
         return cls(np.minimum.accumulate(deltas), grid, curve.largest)
 
@@ -158,17 +159,17 @@ class PrivacyProfile(FrozenArrays):
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
-        slopes = np.expm1(np.minimum(losses, 700.0)) * (1.0 - (4.0 + losses) * EPS)  # rounded down
+        slopes = np.expm1(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS)  # rounded down
         divergence = eta(slopes)
         if divergence[0] == 0.0:
             return self.nothing(self.grid)
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
-            before = np.where(losses < 700.0, np.log1p(slopes / divergence), losses - np.log(divergence))
+            before = np.where(losses < MOST_LOSS, np.log1p(slopes / divergence), losses - np.log(divergence))
         deltas = divergence * interpolated(self.deltas, self.grid, before) * UP
         beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= losses[-1])
         kept = deltas[: beyond[0] + 1] if beyond.size else deltas
-        return PrivacyProfile(np.minimum.accumulate(kept), self.grid, largest)
+        return PrivacyProfile(np.minimum.accumulate(np.minimum(kept, 1.0)), self.grid, largest)
 
     def _masses(self) -> np.ndarray:
         """The probabilities of the losses grid, 2 grid, ..., rounded up."""

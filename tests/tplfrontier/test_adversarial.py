@@ -1,0 +1,233 @@
+"""Random and extreme cases against oracles that share no code with the package: rationals, 50 digits, all outputs.
+
+Outputs of normal noise are put into bins, whose laws are exact up to rounding: what they leak is a lower bound of
+what the outputs leak.
+"""
+
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise, product
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from scipy.special import ndtr
+
+import tplfrontier as tf
+import tplrepro as tpl
+from tests.oracles import exact_loss, exact_tpl, gaussian_leakage_mpmath
+from tests.tplrepro.leakage.matrices import KINDS, random_matrix
+
+mpf = mpmath.mpf
+LOSSES = np.array([0.0, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0])
+
+
+def extreme_matrix(rng, n):
+    """Any chain, one near the identity or near independence, or one with zeros."""
+    kind = str(rng.choice([*KINDS, "lazy", "equal rows"]))
+    if kind not in ("lazy", "equal rows"):
+        return np.array(random_matrix(rng, kind, n))
+    P = rng.dirichlet(np.ones(n), n)
+    weight = 10.0 ** -rng.uniform(0.5, 15)
+    P = (1 - weight) * (np.eye(n) if kind == "lazy" else P[[0]] * np.ones((n, 1))) + weight * P
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def bins(means, deviation=1.0, count=30):
+    """The probabilities of bins of a normal number with each of the means, (n, count)."""
+    means = np.asarray(means, float)
+    edges = np.linspace(means.min() - 4 * deviation, means.max() + 4 * deviation, count - 1)
+    z = np.concatenate(([-np.inf], edges, [np.inf]))
+    left, right = (z[:-1] - means[:, None]) / deviation, (z[1:] - means[:, None]) / deviation
+    return np.where(left > 0, ndtr(-left) - ndtr(-right), ndtr(right) - ndtr(left))
+
+
+def hockey_stick(laws, losses):
+    return np.array([np.maximum(laws[:, None] - g * laws, 0.0).sum(axis=2).max() for g in np.exp(losses)])
+
+
+def check_event_level_budgets(seed):
+    """Against rational sums; theorem 1' in 50 digits."""
+    rng = np.random.default_rng(seed)
+    R, T = rng.integers(1, 7, 2)
+    A = rng.normal(size=(R, T)) * (rng.random((R, T)) < 0.8) if rng.random() < 0.7 else np.full((R, T), 0.1)
+    scale, width = 10.0 ** rng.uniform(-2, 2, R), float(rng.choice([0.3, 1.0, 2.0]))
+    if rng.random() < 0.3:  # products and squares that are no floats
+        A, scale = A * 10.0 ** rng.uniform(-300, 300, (R, T)), scale * 10.0 ** rng.uniform(-200, 200)
+        width = float(10.0 ** rng.uniform(-200, 200))
+    delta, n = float(rng.choice([1e-12, 1e-5, 0.4, 0.99])), int(rng.integers(1, 5))
+    found = tf.event_level_budgets(A, scale, width)
+    gaussian = tf.gaussian_event_level_budgets(A, scale, delta, n_states=n, sensitivity=width)
+    weights = [
+        [Fraction(width) * abs(Fraction(a)) / Fraction(s) for a in row]
+        for row, s in zip(A.tolist(), scale.tolist(), strict=True)
+    ]
+    weights = [[mpf(w.numerator) / w.denominator for w in row] for row in weights]
+    level = mpf(delta) / (T * n * max(n - 1, 1))
+    quantile = max(mpmath.findroot(lambda q: mpmath.log(mpmath.ncdf(-q) / level), 5 if level < 0.01 else 0), 0)
+    for t in range(T):
+        gram = [abs(mpmath.fsum(row[t] * row[u] for row in weights)) for u in range(T)]
+        assert found[t] >= mpmath.fsum(row[t] for row in weights) * (1 - mpf(10) ** -45)
+        assert gaussian[t] >= (mpmath.fsum(gram) - gram[t] / 2 + mpmath.sqrt(gram[t]) * quantile) * (1 - mpf(10) ** -45)
+
+
+def check_exact_gaussian(seed):
+    """TPL of the second of two or three releases, by sums over the first and the last output."""
+    rng = np.random.default_rng(seed)
+    B, F, both = extreme_matrix(rng, 2), extreme_matrix(rng, 2), rng.random() < 0.2
+    first, second, third = rng.uniform(0.4, 1.5, 3) if both else 10.0 ** rng.uniform(-1.3, 0.9, 3)
+    x = float(rng.choice([0.0, rng.uniform(0, 1), rng.uniform(0, 8)]))
+    shifts = np.array([first, second, third][: 2 + both])
+    found = tf.ExactGaussianProfile(1 / shifts, B, F if both else None).delta(x)[1]
+    past, weights = output_laws(first, B, 0.03 if both else 0.002 / max(first, 1.0))
+    if both:
+        future, later = output_laws(third, F, 0.03)
+        past, weights = (past[:, :, None] * future[:, None]).reshape(2, -1), np.outer(weights, later).ravel()
+    deltas = []
+    for p, q in (past, past[::-1]):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cut = np.where(p > 0, (np.log(p) - np.log(q) - x) / second, -np.inf)
+        deltas.append((p * ndtr(cut + second / 2) - np.exp(x) * q * ndtr(cut - second / 2)) @ weights)
+    assert abs(found - max(deltas)) <= 2e-13, (found, deltas)
+
+
+def output_laws(shift, P, step):
+    """Densities of a normal output of the neighbouring time, given each state, (2, K), and the weights of their sum."""
+    z = step * np.arange(-14.0 // step, (14.0 + shift) // step)
+    densities = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) / np.sqrt(2 * np.pi)
+    return P @ densities, np.full(z.size, step)
+
+
+def check_gaussian_series(seed):
+    """Random state spaces, near a unit root and without innovation, against inverses with many digits."""
+    rng = np.random.default_rng(seed)
+    T = int(rng.integers(1, 9))
+    if rng.random() < 0.5:
+        rho = float(rng.choice([-1, 1]) * (1 - 10.0 ** -rng.uniform(0, 9)))
+        series = tf.LinearGaussianSeries.autoregressive(rho, T, 10.0 ** rng.uniform(-3, 3))
+    else:
+        d = int(rng.integers(1, 4))
+        F = rng.normal(size=(d, d)) / np.sqrt(d)
+        roots = rng.normal(size=(2, d, d)) * 10.0 ** rng.uniform(-3, 1, (2, 1, 1))
+        Q, initial = roots @ roots.transpose(0, 2, 1)
+        series = tf.LinearGaussianSeries(F, Q * (rng.random() < 0.8), rng.normal(size=d), initial, T)
+    noise = 10.0 ** rng.uniform(-3, 5, T if rng.random() < 0.5 else None)
+    expected = np.array(gaussian_leakage_mpmath(series.covariance, np.broadcast_to(noise, T), 1.0), float)
+    np.testing.assert_allclose(tf.gaussian_series_leakage(series, noise, 1.0), expected, rtol=1e-9)
+    if series.value.size == 1 and not (np.ptp(noise) or series.value[0] != 1.0):  # AR(1), whose limit is a root
+        a, innovation, known = map(mpf, (series.transition.item(), series.innovation.item(), 1 / float(np.min(noise))))
+        rest = 1 - a * a - innovation * known  # one side's I is known + a^2 I / (1 + innovation I)
+        side = (mpmath.sqrt(rest * rest + 4 * innovation * known) - rest) / (2 * innovation)
+        limit = tf.gaussian_series_limit(series, float(np.min(noise)), 1.0)
+        assert limit == pytest.approx(float(mpmath.sqrt(2 * side - known)), rel=1e-14)
+
+
+def check_allocate_noise(seed):
+    """The exact law of two states leaks at most epsilon, and hardly less where the states are alike."""
+    rng = np.random.default_rng(seed)
+    sides = [extreme_matrix(rng, 2) if rng.random() < 0.8 else None for _ in range(2)]
+    epsilon, delta = float(10.0 ** rng.uniform(-1.5, 1)), float(10.0 ** rng.uniform(-9, -1))
+    method = str(rng.choice(["equal", "least_variance"]))
+    found = tf.allocate_noise(epsilon, delta, *sides, int(rng.integers(1, 5)), method=method)
+    assert (tf.ExactGaussianProfile(found, *sides).delta(epsilon) <= delta * (1 + 1e-9) + 1e-13).all()
+
+
+def check_several(seed):
+    """The exact TPL of the budgets within alpha for the share of the chains, in 40 digits."""
+    rng = np.random.default_rng(seed)
+    n, T, alpha = int(rng.integers(2, 4)), int(rng.integers(1, 6)), float(10.0 ** rng.uniform(-2, 1))
+    pairs = [(extreme_matrix(rng, n), extreme_matrix(rng, n)) for _ in range(int(rng.integers(1, 5)))]
+    share = float(rng.choice([1.0, 0.75, 0.5]))
+    over_time = rng.random() < 0.5
+    allocate = partial(tpl.allocate_by_quantification, horizon=T) if over_time else tpl.allocate_by_upper_bound
+    try:
+        budgets = np.broadcast_to(tf.allocate_for_several(partial(allocate, alpha), pairs, share=share), T)
+    except tpl.NoFiniteSupremumError:
+        return
+    budgets = [mpf(float(budget)) for budget in budgets]
+    leakages = [max(exact_tpl(budgets, *map(exact_loss, pair))) for pair in pairs]
+    assert sum(leakage <= alpha for leakage in leakages) >= share * len(pairs)
+
+
+def check_profile(seed):
+    """Normal and subsampled normal releases of states along a line, which take part with a probability."""
+    rng = np.random.default_rng(seed)
+    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    events, laws = [], []
+    for _ in range(T):
+        multiplier, share = float(10.0 ** rng.uniform(-0.5, 1)), float(rng.choice([1.0, 0.5, 0.05, 1e-3]))
+        places = rng.random(n)
+        places[:2] = 0.0, 1.0  # the largest distance is 1; a user who takes no part looks like the first state
+        event = dp_event.GaussianDpEvent(multiplier)
+        events.append(event if share == 1.0 else dp_event.PoissonSampledDpEvent(share, event))
+        drawn = bins(places, multiplier)
+        laws.append(share * drawn + (1 - share) * drawn[0])
+    sides = [[extreme_matrix(rng, n) for _ in range(T - 1)] if rng.random() < 0.8 else None for _ in range(2)]
+    pairs = bool(rng.random() < 0.3)
+    r = tf.temporal_privacy_profile(events, *sides, grid=float(rng.choice([5e-3, 0.02])), pairs=pairs)
+    before, after = known(laws, sides[0]), known(laws[::-1], sides[1] and sides[1][::-1])[::-1]
+    for t in range(T):
+        law = (before[t][:, :, None, None] * laws[t][:, None, :, None] * after[t][:, None, None, :]).reshape(n, -1)
+        true = hockey_stick(law, LOSSES)
+        assert (true <= r.both.profile_at(t).delta(LOSSES) + 1e-13).all(), (seed, t)
+
+
+def known(laws, steps):
+    """The laws of all outputs before each time given the state at that time; few of their bins are kept apart."""
+    n = len(laws[0])
+    before = [np.ones((n, 1))]
+    for t, law in enumerate(laws[:-1]):
+        joint = (before[-1][:, :, None] * law[:, None, :]).reshape(n, -1)
+        joint = np.ones((n, 1)) if steps is None else steps[t] @ joint
+        before.append(np.add.reduceat(joint, np.arange(0, joint.shape[1], -(-joint.shape[1] // 40)), axis=1))
+    return before
+
+
+def check_theorem_1_prime(seed, adaptive=False):
+    """All paths of two states and all bins of up to three answers; rows may shrink after a large first answer."""
+    rng = np.random.default_rng(seed)
+    T, R = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    P, initial = tpl.TransitionMatrix(0.98 * rng.dirichlet([1, 1], 2) + 0.01), rng.dirichlet([2, 2])
+    A = rng.normal(size=(R, T)) if rng.random() < 0.7 else np.tril(np.ones((T, T)))[T - R :]
+    R = len(A)
+    scale, delta = float(10.0 ** rng.uniform(-0.5, 1)), float(10.0 ** -rng.uniform(0.2, 3))
+    budgets = tf.gaussian_event_level_budgets(A, scale, delta, n_states=2)
+    priors = [initial]
+    for _ in range(T - 1):
+        priors.append(priors[-1] @ P.toarray())
+    backward = [P.reverse(prior) for prior in priors[:-1]]
+    alpha = tpl.temporal_privacy_leakage(budgets, backward, [P] * (T - 1)).tpl.max()
+    paths = np.array([*product(range(2), repeat=T)])
+    weights = np.array([initial[s[0]] * np.prod([P[a, b] for a, b in pairwise(s)]) for s in paths.tolist()])
+    count = 24
+    laws = np.ones((len(paths), 1))
+    for row in range(R):
+        shares = (1.0, rng.random()) if adaptive and row else (1.0, 1.0)  # below and above the middle of the first
+        options = [bins(np.sqrt(2) * share * paths @ A[row], scale, count) for share in shares]
+        large = (np.arange(laws.shape[1]) * count // max(laws.shape[1], 1) >= count // 2).astype(int)
+        laws = np.stack([laws[:, k, None] * options[large[k]] for k in range(laws.shape[1])], axis=1)
+        laws = laws.reshape(len(paths), -1)
+    for t in range(T):
+        given = np.array([weights * (paths[:, t] == k) / priors[t][k] @ laws for k in range(2)])
+        assert hockey_stick(given, np.array([alpha])) <= delta
+
+
+CHECKS = {
+    check_event_level_budgets: 3000,
+    check_exact_gaussian: 2000,
+    check_allocate_noise: 150,
+    check_gaussian_series: 2000,
+    check_several: 1000,
+    check_profile: 400,
+    check_theorem_1_prime: 1000,
+    partial(check_theorem_1_prime, adaptive=True): 500,
+}
+
+
+@pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("check", "cases"), CHECKS.items(), ids=lambda one: getattr(one, "__name__", None))
+def test_no_case_is_below_its_oracle(check, cases, share):
+    with mpmath.workdps(50):
+        for seed in range(max(2, int(share * cases))):
+            check(seed)
