@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from tplrepro.leakage.envelope.kernels import Kernel
 
 import tplfrontier as tf
 import tplreport as tr
@@ -20,7 +21,6 @@ import tplrepro as tpl
 from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
 from tplrepro import dphmm, eventlog, markov, mechanisms, sip
-from tplrepro.leakage.envelope.kernels import Kernel
 from tplrepro.mechanisms import LaplaceNoise
 
 STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
