@@ -75,7 +75,7 @@ class Publisher:
     >>> publisher = Publisher(path, backward=P, forward=P, alpha=1.0, sensitivity=2, floor=0.1, step="1h")
     >>> noisy = publisher.publish("2024-05-01 08:00", {"home": 105, "work": 98})
     >>> sorted(noisy), round(publisher.remaining, 3)
-    (['home', 'work'], 0.839)
+    (['home', 'work'], 0.686)
     >>> publisher.skip("2024-05-01 09:00", until="2024-05-01 12:00").ledger["count"].tolist()
     [1, 4]
     """
@@ -155,7 +155,7 @@ class Publisher:
     def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
         """The noisy counts of many time points, whose times are the index of the Series or DataFrame `counts`.
 
-        Fast: a million in a minute. If one of them is refused, those before it stay published.
+        Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
         """
         table = counts.to_frame("count") if isinstance(counts, pd.Series) else counts
         parts = []
@@ -261,6 +261,21 @@ class Publisher:
         database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", row)
         self._keep(database, state | {"next": state["next"] + count})
 
+    @classmethod
+    def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
+        """A new file that goes on from an account of version 0.3, whose times get the numbers 0, 1, ... (`stored`)."""
+        made = cls(path, **settings | missing)
+        if len(made):
+            raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
+        with made._transaction() as database:
+            made._clock(database, [0])
+            for budget, count in entries:
+                state = made._state(database)
+                if budget:
+                    made._spend(state, count, budget)
+                made._pass(database, state, count, ELSEWHERE if budget else SKIPPED, budget)
+        return made
+
     def resume(self, until: Any = None) -> Self:
         """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
 
@@ -279,6 +294,12 @@ class Publisher:
             number = self._state(database)["number"]
         self._mark(number)
         return self
+
+    @property
+    def columns(self) -> list:
+        """The labels of the counts; empty before the first."""
+        with self._transaction(write=False) as database:
+            return self._settings(database).get("columns", [])
 
     @property
     def remaining(self) -> float:
