@@ -285,13 +285,32 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
 
 
 def publish_counts(publisher: Any, counts: Any, epsilon: float | None = None, numbered: bool = False) -> Any:
-    """Publish a table of `read_counts`, and return it with noise; which columns have some is printed on stderr."""
+    """Publish a table of `read_counts`, by its times or the numbers of its rows, and return it with noise."""
     times = counts.index
     table = counts.reset_index(drop=True) if numbered or times.name is None else counts
-    noisy = publisher.publish_table(table, epsilon, progress=True)
-    untouched = "" if times.name is None else f", and not to {times.name}"
-    print(f"noise was added to {', '.join(map(str, table.columns))}{untouched}", file=sys.stderr)
-    return noisy.set_axis(times)
+    return publisher.publish_table(table, epsilon, progress=True).set_axis(times)
+
+
+def noised(counts: Any) -> str:
+    """Which columns of a table of `read_counts` get noise, in words."""
+    untouched = "" if counts.index.name is None else f", and not to {counts.index.name}"
+    return f"noise was added to {', '.join(map(str, counts.columns))}{untouched}"
+
+
+def publish_beside(path: str, time: str | None, **settings: Any) -> str:
+    """Publish the counts of a file into ``.._noisy.csv`` beside it, and say so; its publisher's file is made once."""
+    from tplreport.publisher import Publisher
+    from tplreport.table import read_counts
+
+    file = Path(path).with_suffix(".sqlite")
+    is_new = not file.exists()
+    counts = read_counts(path, time)
+    with Publisher(file, **settings if is_new else {}) as publisher:
+        noisy = publish_counts(publisher, counts, numbered=True)
+    target = file.with_name(f"{file.stem}_noisy.csv")
+    write_whole(target, noisy.to_csv(index=noisy.index.name is not None).encode())
+    plan = "the plan above" if is_new else "the plan it was made with"
+    return f"{noised(counts)}: {target}\nspent by {plan}, and kept in {file}: never remove it"
 
 
 def _publish(options: dict) -> int:
@@ -318,7 +337,9 @@ def _publish(options: dict) -> int:
             has_header = not columns or str(columns[0]) in text.partition("\n")[0].split(",")
             source.write_text(text if has_header else ",".join(["time", *map(str, columns)]) + "\n" + text)
         counts = read_counts(source, options["time_column"])
-    return _show(publish_counts(publisher, counts, options["epsilon"], options["numbered"]), options)
+    noisy = publish_counts(publisher, counts, options["epsilon"], options["numbered"])
+    print(noised(counts), file=sys.stderr)
+    return _show(noisy, options)
 
 
 def _time(text: str) -> Any:
