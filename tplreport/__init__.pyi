@@ -1,8 +1,8 @@
 from tplreport.counts import release_counts as release_counts
 from tplreport.grid import BEIJING_3RD_RING as BEIJING_3RD_RING
+from tplreport.grid import LOS_ANGELES as LOS_ANGELES
 from tplreport.grid import Box as Box
 from tplreport.grid import Grid as Grid
-from tplreport.grid import LOS_ANGELES as LOS_ANGELES
 from tplreport.logs import read_xes as read_xes
 from tplreport.observations import read_sequences as read_sequences
 from tplreport.population import population_leakage as population_leakage

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,8 +51,8 @@ class Clock:
         return numbers.tolist()
 
     def check_follow(self, positions: Sequence[int], old: int, following: int) -> None:
-        """Positions follow each other, and the new ones, from the number `old` on, what there is: no gap, no way back."""
-        if any(later - earlier != 1 for earlier, later in zip(positions, positions[1:], strict=False)):
+        """Positions follow each other; the new ones, from number `old` on, follow what there is, without a gap."""
+        if any(later - earlier != 1 for earlier, later in pairwise(positions)):
             raise ValueError(
                 "times must follow each other step by step, found gaps, duplicates or a way back; sort them"
             )
@@ -66,8 +67,8 @@ class Clock:
                 )
             gap = positions[old] - following
             raise ValueError(
-                f"time {self.label(following)} is next, found {self.label(positions[old])}: {gap} missing; publish them, or "
-                f"skip from {self.label(following)} until {self.label(positions[old] - 1)}"
+                f"time {self.label(following)} is next, found {self.label(positions[old])}: {gap} missing; publish them, "
+                f"or skip from {self.label(following)} until {self.label(positions[old] - 1)}"
             )
 
     def label(self, position: int) -> Any:

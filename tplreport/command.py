@@ -66,13 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _as_typed(message: str, options: dict) -> str:
     """A message of Python with its options as they are typed here: --time-format '%d' for time_format='%d'."""
-    for name in options:
-        message = re.sub(rf"\b{name}=(?:True\b)?(\S)?", lambda end: _option(name, end[1] or ""), message)
-    return message
 
+    def option(found: re.Match) -> str:
+        space = " " if found[2] and found[2] not in ",;.)" else ""
+        return f"--{found[1].replace('_', '-')}{space}{found[2]}"
 
-def _option(name: str, following: str) -> str:
-    return f"--{name.replace('_', '-')}{' ' if following not in ('', ',', ';', '.', ')') else ''}{following}"
+    return re.sub(rf"\b({'|'.join(options)})=(?:True\b)?(\S?)", option, message)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -93,8 +93,8 @@ def release_counts(
     levels = check(arguments[wanted], horizon=counts.shape[0])
     if not gaussian and levels.max() > LARGE and not allow_large:
         raise ValueError(
-            f"budgets must be at most {LARGE:g} nats, found {levels.max():g}, which hides nothing; the counts come first, "
-            "then the budgets; pass allow_large=True if it is meant"
+            f"budgets must be at most {LARGE:g} nats, found {levels.max():g}, which hides nothing; the counts come "
+            "first, then the budgets; pass allow_large=True if it is meant"
         )
     if sensitivity is None:
         raise ValueError(

@@ -43,7 +43,8 @@ KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
 TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)",
-    "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB)",
+    "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, "
+    "noisy BLOB)",
     "CREATE TABLE state (number INTEGER, next INTEGER, skipped INTEGER, bpl REAL, bound REAL)",
     "INSERT INTO state VALUES (0, 0, 0, NULL, 9e999)",
 )
@@ -97,6 +98,7 @@ class Publisher:
         self.path = Path(path).resolve()
         self._lock = RLock()
         self._database: sqlite3.Connection | None = None
+        self._process = os.getpid()
         if alpha is not None or sensitivity is not None:
             settings = _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large)
             self._create(settings | {"step": Clock.checked_step(step)})
@@ -139,7 +141,7 @@ class Publisher:
         before, or a time that is not the next.
         """
         if isinstance(counts, Mapping):
-            labels, values = [*counts], [*counts.values()]
+            labels, values = [*counts], np.array(checked_counts([*counts.values()]))
         elif isinstance(counts, pd.Series):
             labels, values = counts.index.tolist(), counts.to_numpy()
         else:
@@ -201,8 +203,8 @@ class Publisher:
             warn_caller(f"{some} published before, with the same counts: what was handed out is returned again")
         self._draw(dict(zip(positions, values, strict=True)))
         with self._transaction(write=False) as database:
-            rows = self._rows(database, "noisy", f"kind = {PUBLISHED}", positions[0], positions[-1])
-        noisy = np.frombuffer(b"".join(row for (row,) in rows), values.dtype).reshape(values.shape)
+            found = self._rows(database, "noisy", f"kind = {PUBLISHED}", positions[0], positions[-1])
+        noisy = np.frombuffer(b"".join(row for (row,) in found), values.dtype).reshape(values.shape)
         return noisy[:, [columns.index(label) for label in labels]]
 
     def _draw(self, values: dict[int, np.ndarray]) -> None:
@@ -211,12 +213,12 @@ class Publisher:
             rows = self._rows(database, "position, budget", f"kind = {INTENDED}", min(values), max(values))
         if not rows:
             return
-        levels = {"noise_multipliers" if self.settings["delta"] else "epsilons": [budget for _, budget in rows]}
-        mechanism = "opendp-gaussian" if self.settings["delta"] else "opendp"
-        counts = np.array([values[at] for at, _ in rows])
-        noisy = release_counts(
-            counts, sensitivity=self.settings["sensitivity"], mechanism=mechanism, allow_large=True, **levels
+        level, mechanism = (
+            ("noise_multipliers", "opendp-gaussian") if self.settings["delta"] else ("epsilons", "opendp")
         )
+        options: dict[str, Any] = {level: [budget for _, budget in rows], "mechanism": mechanism}
+        counts = np.array([values[at] for at, _ in rows])
+        noisy = release_counts(counts, sensitivity=self.settings["sensitivity"], allow_large=True, **options)
         with self._transaction() as database:
             database.executemany(
                 f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}",

@@ -1,4 +1,4 @@
-"""A process that publishes and notes what it was handed, until it is killed: ``python -m tests.tplreport.publishing``."""
+"""A process that publishes and notes what it was handed out, until it is killed."""
 
 import os
 import sys

@@ -20,7 +20,10 @@ ERRORS = [
     *(({"sensitivity": bad}, f"greater than 0, found {bad}; give the most") for bad in (0, np.inf)),
     ({"sensitivity": "1"}, "sensitivity must be .* greater than 0, found str"),
     ({"sensitivity": None}, "sensitivity must be given, found none; give how much one user may change"),
-    ({"series": [0.1] * 3, "epsilons": [100, 200, 300]}, "at most 20 nats, found 300, .* the counts come first"),
+    (
+        {"series": [0.1] * 3, "epsilons": [100, 200, 300]},
+        "at most 20 nats, found 300, .* the counts come first, then the budgets",
+    ),
     ({"sensitivity": 1.5}, "sensitivity of whole counts must be a whole number below .*, found 1.5; round it up"),
     ({"sensitivity": 2.0**63}, r"below 2\*\*63, found 9.22"),
     ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'"),

@@ -139,7 +139,7 @@ class TemporalFilter:
         return self
 
     def exhausted(self) -> tuple[int, float, float]:
-        """The tightest `state` to which any releases can lead, for some that are not known: BPL and FPL at the level."""
+        """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL at the level."""
         return 0, (self.alpha - self._reserve) * UP, self._reserve * DOWN
 
     def _largest(self, tolerated: float, base: float) -> float:
