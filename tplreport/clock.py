@@ -67,7 +67,7 @@ class Clock:
                 )
             gap = positions[old] - following
             raise ValueError(
-                f"time {self.label(following)} is next, found {self.label(positions[old])}: {gap} missing; publish them, "
+                f"{self.label(following)} is next, not {self.label(positions[old])}: {gap} missing; publish them, "
                 f"or skip from {self.label(following)} until {self.label(positions[old] - 1)}"
             )
 

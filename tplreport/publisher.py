@@ -12,6 +12,7 @@ The file holds a digest of the true counts, from which small counts can be guess
 """
 
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -35,8 +36,9 @@ from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import Matrix, loss_functions, temporal_privacy_leakage
 from tplrepro.progress import progress_bar
-from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing, warn_caller
+from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
 
+LOG = logging.getLogger(__name__)
 FORMAT = "tplreport publisher 1"
 SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
@@ -136,7 +138,7 @@ class Publisher:
         """The noisy counts of one time point, whole numbers for whole numbers, in the form of `counts`.
 
         A number, a mapping or Series with labels, which must be the same at each time, or an array. `epsilon`
-        is in place of the floor. The value of a time that was published before is returned again, with a warning.
+        is in place of the floor. The value of a time that was published before is returned again, and logged.
         LeakageExceededError if the budget would raise a TPL above alpha; ValueError for other counts than
         before, or a time that is not the next.
         """
@@ -200,7 +202,7 @@ class Publisher:
             self._keep(database, state | {"next": state["next"] + len(budgets)})
         if old:
             some = f"time {clock.label(positions[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
-            warn_caller(f"{some} published before, with the same counts: what was handed out is returned again")
+            LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
         self._draw(dict(zip(positions, values, strict=True)))
         with self._transaction(write=False) as database:
             found = self._rows(database, "noisy", f"kind = {PUBLISHED}", positions[0], positions[-1])

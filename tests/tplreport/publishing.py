@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 
 import tplreport as tr
 
@@ -12,7 +11,6 @@ def counts_of(time):
 
 
 def main(path, notes, last):
-    warnings.simplefilter("ignore")
     handed_out = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     publisher = tr.Publisher(path)
     while (time := len(publisher)) <= last:
