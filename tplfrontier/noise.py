@@ -11,6 +11,7 @@ profiles.
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, as_loss_function, safely_below, steps_of_both_sides
 from tplrepro.search import fit_to_level
-from tplrepro.validation import check_choice, check_delta, check_horizon, check_level, one_number
+from tplrepro.validation import check_choice, check_delta, check_horizon, check_level, one_number, with_index
 
 TOLERANCE = 1e-5  # relative, of squared multipliers
 CORRECTIONS = 8  # at most, of the approximation; usually two or three leave an error below `SETTLED` epsilon
@@ -39,6 +40,7 @@ def allocate_noise(
     horizon: int,
     *,
     method: str = "equal",
+    index: Any = None,
 ) -> np.ndarray:
     """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) at each time.
 
@@ -75,7 +77,7 @@ def allocate_noise(
     if method == "least_variance" and not series.adds_up:
         unequal = series.fit(_least_variance(series, equal))
         equal = min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum())
-    return 1.0 / series.shift(equal)
+    return with_index(1.0 / series.shift(equal), index)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from tplreport.grid import Grid as Grid
 from tplreport.logs import read_xes as read_xes
 from tplreport.observations import read_sequences as read_sequences
 from tplreport.population import population_leakage as population_leakage
+from tplreport.publisher import Publisher as Publisher
 from tplreport.reading import DataFormatError as DataFormatError
 from tplreport.reporting.report import report as report
 from tplreport.time_steps import fixed_steps as fixed_steps

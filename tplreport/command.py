@@ -1,47 +1,174 @@
-"""The console command ``tplrepro report my.csv --user who --alpha 1 --horizon 30``.
-
-Exit status: 0, 2 for arguments or data that cannot be used, 3 where the recommendation is withheld.
-"""
+"""The console command ``tplrepro``: a subcommand for each job; ``tplrepro report --help`` lists its options."""
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tplreport.files import write_whole
 
-USED, WRONG, WITHHELD = 0, 2, 3
+USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
+EPILOG = (
+    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its recommendation; "
+    "4 a release was refused, because a leakage would exceed alpha"
+)
 #: Options that go to the reader of files, and to `tr.report` beside --alpha and --horizon, with their types.
 COLUMNS: dict[str, type] = dict.fromkeys(("user", "time", "state", "latitude", "longitude", "cell_km", "step"), str)
 COLUMNS |= dict.fromkeys(("max_gap", "time_format", "time_unit", "same_time", "until", "bins", "binning"), str)
 COLUMNS |= {"cell_km": float, "bins": int}
 NUMBERS: dict[str, type] = {"draws": int, "against": str}
 NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
+HELP = {
+    "user": "column of users; by default found by its usual names, as the others",
+    "time": "column of times",
+    "state": "column of states",
+    "latitude": "column of latitudes, with --longitude and --cell-km in place of --state",
+    "longitude": "column of longitudes",
+    "cell_km": "side of the cells that positions fall into, km",
+    "step": "time between two time points, such as 1h; without it each observation is a step",
+    "max_gap": "how long the last known state holds, or a sequence may pause, such as 6h",
+    "time_format": "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
+    "time_unit": "unit of times that are numbers: s, ms, us or ns",
+    "same_time": "which of a user's states at one time counts: first, last or rows (their order); else an error",
+    "until": "column of the ends of spells, which begin at --time",
+    "bins": "number of bins of a state that is a measured number",
+    "binning": "bins of equal shares (quantiles, the default) or of equal width",
+    "order": "what orders the rows where there are no times",
+    "missing": "text that stands for a missing state",
+    "box": "south,north,west,east: positions outside are left out",
+    "draws": "draws for the interval of the leakage; 0: none",
+    "against": "whom the plan withstands: 'the upper end', 'the worst user\\'s habits' or 'any prior'",
+    "epsilon": "budget planned for each release, nats; by default alpha, which ignores the correlation",
+    "delta": "shows Gaussian noise that keeps (alpha, delta), too",
+    "sensitivity": "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
+    "smoothing": "steps added to each row of counts, spread over the states",
+    "confidence": "that the true chain is among those that the plan withstands, such as 0.95",
+    "count": "usual size of a count",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False)
-    command = parser.add_subparsers(dest="command", required=True).add_parser(
-        "report", help="which budgets keep a promise about the people in a file", allow_abbrev=False
-    )
+    options = vars(_parser().parse_args(arguments))
+    run, command = options.pop("run"), options.pop("command")
+    from tplrepro.leakage.filter import LeakageExceededError
+
+    try:
+        return run(options)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"tplrepro {command}: {_as_typed(str(error), options)}", file=sys.stderr)
+        return REFUSED if isinstance(error, LeakageExceededError) else WRONG
+
+
+def _as_typed(message: str, options: dict) -> str:
+    """A message of Python with its options as they are typed here: --time-format '%d' for time_format='%d'."""
+
+    def option(found: re.Match) -> str:
+        space = " " if found[2] and found[2] not in ",;.)" else ""
+        return f"--{found[1].replace('_', '-')}{space}{found[2]}"
+
+    return re.sub(rf"\b({'|'.join(options)})=(?:True\b)?(\S?)", option, message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for run, about, add in (
+        (_leakage, "what a series of budgets leaks over time", _leakage_options),
+        (_budgets, "budgets that keep a level at every time", _budget_options),
+        (_report, "which budgets keep a promise about the people in a file", report_options),
+        (_publish, "publish noisy counts that cannot leak twice", _publish_options),
+        (_ledger, "what a publisher's file has spent and handed out", _ledger_options),
+    ):
+        name = run.__name__.strip("_")
+        command = commands.add_parser(name, help=about, description=about, allow_abbrev=False, epilog=EPILOG)
+        add(command)
+        command.add_argument("--json", action="store_true", help="print JSON in place of text")
+        command.set_defaults(run=run)
+    return parser
+
+
+def _add(command: argparse.ArgumentParser, kinds: dict[str, type]) -> None:
+    for name, kind in kinds.items():
+        command.add_argument(f"--{name.replace('_', '-')}", type=kind, help=HELP[name])
+
+
+def report_options(command: argparse.ArgumentParser) -> None:
+    """All options of ``tplrepro report`` but --json."""
     command.add_argument("file", help="observations: who was in which state at which time")
     command.add_argument("--alpha", type=float, required=True, help="level that every time point keeps, in nats")
     command.add_argument("--horizon", type=int, required=True, help="number of releases T")
-    for name, kind in {**COLUMNS, **NUMBERS}.items():
-        command.add_argument(f"--{name.replace('_', '-')}", type=kind)
+    _add(command, COLUMNS | NUMBERS)
     command.add_argument("--anyway", action="store_true", help="recommend a plan though a check refuses the model")
-    command.add_argument("--json", action="store_true", help="print JSON in place of text")
     command.add_argument("--html", help="write the report as a page to this file")
     command.add_argument("--budgets", help="write the budgets of every plan to this CSV file")
-    options = vars(parser.parse_args(arguments))
-    try:
-        return _report(options)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"tplrepro report: {error}", file=sys.stderr)
-        return WRONG
+
+
+def _chain_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--matrix", help="CSV of the forward matrix Pr(next state | state): names of states, then rows"
+    )
+    command.add_argument("--backward", help="CSV of the backward matrix; by default the reversal of a stationary chain")
+    command.add_argument(
+        "--data", help="observations in place of --matrix: every chain that they leave possible counts"
+    )
+    _add(command, {**COLUMNS, "confidence": float})
+
+
+def _leakage_options(command: argparse.ArgumentParser) -> None:
+    _chain_options(command)
+    command.add_argument("--epsilon", type=float, help="budget of each release, nats, with --horizon")
+    command.add_argument("--horizon", type=int, help="number of releases T")
+    command.add_argument("--budgets", help="CSV with a column epsilon: the budget of each release")
+    command.add_argument("--csv", help="write the table to this file")
+    command.add_argument("--plot", help="draw the leakages into this file (.png, .svg, .pdf)")
+
+
+def _budget_options(command: argparse.ArgumentParser) -> None:
+    _chain_options(command)
+    command.add_argument("--alpha", type=float, required=True, help="level that every time point keeps, in nats")
+    command.add_argument("--horizon", type=int, required=True, help="number of releases T")
+    command.add_argument("--scheme", choices=SCHEME_NAMES, default="optimal", help="how budgets spread over time")
+    command.add_argument("--csv", help="write the budgets to this file, which publish takes as --plan")
+    command.add_argument("--plot", help="draw budgets and leakages into this file (.png, .svg, .pdf)")
+
+
+def _publish_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", help="the publisher's file; a new one needs --alpha, --sensitivity and a chain")
+    command.add_argument("counts", nargs="?", help="CSV of counts with a column of times; -: from standard input")
+    _chain_options(command)
+    command.add_argument("--alpha", type=float, help="of a new file: the level that every time keeps, in nats")
+    command.add_argument("--sensitivity", type=float, help=f"of a new file: {HELP['sensitivity']}")
+    command.add_argument("--floor", type=float, help="of a new file: the budget of each time, for ever")
+    command.add_argument("--plan", help="of a new file: CSV of budgets, with a column epsilon (or noise_multiplier)")
+    command.add_argument("--delta", type=float, help="of a new file: Gaussian noise by a plan of noise multipliers")
+    command.add_argument("--epsilon", type=float, help="budget of these times, in place of the floor")
+    command.add_argument("--time-column", help="column of times of the counts; by default found by its usual names")
+    command.add_argument("--numbered", action="store_true", help="times are the numbers of the rows; labels stay")
+    command.add_argument("--skip", metavar="TIME", help="let this time pass without a release, then publish")
+    command.add_argument("--skip-until", metavar="TIME", help="the last of several times to skip")
+    command.add_argument("--resume", metavar="TIME", nargs="?", const="", help="publish from a copy: see its error")
+    command.add_argument("--csv", help="write the noisy counts to this file")
+    command.add_argument("--allow-large", action="store_true", help="alpha may be above 20 nats")
+
+
+def _ledger_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", help="the publisher's file")
+    command.add_argument("--leakage", action="store_true", help="the leakages of all times, in place of what was spent")
+    command.add_argument("--noisy", action="store_true", help="the noisy counts, in place of what was spent")
+    command.add_argument("--csv", help="write the table to this file")
+    command.add_argument("--backup", help="write a copy of the file, whole also while others publish")
+    command.add_argument("--convert", metavar="OLD", help="make the file from an account's file of version 0.3")
+    command.add_argument("--sensitivity", type=float, help="of a file made by --convert")
+    command.add_argument("--alpha", type=float, help="of a file made by --convert, if the account had no level")
+
+
+#: Names of schemes, in the order of `schemes.SCHEMES`.
+SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
 
 
 def read_observations(source: Any, **options: Any) -> Any:
@@ -58,6 +185,10 @@ def read_observations(source: Any, **options: Any) -> Any:
         return read_sequences(source, **options)
 
 
+def _given(options: dict, names: Any) -> dict:
+    return {name: options[name] for name in names if options.get(name) is not None}
+
+
 def _report(options: dict) -> int:
     """Print and write what the options ask for."""
     from tplrepro.lazy import extra
@@ -65,11 +196,8 @@ def _report(options: dict) -> int:
     with extra():
         from tplreport.reporting.report import report
 
-    columns, numbers = (
-        {name: options[name] for name in names if options[name] is not None} for names in (COLUMNS, NUMBERS)
-    )
-    sequences = read_observations(options["file"], **columns, progress=True)
-    numbers |= {name: options[name] for name in ("alpha", "horizon", "anyway")}
+    sequences = read_observations(options["file"], **_given(options, COLUMNS), progress=True)
+    numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
     result = report(sequences, title=Path(options["file"]).name, progress=True, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
     if options["html"]:
@@ -77,6 +205,160 @@ def _report(options: dict) -> int:
     if options["budgets"]:
         write_whole(Path(options["budgets"]), result.budgets.to_csv(index=False).encode())
     return WITHHELD if result.withheld else USED
+
+
+def _chain(options: dict) -> tuple[Any, Any]:
+    """Backward and forward matrices or loss functions."""
+    from tplreport.reporting.plans import upper_pair
+    from tplreport.reporting.report import counted_steps
+    from tplrepro.markov.sequences import as_sequences
+
+    if (options["matrix"] is None) == (options["data"] is None):
+        raise ValueError("the chain must be that of matrix= or data=, found both or neither; give one")
+    if options["data"] is not None:
+        data = as_sequences(read_observations(options["data"], **_given(options, COLUMNS), progress=True))
+        return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
+    forward = _matrix(options["matrix"])
+    backward = _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary())
+    return backward, forward
+
+
+def _matrix(path: str) -> Any:
+    """A matrix from CSV: the names of the states, then a row for each, with or without its name."""
+    import pandas as pd
+
+    from tplrepro.markov.transition import TransitionMatrix
+
+    frame = pd.read_csv(path)
+    if frame.shape[1] == len(frame) + 1:
+        frame = frame.set_index(frame.columns[0])
+    else:
+        frame.index = frame.columns[: len(frame)] if len(frame) == frame.shape[1] else frame.index
+    frame.columns, frame.index = frame.columns.map(str), frame.index.map(str)
+    return TransitionMatrix(frame)
+
+
+def _column(path: str, *names: str) -> Any:
+    """The column of a CSV file that has one of the names, or its only one."""
+    import pandas as pd
+
+    frame = pd.read_csv(path)
+    found = [name for name in frame if name in names] or [*frame]
+    if len(found) != 1:
+        raise ValueError(f"{path} must have one column {' or '.join(names)}, found {', '.join(found)}; rename it")
+    return frame[found[0]].to_numpy(dtype=float)
+
+
+def _leakage(options: dict) -> int:
+    from tplrepro.leakage.temporal import temporal_privacy_leakage
+
+    if (options["epsilon"] is None) == (options["budgets"] is None):
+        raise ValueError("budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one")
+    budgets = options["epsilon"] if options["budgets"] is None else _column(options["budgets"], "epsilon")
+    leakage = temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
+    return _show(leakage.to_frame(), options, leakage)
+
+
+def _budgets(options: dict) -> int:
+    from tplreport.reporting.plans import rounded_down
+    from tplreport.schemes import SCHEMES
+    from tplrepro.leakage.temporal import temporal_privacy_leakage
+
+    pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]
+    budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
+    leakage = temporal_privacy_leakage(budgets, *pair)
+    return _show(leakage.to_frame(), options, leakage)
+
+
+def _show(table: Any, options: dict, plotted: Any = None) -> int:
+    """Print a table, and write what the options ask for."""
+    if options["json"]:
+        print(table.reset_index().to_json(orient="records", date_format="iso", double_precision=15))
+    else:
+        print(table.to_string(float_format="{:.6g}".format))
+    if options["csv"]:
+        write_whole(Path(options["csv"]), table.to_csv().encode())
+    if options.get("plot"):
+        plotted.plot().figure.savefig(options["plot"])
+    return USED
+
+
+def publish_counts(publisher: Any, counts: Any, epsilon: float | None = None, numbered: bool = False) -> Any:
+    """Publish a table of `read_counts`, by its times or the numbers of its rows, and return it with noise."""
+    times = counts.index
+    table = counts.reset_index(drop=True) if numbered or times.name is None else counts
+    return publisher.publish_table(table, epsilon, progress=True).set_axis(times)
+
+
+def noised(counts: Any) -> str:
+    """Which columns of a table of `read_counts` get noise, in words."""
+    untouched = "" if counts.index.name is None else f", and not to {counts.index.name}"
+    return f"noise was added to {', '.join(map(str, counts.columns))}{untouched}"
+
+
+def publish_beside(path: str, time: str | None, **settings: Any) -> str:
+    """Publish the counts of a file into ``.._noisy.csv`` beside it, and say so; its publisher's file is made once."""
+    from tplreport.publisher import Publisher
+    from tplreport.table import read_counts
+
+    file = Path(path).with_suffix(".sqlite")
+    is_new = not file.exists()
+    counts = read_counts(path, time)
+    with Publisher(file, **settings if is_new else {}) as publisher:
+        noisy = publish_counts(publisher, counts, numbered=True)
+    target = file.with_name(f"{file.stem}_noisy.csv")
+    write_whole(target, noisy.to_csv(index=noisy.index.name is not None).encode())
+    plan = "the plan above" if is_new else "the plan it was made with"
+    return f"{noised(counts)}: {target}\nspent by {plan}, and kept in {file}: never remove it"
+
+
+def _publish(options: dict) -> int:
+    from tplreport.publisher import Publisher
+    from tplreport.table import read_counts
+
+    given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
+    if given:
+        sides = dict(zip(("backward", "forward"), _chain(options), strict=True))
+        plan = _column(options["plan"], "epsilon", "noise_multiplier") if options["plan"] else None
+        given |= {"plan": plan, "allow_large": options["allow_large"], "step": _time(options["step"] or "1"), **sides}
+    publisher = Publisher(options["file"], **given)
+    if options["resume"] is not None:
+        publisher.resume(_time(options["resume"]) if options["resume"] else None)
+    if options["skip"]:
+        publisher.skip(_time(options["skip"]), _time(options["skip_until"]) if options["skip_until"] else None)
+    if options["counts"] is None:
+        print(publisher if not options["json"] else json.dumps({"remaining": publisher.remaining}))
+        return USED
+    with TemporaryDirectory() as folder:
+        source = Path(options["counts"])
+        if options["counts"] == "-":
+            text, columns, source = sys.stdin.read(), publisher.columns, Path(folder, "standard input.csv")
+            has_header = not columns or str(columns[0]) in text.partition("\n")[0].split(",")
+            source.write_text(text if has_header else ",".join(["time", *map(str, columns)]) + "\n" + text)
+        counts = read_counts(source, options["time_column"])
+    noisy = publish_counts(publisher, counts, options["epsilon"], options["numbered"])
+    print(noised(counts), file=sys.stderr)
+    return _show(noisy, options)
+
+
+def _time(text: str) -> Any:
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def _ledger(options: dict) -> int:
+    from tplreport.publisher import Publisher
+    from tplreport.stored import old_account
+
+    if options["convert"]:
+        Publisher.of_account(
+            options["file"], *old_account(options["convert"]), **_given(options, ("alpha", "sensitivity"))
+        ).close()
+    publisher = Publisher(options["file"])
+    if options["backup"]:
+        publisher.backup(options["backup"])
+    if options["leakage"]:
+        return _show(publisher.leakage.to_frame(), options)
+    return _show(publisher.to_frame() if options["noisy"] else publisher.ledger.set_index("time"), options)
 
 
 if __name__ == "__main__":

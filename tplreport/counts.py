@@ -29,6 +29,7 @@ from tplrepro.validation import (
 )
 
 LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
+LARGE = 20.0  # nats; a budget above it hides next to nothing, and is more often a count in the wrong place
 FINE = 40  # bits of the scale of Gaussian noise in steps of its grid
 
 
@@ -40,7 +41,8 @@ def release_counts(
     *,
     rng: np.random.Generator | None = None,
     noise_multipliers: ArrayLike | None = None,
-) -> np.ndarray:
+    allow_large: bool = False,
+) -> Any:
     """Add noise to the counts of each time: Laplace, scale sensitivity/epsilon_t (Theorem 1 of [1]), or Gaussian.
 
     Parameters
@@ -58,7 +60,10 @@ def release_counts(
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
 
-    Returns noisy counts of the shape of `series`: int64 for whole numbers under OpenDP, else floats.
+    allow_large : whether budgets may be above 20 nats, which hide next to nothing
+
+    Returns noisy counts of the shape of `series`, with the index, columns and name of a Series or DataFrame:
+    int64 for whole numbers under OpenDP, else floats.
     ValueError for counts that are missing, above 64 bits or of another length than the budgets or
     multipliers, for arguments that the mechanism does not take, and for Gaussian noise of a scale above
     2^57.
@@ -74,7 +79,7 @@ def release_counts(
     (1, 2)
     """
     check_choice(mechanism, "mechanism", ("opendp", "opendp-gaussian", "numpy"))
-    counts = _checked_counts(series)
+    counts = checked_counts(series)
     arguments: dict = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
     gaussian = mechanism == "opendp-gaussian"
     wanted, other = reversed(arguments) if gaussian else arguments
@@ -86,12 +91,21 @@ def release_counts(
         )
     check = check_noise_multipliers if gaussian else check_budgets
     levels = check(arguments[wanted], horizon=counts.shape[0])
+    if not gaussian and levels.max() > LARGE and not allow_large:
+        raise ValueError(
+            f"budgets must be at most {LARGE:g} nats, found {levels.max():g}, which hides nothing; the counts come "
+            "first, then the budgets; pass allow_large=True if it is meant"
+        )
+    if sensitivity is None:
+        raise ValueError(
+            "sensitivity must be given, found none; give how much one user may change the counts of a time point"
+        )
     sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
         rng = np.random.default_rng() if rng is None else check_generator(rng)
         warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
-        return counts + LaplaceNoise(scale).sample(counts.shape, rng)
+        return _labelled(counts + LaplaceNoise(scale).sample(counts.shape, rng), series)
     if rng is not None:
         raise ValueError(
             "OpenDP draws its own secure randomness and takes no generator, found rng; "
@@ -113,8 +127,19 @@ def release_counts(
         make = _rounded_gaussian if whole else _gaussian
     with extra():
         add = {level: make(whole, sensitivity, level) for level in {*levels.tolist()}}
-    noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
-    return np.array(noisy, dtype=counts.dtype).reshape(counts.shape)
+    noisy = np.empty_like(counts)
+    order = np.argsort(levels, kind="stable")  # one call for all counts of a level
+    for rows in np.split(order, np.flatnonzero(np.diff(levels[order])) + 1):
+        noisy[rows] = np.reshape(add[levels[rows[0]]](counts[rows].ravel().tolist()), counts[rows].shape)
+    return _labelled(noisy, series)
+
+
+def _labelled(noisy: np.ndarray, series: Any) -> Any:
+    """Noisy counts with the labels of the counts."""
+    if not hasattr(series, "iloc"):
+        return noisy
+    labels = {"columns": series.columns} if series.ndim == 2 else {"name": series.name}
+    return type(series)(noisy, index=series.index, **labels)
 
 
 def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
@@ -163,7 +188,7 @@ def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float
         scale = nextafter(scale, inf)
 
 
-def _checked_counts(series: Any) -> np.ndarray:
+def checked_counts(series: Any) -> np.ndarray:
     """Counts of any integer type as int64, others as floats."""
     counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
     series = series.toarray() if hasattr(series, "tocsr") else series

@@ -248,10 +248,10 @@ def read_spmf(path: Path) -> Sequences:
     return Sequences.from_flat(np.array([names[item] for item in items], dtype=object), offsets)
 
 
-def read_counts(path: str | Path) -> pd.DataFrame:
-    """A small table of numbers, with a column of times as index if one has a usual name; DataFormatError for others.
+def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
+    """A small table of numbers, whose index is the column `time`, or one of a usual name; DataFormatError for others.
 
-    Commas are decimal beside ";" and tabs.
+    Whole numbers stay whole. Commas are decimal beside ";" and tabs.
     """
     separator, names, _ = read_header(path)
     if number := next((name for name in names if re.fullmatch(r"\W*\d[\d\W]*", name)), None):
@@ -265,7 +265,9 @@ def read_counts(path: str | Path) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         must = "counts must be in UTF-8, with as many fields in each line as in the first"
         raise DataFormatError(f"{must}, found: {str(error).strip()}; export them again", path) from None
-    times = [name for name in counts if plain_name(name) in USUAL_NAMES["time"]][:1]
+    times = [name for name in counts if name == time or (time is None and plain_name(name) in USUAL_NAMES["time"])][:1]
+    if time is not None and not times:
+        raise DataFormatError(f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it", path)
     counts = counts.set_index(times) if times else counts
     for name, column in counts.items():  # a cell that is no number would get no noise
         wrong = ~np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)) | (column.dtype.kind not in "iuf")
@@ -274,7 +276,7 @@ def read_counts(path: str | Path) -> pd.DataFrame:
             raise DataFormatError(f"counts must be such as 1234 or 98.2, found {place}; correct it, or {remedy}", path)
     if not counts.size:
         raise DataFormatError(f"there must be a row and a column of counts, found {counts.shape}; add them", path)
-    return counts.astype(float)
+    return counts
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:

@@ -373,3 +373,12 @@ class FrozenArrays:
         """Arrays from a pickle or a deep copy are frozen as well."""
         vars(self).update(state)
         FrozenArrays.__post_init__(self)
+
+
+def with_index(values: np.ndarray, index: Any) -> Any:
+    """Budgets of time points as a Series with these labels, or as they are without (None)."""
+    if index is None:
+        return values
+    import pandas as pd
+
+    return pd.Series(values, index, name="epsilon")

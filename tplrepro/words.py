@@ -1,6 +1,8 @@
 """Numbers and labels in sentences, tables and figures."""
 
 from collections.abc import Iterable
+from html import escape
+from typing import Any
 
 
 def counted(number: float | str, noun: str, form: str = "") -> str:
@@ -31,3 +33,8 @@ def shortened(labels: Iterable, most: int = 12) -> list[str]:
         else:
             texts[k] = text
     return texts
+
+
+def as_html(heading: str, frame: Any) -> str:
+    """A heading and a DataFrame as notebooks show them, with at most ten rows and columns."""
+    return f"<p>{escape(heading)}</p>\n{frame.to_html(max_rows=10, max_cols=10, float_format='{:.6g}'.format)}"

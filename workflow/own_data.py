@@ -1,7 +1,8 @@
 """Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
 
 Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
-printed; its page, figure, tables, record and the executed notebook appear under ``build/own_data``. The exit
+printed; its page, figure, tables, record and the executed notebook appear under ``build/own_data``. The noisy
+counts of COUNTS, and the file that knows what they spent, appear beside it, and are never removed. The exit
 status is 3 if the recommendation is withheld (make prints it and ends with 2).
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from tplreport.command import WITHHELD
-from tplreport.table import read_counts
+from tplreport.table import read_counts, read_header
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 from workflow.run_notebook import execute, kernel_environment
 
@@ -31,7 +32,7 @@ def main(names):
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    shutil.rmtree(TARGET, ignore_errors=True)  # no result of another file remains
+    shutil.rmtree(TARGET, ignore_errors=True)  # no report on another file remains; releases are elsewhere
     if problems := writing_problems(TARGET):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
@@ -79,7 +80,9 @@ def parameters_of(given):
                 raise ValueError(f"there must be a file {path}, found none; check its name")
             parameters[key] = str(path)
     if parameters.get("counts"):
-        read_counts(parameters["counts"])  # a defect is an error before anything runs
+        time = parameters.get("time") or None
+        column = time if time in read_header(parameters["counts"])[1] else None
+        read_counts(parameters["counts"], column)  # a defect is an error before anything runs
     return parameters
 
 

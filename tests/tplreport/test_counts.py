@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from opendp import measurements
@@ -17,7 +18,12 @@ ERRORS = [
     ({"epsilons": [1.0]}, "one for each release, found 1 for 3 releases; give 3"),
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
     *(({"sensitivity": bad}, f"greater than 0, found {bad}; give the most") for bad in (0, np.inf)),
-    *(({"sensitivity": bad}, "sensitivity must be .* greater than 0, found (str|nan)") for bad in ("1", None)),
+    ({"sensitivity": "1"}, "sensitivity must be .* greater than 0, found str"),
+    ({"sensitivity": None}, "sensitivity must be given, found none; give how much one user may change"),
+    (
+        {"series": [0.1] * 3, "epsilons": [100, 200, 300]},
+        "at most 20 nats, found 300, .* the counts come first, then the budgets",
+    ),
     ({"sensitivity": 1.5}, "sensitivity of whole counts must be a whole number below .*, found 1.5; round it up"),
     ({"sensitivity": 2.0**63}, r"below 2\*\*63, found 9.22"),
     ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'"),
@@ -152,7 +158,7 @@ def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch
     for name in ("make_laplace", "make_gaussian"):
         monkeypatch.setattr(measurements, name, partial(recorded, getattr(measurements, name)))
     for budget in (10 ** np.random.default_rng(5).uniform(-9, 2, 60)).tolist():
-        tr.release_counts([kind(3)], budget, sensitivity)
+        tr.release_counts([kind(3)], budget, sensitivity, allow_large=True)
         assert budget * (1 - 1e-12) < made[-1][0].map(kind(sensitivity)) <= budget
         tr.release_counts([kind(3)], None, sensitivity**0.5, "opendp-gaussian", noise_multipliers=budget)
         measurement, scale = made[-1]
@@ -176,6 +182,24 @@ def test_whole_counts_stay_at_the_ends_of_64_bits():
     [sparse.csr_array([[2**60 + 1, 7]]), np.array([2**60 + 1, 7], object), [2**60 + 1, 7], [np.uint64(7)]],
 )
 def test_whole_counts_of_any_type_stay_whole(counts):
-    noisy = tr.release_counts(counts, 100.0, 1)  # noise of scale 0.01
+    noisy = tr.release_counts(counts, 100.0, 1, allow_large=True)  # noise of scale 0.01
     assert noisy.dtype == np.int64
     assert noisy.tolist() == (counts.toarray() if sparse.issparse(counts) else np.array(counts)).tolist()
+
+
+def test_labels_come_out_and_each_count_has_the_noise_of_its_own_budget():
+    times = pd.date_range("2024-05-01", periods=6, freq="1h", name="hour")
+    frame = pd.DataFrame({"home": range(6), "work": range(10, 16)}, times)
+    budgets = [1e-3, 1e3, 1e-3, 1e3, 1e-3, 1e3]
+    for counts in (frame, frame["home"], frame["home"].astype(float)):
+        noisy = tr.release_counts(counts, budgets, 1, allow_large=True)
+        assert type(noisy) is type(counts)
+        assert noisy.index.equals(times)
+        if counts is frame:
+            assert noisy.columns.equals(frame.columns)
+        else:
+            assert (noisy.name, noisy.dtype) == ("home", counts.dtype)
+        assert np.abs(noisy - counts)[1::2].to_numpy().max() < 1
+        assert np.abs(noisy - counts)[::2].to_numpy().max() > 1
+    with pytest.warns(UserWarning, match="NumPy's noise"):
+        assert tr.release_counts(frame, 0.1, 1, "numpy").index.equals(times)

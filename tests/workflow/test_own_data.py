@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tplreport import command, read_sequences
+from tplreport import Publisher, command, read_sequences
 from tplreport.reporting.plans import estimated_pair
 from tplrepro import temporal_privacy_leakage
 from tplrepro.markov import count_transitions
@@ -60,10 +60,28 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
     assert (folder / "own_data.png").stat().st_size > 10_000
     record = json.loads((folder / "own_data.json").read_text())
     assert (record["results"]["states"], record["data"], len(record["inputs"])) == (3, "real (unverified)", 1)
-    noisy = pd.read_csv(folder / "own_data_noisy_counts.csv")
+    noisy = pd.read_csv(tmp_path / "counts_noisy.csv")
     assert noisy["day"].tolist() == [f"d{t}" for t in range(6)]
     assert (noisy.shape, *noisy.dtypes[1:]) == ((6, 3), np.float64, np.float64)
+    assert "noise was added to home, other, and not to day" in printed.out
+    assert Publisher(tmp_path / "counts.sqlite").remaining == 0.0  # the plan is spent
     assert "<h2>Verdict</h2>" in (folder / "own_data_report.html").read_text()
+
+
+def test_counts_are_published_once_whatever_else_is_asked(tmp_path, caplog):
+    """A second run gives the same values, also with another plan, and whole times and counts stay what they are."""
+    series, sides = tmp_path / "counts.csv", {"backward": None, "forward": None}
+    pd.DataFrame({"Datum": range(4), "home": range(100, 104)}).to_csv(series, index=False)
+    said = command.publish_beside(series, "Datum", alpha=1.0, sensitivity=2, plan=[0.25] * 5, **sides)
+    assert "noise was added to home, and not to Datum: " in said
+    first = pd.read_csv(tmp_path / "counts_noisy.csv")
+    assert (first["Datum"].tolist(), first["home"].dtype) == ([0, 1, 2, 3], np.int64)
+    pd.DataFrame({"Datum": range(5), "home": range(100, 105)}).to_csv(series, index=False)
+    said = command.publish_beside(series, "Datum", alpha=9.0, sensitivity=2, plan=[9.0] * 5, **sides)
+    assert "4 of 5 were published before" in caplog.text
+    assert "spent by the plan it was made with" in said
+    assert pd.read_csv(tmp_path / "counts_noisy.csv")[:4].equals(first)
+    assert Publisher(tmp_path / "counts.sqlite").ledger["epsilon"].tolist() == [0.25] * 5
 
 
 def test_a_recommendation_that_is_withheld_ends_with_3(run, visits, monkeypatch):

@@ -39,7 +39,7 @@ from tplrepro.validation import (
     check_sensitivity,
     check_smoothing,
 )
-from tplrepro.words import counted
+from tplrepro.words import as_html, counted
 
 #: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
@@ -131,6 +131,10 @@ class Report:
         for check in self.checks:
             lines.append(f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}.")
         return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        table = self.table[self.table["message"] == ""].drop(columns="message")
+        return as_html(f"{self.size_in_words}. {' '.join(self.sentences)}", table)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -4,13 +4,15 @@ They are larger than budgets by the upper bound of [1] where no mechanism attain
 grows with every budget, because larger budgets allow more likelihood vectors.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import exact_leakage
 from tplrepro.leakage.temporal import Correlation, safely_below
 from tplrepro.search import fit_to_level
-from tplrepro.validation import check_budgets, check_level
+from tplrepro.validation import check_budgets, check_level, with_index
 
 
 def allocate_by_exact_leakage(
@@ -20,6 +22,7 @@ def allocate_by_exact_leakage(
     horizon: int | None = None,
     *,
     proportions: ArrayLike | None = None,
+    index: Any = None,
 ) -> np.ndarray:
     """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time.
 
@@ -41,10 +44,11 @@ def allocate_by_exact_leakage(
     shape = check_budgets(1.0 if proportions is None else proportions, "proportions", horizon)
     T = shape.size
     shape = shape / shape.max()
-    return fit_to_level(
+    budgets = fit_to_level(
         lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
         alpha / shape.sum() * shape,  # releases that spend alpha in total are within alpha
         alpha,
         safely_below(alpha, T),  # more than 30 times the largest error of an exact leakage that was seen
         tolerance=1e-13,
     )
+    return with_index(budgets, index)

@@ -7,6 +7,7 @@ then refined.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
 from tplrepro.allocation.published import NoFiniteSupremumError, allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
-from tplrepro.validation import as_numbers, check_horizon, check_level
+from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
 CURVED = 4.0  # above this alpha more starts are tried; several local optima were seen only for alpha above 8
 FEW = 24  # up to this number of releases every budget is an unknown, and SLSQP runs from every start
@@ -33,6 +34,7 @@ def allocate_optimally(
     weights: ArrayLike | None = None,
     times: ArrayLike | None = None,
     error: str = "absolute",
+    index: Any = None,
 ) -> np.ndarray:
     """Budgets (R,) in nats of least total error whose TPL is at most alpha at every one of T time points.
 
@@ -70,7 +72,7 @@ def allocate_optimally(
             "no share of their sum may round to 0: leave time points that do not count out of `times`"
         )
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
-        return np.full(size, alpha)
+        return with_index(np.full(size, alpha), index)
     problem = OnTimeline(alpha, timeline, shares, power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
     published = [problem.fit(np.full(size, alpha / size))]
@@ -83,7 +85,7 @@ def allocate_optimally(
         solutions = solve_on_knots(problem, starts if alpha > CURVED else starts[:1])
     else:
         solutions = [problem.solve(start) for start in starts]
-    return min([*published, *map(problem.fit, solutions)], key=problem.cost)
+    return with_index(min([*published, *map(problem.fit, solutions)], key=problem.cost), index)
 
 
 class OnTimeline(LeastError):

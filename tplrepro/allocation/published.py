@@ -6,12 +6,14 @@ Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivi
 (sensitivity 2).
 """
 
+from typing import Any
+
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions, safely_below, temporal_privacy_leakage
 from tplrepro.search import fit_to_level, largest_within
-from tplrepro.validation import check_horizon, check_level
+from tplrepro.validation import check_horizon, check_level, with_index
 
 
 class NoFiniteSupremumError(ValueError):
@@ -58,14 +60,15 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
 
 def allocate_by_quantification(
-    alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int
+    alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int, *, index: Any = None
 ) -> np.ndarray:
     """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm 3 of [2]); nats.
 
     L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B,
     epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where L is the
     identity on one side, these equations leave nothing for some releases; then the largest equal budgets are
-    returned. Other arguments and errors as in `allocate_by_upper_bound`.
+    returned. With `index`, the labels of the time points, a Series. Other arguments and errors as in
+    `allocate_by_upper_bound`.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def allocate_by_quantification(
     alpha, horizon = check_level(alpha), check_horizon(horizon)
     loss_b, loss_f = loss_functions(backward, forward)
     if horizon == 1:
-        return np.array([alpha])
+        return with_index(np.array([alpha]), index)
     target = alpha * (1.0 - 2.0 * SAFETY)
 
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
@@ -89,8 +92,8 @@ def allocate_by_quantification(
     budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
     budgets[0], budgets[-1] = a_b, a_f
     if budgets.min() > 0.0 and not any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
-        return budgets
-    return largest_equal_budgets(alpha, loss_b, loss_f, horizon)
+        return with_index(budgets, index)
+    return with_index(largest_equal_budgets(alpha, loss_b, loss_f, horizon), index)
 
 
 def _loss_at(loss: PrivacyLossFunction | None, leakage: float) -> float:

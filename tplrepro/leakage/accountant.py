@@ -19,7 +19,7 @@ from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
-from tplrepro.words import counted
+from tplrepro.words import as_html, counted
 
 
 class Account:
@@ -37,6 +37,9 @@ class Account:
         releases = sum(count for _, epsilon, count in self._ledger if epsilon)
         total = sum(epsilon * count for _, epsilon, count in self._ledger)
         return f"{type(self).__name__}({counted(releases, 'release')}, {counted(total, 'nat', '.6g')} spent)"
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.leakage.to_frame())
 
     def __len__(self) -> int:
         """The number of time points so far, T."""

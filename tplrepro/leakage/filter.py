@@ -68,9 +68,9 @@ class TemporalFilter:
         self.alpha, self.floor = check_level(alpha), check_smoothing(floor, "floor")
         self._backward, self._forward = loss_functions(backward, forward)
         self._pauses = [None if loss is None else Pauses(loss) for loss in (self._backward, self._forward)]
-        # Time points skipped since the last release, its BPL, rounded up (None before the first), and the largest
-        # L_F(FPL of the next time) that it and all before tolerate, rounded down: replaced as one, for threads.
-        self._state: tuple[int, float | None, float] = 0, None, inf
+        #: Time points skipped since the last release, its BPL, rounded up (None before the first), and the largest
+        #: L_F(FPL of the next time) that it and all before tolerate, rounded down. Replaced as one, for threads.
+        self.state: tuple[int, float | None, float] = 0, None, inf
         self._kept: tuple = None, None  # a state and its `_limits`
         # S_F(e), rounded down, and S_F(e) - e, rounded up.
         self._least = self._reserve = 0.0
@@ -92,17 +92,17 @@ class TemporalFilter:
     @property
     def bpl(self) -> float:
         """Backward privacy leakage of the last release, rounded up, nats; 0 before the first."""
-        return self._state[1] or 0.0
+        return self.state[1] or 0.0
 
     @property
     def tolerated(self) -> float:
         """The largest FPL of the next time point that all earlier ones tolerate, nats; inf if any."""
-        return self._limits(self._state)[0]
+        return self._limits(self.state)[0]
 
     @property
     def remaining(self) -> float:
         """The largest budget of the next release, nats."""
-        return self._largest(*self._limits(self._state))
+        return self._largest(*self._limits(self.state))
 
     def spend(self, epsilon: float, count: SupportsIndex = 1) -> Self:
         """Account for `count` releases of one budget, one per time point.
@@ -112,7 +112,7 @@ class TemporalFilter:
         """
         if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full check costs more than everything else
             epsilon = one_number(check_epsilon(epsilon), "epsilon")
-        state = self._state
+        state = self.state
         for done in range(check_horizon(count, "count")):
             tolerated, base = self._limits(state)
             if epsilon > (largest := self._largest(tolerated, base)):
@@ -126,7 +126,7 @@ class TemporalFilter:
             if following == state:
                 break
             state = following
-        self._state = state
+        self.state = state
         return self
 
     def skip(self, count: SupportsIndex = 1) -> Self:
@@ -135,8 +135,12 @@ class TemporalFilter:
         for pauses in self._pauses:
             if pauses:
                 pauses.check()
-        self._state = self._state[0] + count, *self._state[1:]
+        self.state = self.state[0] + count, *self.state[1:]
         return self
+
+    def exhausted(self) -> tuple[int, float, float]:
+        """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL at the level."""
+        return 0, (self.alpha - self._reserve) * UP, self._reserve * DOWN
 
     def _largest(self, tolerated: float, base: float) -> float:
         """The largest budget; the floor is always within, by induction in exact arithmetic."""

@@ -121,6 +121,11 @@ class PrivacyLossFunction:
         return function
 
     @property
+    def hull(self) -> np.ndarray:
+        """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two rows."""
+        return frozen(np.column_stack([self._sums, self._pairs]))
+
+    @property
     def vertices(self) -> np.ndarray:
         """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha grows."""
         return frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])

@@ -5,7 +5,7 @@ the last time point to the first (Eq. (15)).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole, common_states
+from tplrepro.words import as_html, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,7 @@ class TemporalLeakage(FrozenArrays):
     epsilons: np.ndarray
     bpl: np.ndarray
     fpl: np.ndarray
+    index: Any = field(default=None, kw_only=True)  # the labels of the times, if the budgets had some
 
     @property
     def tpl(self) -> np.ndarray:
@@ -74,11 +76,19 @@ class TemporalLeakage(FrozenArrays):
         return float(self.epsilons.sum())
 
     def to_frame(self) -> "DataFrame":
-        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index `time` counts from 0."""
+        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is the budgets', or `time` from 0."""
         from pandas import DataFrame, RangeIndex
 
         columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
-        return DataFrame(columns, index=RangeIndex(self.epsilons.size, name="time"))
+        index = RangeIndex(self.epsilons.size, name="time") if self.index is None else self.index
+        return DataFrame(columns, index=index)
+
+    def __str__(self) -> str:
+        frame = self.to_frame().rename(columns={name: name.upper() for name in ("bpl", "fpl", "tpl")})
+        return frame.to_string(max_rows=10, float_format="{:.6g}".format)
+
+    def _repr_html_(self) -> str:
+        return as_html(f"leakages of {counted(len(self), 'time')}, nats", self.to_frame())
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw all leakages and the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
@@ -132,7 +142,9 @@ def temporal_privacy_leakage(
     """
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
-    return leakage_along(budgets, before, after)
+    leakage = leakage_along(budgets, before, after)
+    labels: Any = getattr(epsilons, "index", None) if hasattr(epsilons, "iloc") else None
+    return leakage if labels is None else replace(leakage, index=labels)
 
 
 def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:

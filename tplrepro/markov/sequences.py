@@ -206,6 +206,20 @@ def count_transitions(
     return counts, data.labels.tolist()
 
 
+def with_columns(data: Any, named: dict[str, Any]) -> Any:
+    """A DataFrame whose columns with these names are called user, time and state; data as they are without names."""
+    given = {column: role for role, column in named.items() if column is not None}
+    if not given:
+        return data
+    if not hasattr(data, "columns") or not {*given} <= {*data.columns}:
+        found = [*data.columns] if hasattr(data, "columns") else type(data).__name__
+        raise ValueError(
+            f"{' and '.join(given.values())} must name columns of a DataFrame, found {found}; correct them"
+        )
+    others = {name for role, column in named.items() for name in (role,) if column is not None} - {*given}
+    return data.drop(columns=others & {*data.columns}).rename(columns=given)
+
+
 def _coded(data) -> Sequences:
     """Any data but Sequences as `Sequences` over the values seen."""
     if hasattr(data, "columns"):

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.sequences import count_transitions
+from tplrepro.markov.sequences import count_transitions, with_columns
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -30,6 +30,7 @@ from tplrepro.validation import (
     framed,
     frozen,
 )
+from tplrepro.words import as_html
 
 #: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
@@ -97,16 +98,22 @@ class TransitionMatrix(FrozenArrays):
         states: Iterable | None = None,
         direction: str = "forward",
         sparse: bool | None = None,
+        *,
+        user: Any = None,
+        time: Any = None,
+        state: Any = None,
     ) -> Self:
         """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing s >= 0.
 
-        `sequences`, `n_states` and `states` as in `as_sequences`. "forward" estimates Pr(l^t | l^{t-1}),
+        `sequences`, `n_states` and `states` as in `as_sequences`; `user`, `time` and `state` name the columns of a
+        DataFrame, if they have other names. "forward" estimates Pr(l^t | l^{t-1}),
         "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states or more.
 
         >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
         >>> P.states, P.probabilities.round(6).tolist()
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
+        sequences = with_columns(sequences, {"user": user, "time": time, "state": state})
         counts, labels = count_transitions(sequences, n_states, states, direction)
         positions = n_states is not None or isinstance(states, range)
         numbered = positions and labels == list(range(len(labels)))
@@ -171,6 +178,13 @@ class TransitionMatrix(FrozenArrays):
         if len(labels) > 4:
             labels[2:-1] = ["..."]
         return f"TransitionMatrix({self.n_states} states {', '.join(labels)}; {kind})"
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        shown = range(min(self.n_states, 10))
+        rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]
+        return as_html(repr(self), pd.DataFrame(rows, labels, labels))
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)
@@ -326,7 +340,10 @@ def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
-    """Counts of steps as a new csr_array (n, n), and the states' labels."""
+    """Counts of steps as a new csr_array (n, n), and the states' labels; also of the pair that `count_transitions` gives."""
+    if isinstance(counts, tuple) and len(counts) == 2 and hasattr(counts[0], "tocsr"):
+        counts, found = counts
+        states = common_states([found] if states is None else [checked_states(states), found], "states and the counts")
     counts, states = _without_labels(counts, states)
     matrix = _sparse(counts, "counts")
     return matrix, checked_states(states, matrix.shape[0])

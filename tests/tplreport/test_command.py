@@ -1,0 +1,183 @@
+"""Each job from the command line, and mistakes in the words that were typed."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tplreport as tr
+import tplrepro as tpl
+from tplreport import command
+from tplreport.reporting.plans import upper_pair
+
+P = [[0.8, 0.2], [0.1, 0.9]]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder with a matrix and counts; gives the exit status, what it prints, and its errors."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "moves.csv").write_text("home,work\n0.8,0.2\n0.1,0.9\n")
+    (tmp_path / "counts.csv").write_text("hour,time,home,work\n8,2024-05-01 08:00,105,98\n9,2024-05-01 09:00,99,104\n")
+
+    def run(*words, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        status = command.main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+NEW = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--floor", 0.1, "--step", "1h")
+
+
+def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
+    for name in ("leakage", "budgets", "report", "publish", "ledger"):
+        with pytest.raises(SystemExit) as ended:
+            command.main([name, "--help"])
+        printed = capsys.readouterr().out
+        assert ended.value.code == 0
+        assert "exit status: 0 done; 2" in printed.replace("\n", " ")
+        assert re.findall(r"^  (--[\w-]+(?: [A-Z_]+)?)\n(?!  )", printed, re.M) == []
+        assert "--json" in printed
+    parser = command._parser()
+    for subcommand in parser._subparsers._group_actions[0].choices.values():
+        assert [action.dest for action in subcommand._actions if not action.help] == []
+
+
+def test_leakage_of_a_matrix(run, tmp_path):
+    status, printed, _ = run("leakage", "--matrix", "moves.csv", "--epsilon", 0.1, "--horizon", 3, "--json")
+    moves = tpl.TransitionMatrix(P)
+    expected = tpl.temporal_privacy_leakage([0.1] * 3, moves.reverse(moves.stationary()), moves)
+    assert status == 0
+    assert [row["tpl"] for row in json.loads(printed)] == pytest.approx(expected.tpl.tolist())
+    (tmp_path / "named.csv").write_text("from,home,work\nhome,0.8,0.2\nwork,0.1,0.9\n")
+    (tmp_path / "budgets.csv").write_text("time,epsilon\n0,0.1\n1,0.1\n2,0.1\n")
+    words = ("leakage", "--matrix", "named.csv", "--backward", "moves.csv", "--budgets", "budgets.csv")
+    assert run(*words, "--csv", "out.csv", "--plot", "out.svg")[0] == 0
+    expected = tpl.temporal_privacy_leakage([0.1] * 3, P, P)
+    assert pd.read_csv("out.csv")["tpl"].tolist() == pytest.approx(expected.tpl.tolist())
+    assert (tmp_path / "out.svg").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("scheme", command.SCHEME_NAMES)
+def test_budgets_keep_alpha(run, scheme):
+    status, printed, _ = run(
+        "budgets", "--matrix", "moves.csv", "--alpha", 1, "--horizon", 5, "--scheme", scheme, "--json"
+    )
+    budgets = [row["epsilon"] for row in json.loads(printed)]
+    moves = tpl.TransitionMatrix(P)
+    worst = tpl.temporal_privacy_leakage(budgets, moves.reverse(moves.stationary()), moves).tpl.max()
+    assert (status, len(budgets)) == (0, 5)
+    assert (0.4 if scheme in ("composed", "constant") else 0.99) < worst <= 1.0
+
+
+def test_budgets_of_data_withstand_what_they_leave_possible(run, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(f"p{who}", day, int(rng.integers(2))) for who in range(30) for day in range(60)]
+    pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv("visits.csv", index=False)
+    status, printed, _ = run("budgets", "--data", "visits.csv", "--alpha", 1, "--horizon", 5, "--json")
+    budgets = [row["epsilon"] for row in json.loads(printed)]
+    counts, states = tpl.markov.count_transitions(tr.read_sequences("visits.csv"))
+    pair = upper_pair(counts, states, 0.95)
+    assert status == 0
+    assert 0.9 < tpl.temporal_privacy_leakage(budgets, *pair).tpl.max() <= 1.0
+
+
+def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_numbers(run, caplog):
+    (words := ["publish", "own.sqlite", "counts.csv", "--csv", "noisy.csv"])
+    status, printed, errors = run(*words, *NEW)
+    assert status == 0
+    assert "noise was added to hour, home, work, and not to time" in errors
+    first = pd.read_csv("noisy.csv", index_col="time")
+    assert (first.index.tolist(), [*first.dtypes]) == (["2024-05-01 08:00", "2024-05-01 09:00"], [np.int64] * 3)
+    assert run(*words)[0] == 0
+    assert "2 of 2 were published before" in caplog.text
+    pd.testing.assert_frame_equal(pd.read_csv("noisy.csv", index_col="time"), first)
+    status, printed, _ = run("publish", "own.sqlite", "-", "--json", stdin="2024-05-01 10:00,10,100,99\n")
+    assert status == 0
+    assert json.loads(printed)[0]["time"] == "2024-05-01 10:00"
+    assert run("publish", "own.sqlite", "--skip", "2024-05-01 11:00", "--skip-until", "2024-05-02 11:00")[0] == 0
+    status, printed, _ = run("ledger", "own.sqlite", "--json", "--backup", "copy.sqlite")
+    assert [(row["count"], row["epsilon"], row["kind"]) for row in json.loads(printed)] == [
+        *[(1, 0.1, "published")] * 3,
+        (25, 0.0, "skipped"),
+    ]
+    assert len(tr.Publisher("copy.sqlite")) == 28
+    assert len(json.loads(run("ledger", "own.sqlite", "--leakage", "--json")[1])) == 28
+    assert len(json.loads(run("ledger", "own.sqlite", "--noisy", "--json")[1])) == 3
+
+
+def test_labels_that_are_no_times_are_kept_by_numbering_rows(run, tmp_path):
+    (tmp_path / "counts.csv").write_text("Datum;Zahl\nMo;1,5\nDi;2,5\n")
+    words = ("publish", "own.sqlite", "counts.csv", *NEW[:-2], "--time-column", "Datum")
+    status, _, errors = run(*words)
+    assert status == 2
+    assert "times must be whole numbers or dates, found 'Mo'" in errors
+    status, printed, errors = run(*words, "--numbered", "--json")
+    assert status == 0
+    assert "noise was added to Zahl, and not to Datum" in errors
+    assert [row["Datum"] for row in json.loads(printed)] == ["Mo", "Di"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["publish", "own.sqlite", "counts.csv", *NEW, "--epsilon", 0.9], 4, "epsilon must be at most 0.7567"),
+        (["publish", "none.sqlite", "counts.csv"], 2, "there must be a publisher's file .*none.sqlite, found none"),
+        (["publish", "own.sqlite", "counts.csv", *NEW[:-2]], 2, r"make it with --step$"),
+        (["publish", "own.sqlite", "counts.csv", *NEW, "--alpha", 30], 2, "at most 20, or --allow-large$"),
+        (["publish", "own.sqlite", "counts.csv", *NEW, "--time-column", "t"], 2, "a column of times 't', found hour"),
+        (["leakage", "--matrix", "moves.csv"], 2, "budgets must be --epsilon with --horizon, or --budgets, found"),
+        (["leakage", "--epsilon", 1, "--horizon", 2], 2, "must be that of --matrix or --data, found both or neither"),
+        (["leakage", "--matrix", "none.csv", "--epsilon", 1, "--horizon", 2], 2, "none.csv"),
+        (["leakage", "--matrix", "counts.csv", "--epsilon", 1, "--horizon", 2], 2, "found"),
+        (["ledger", "counts.csv"], 2, "file is not a database"),
+    ],
+)
+def test_mistakes_in_the_words_that_were_typed(run, words, status, message):
+    found, printed, errors = run(*words)
+    assert (found, printed) == (status, "")
+    assert re.search(message, errors.strip()), errors
+    assert re.search(r"\b(?!--)[a-z_]+=", errors) is None
+
+
+OLD = [
+    '{"format":"tplrepro account","version":2,"digest":"DIGEST","settings":{"alpha":1.0,"floor":0.1,"grid":null},'
+    '"sides":{"backward":null,"forward":{"loss":"PrivacyLossFunction","states":2,"rows":[[0.8,0.2],[0.1,0.9]]}}}'
+]
+
+
+def old_account():
+    """A file as version 0.3 wrote it: two releases, a pause, and a line that a kill cut off."""
+    from tplreport.stored import _digest
+
+    header = json.loads(OLD[0])
+    digest = header["digest"] = _digest({name: header[name] for name in ("settings", "sides")})
+    lines = [header]
+    for entry in ([0.2, 2], [0.0, 3], [0.1, 1]):
+        digest = _digest([digest, entry])[:16]
+        lines.append([*entry, digest])
+    return "\n".join(json.dumps(line) for line in lines)
+
+
+@pytest.mark.parametrize("end", ["\n", "", '\n[0.1,1,"ab'])
+def test_an_old_account_is_converted(run, tmp_path, end):
+    """A last line that lacks its end counts; what is left of one does not."""
+    (tmp_path / "old.json").write_text(old_account() + end)
+    status, printed, errors = run("ledger", "new.sqlite", "--convert", "old.json", "--sensitivity", 1, "--json")
+    assert (status, errors) == (0, "")
+    assert [(row["count"], row["epsilon"]) for row in json.loads(printed)] == [(2, 0.2), (3, 0.0), (1, 0.1)]
+    account = tpl.TemporalAccountant(None, P, alpha=1.0, floor=0.1).compose(0.2, 2).skip(3).compose(0.1)
+    made = tr.Publisher("new.sqlite")
+    assert made.remaining == account.remaining
+    assert made.leakage.tpl.tolist() == account.tpl.tolist()
+    made.publish(6, 10)
+    (tmp_path / "old.json").write_text(old_account().replace("[0.0, 3", "[0.0, 4"))
+    status, _, errors = run("ledger", "other.sqlite", "--convert", "old.json", "--sensitivity", 1)
+    assert status == 2
+    assert "line 3 of old.json must be as it was written" in errors

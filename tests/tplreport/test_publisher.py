@@ -1,0 +1,401 @@
+"""Nothing is handed out twice with other values, nothing that was spent is forgotten, and mistakes have a remedy."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tplfrontier as tf
+import tplreport as tr
+import tplrepro as tpl
+from tests.tplreport.publishing import counts_of
+from tplreport import publisher as module
+
+P = [[0.8, 0.2], [0.1, 0.9]]
+SETTINGS = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "counts.sqlite"
+
+
+@pytest.fixture
+def publisher(path):
+    with tr.Publisher(path, **SETTINGS, floor=0.1) as made:
+        yield made
+
+
+def test_the_same_time_has_the_same_value_and_labels_and_kinds_stay(publisher, path, caplog):
+    noisy = publisher.publish(5, {"home": 105, "work": 98})
+    assert all(type(value) is int for value in noisy.values())
+    assert tr.Publisher(path).publish(5, {"work": 98, "home": 105}) == noisy
+    assert caplog.messages == [
+        "time 5 was published before, with the same counts: what was handed out is returned again"
+    ]
+    with pytest.raises(ValueError, match="time 5 was published with other counts"):
+        publisher.publish(5, {"home": 105, "work": 99})
+    row = publisher.publish(6, pd.Series([3, 4], ["work", "home"], name="now"))
+    assert (row.index.tolist(), row.name, row.dtype) == (["work", "home"], "now", np.int64)
+    frame = publisher.to_frame()
+    assert frame.index.tolist() == [5, 6]
+    assert frame.loc[5].to_dict() == noisy
+    assert frame.loc[6].to_dict() == row.to_dict()
+    publisher.export(path.with_name("noisy.csv"))
+    pd.testing.assert_frame_equal(pd.read_csv(path.with_name("noisy.csv"), index_col="time"), frame)
+    with pytest.raises(ValueError, match=r"must have the labels \['home', 'work'\]"):
+        publisher.publish(7, {"home": 1, "office": 2})
+    with pytest.raises(ValueError, match="whole numbers as before, found decimals"):
+        publisher.publish(7, {"home": 1.5, "work": 2})
+
+
+def test_what_is_spent_is_what_a_filter_spends(publisher):
+    account = tpl.TemporalFilter(1.0, P, P, floor=0.1)
+    for at, budget in enumerate([0.4, None, 0.1, 0.2]):
+        publisher.publish(at, 10, budget) if budget else publisher.skip(at)
+        account.spend(budget) if budget else account.skip()
+        assert publisher.remaining == account.remaining
+    rest = publisher.remaining
+    with pytest.raises(tpl.LeakageExceededError, match="epsilon must be at most"):
+        publisher.publish(4, 10, rest * 1.001)
+    assert (publisher.remaining, len(publisher)) == (rest, 4)
+    assert publisher.ledger["epsilon"].tolist() == [0.4, 0.0, 0.1, 0.2]
+    expected = tpl.TemporalAccountant(P, P).compose(0.4).skip().compose(0.1).compose(0.2).tpl
+    assert publisher.leakage.tpl.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("loss", [tpl.PriorFreeLoss(P), tf.loss_from_counts([[800, 200], [100, 900]]), None])
+def test_any_loss_function_is_stored(path, loss):
+    made = tr.Publisher(path, backward=loss, forward=loss, alpha=1.0, sensitivity=1, floor=0.01)
+    made.publish(0, 10, 0.2)
+    again = tr.Publisher(path)
+    assert again.publish(1, 10, 0.1) is not None
+    expected = tpl.TemporalAccountant(loss, loss).compose(0.2).compose(0.1).tpl
+    assert again.leakage.tpl.tolist() == expected.tolist()
+
+
+def test_sparse_matrices_with_labels_are_stored(path):
+    walk = np.random.default_rng(0).integers(0, 4, 400)
+    sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=4, smoothing=0.1, sparse=True)
+    named = tpl.TransitionMatrix(sparse.probabilities, list("abcd"), background=sparse.background)
+    made = tr.Publisher(path, backward=named, forward=named, alpha=1.0, sensitivity=1, floor=0.01)
+    made.publish(0, 1)
+    again = tr.Publisher(path)
+    assert again._forward.matrix.states == list("abcd")
+    assert again.remaining == made.remaining
+
+
+def test_a_plan(path):
+    plan = tpl.allocate_by_quantification(1.0, P, P, 3)
+    made = tr.Publisher(path, **SETTINGS, plan=plan)
+    made.publish_table(pd.Series([1, 2], name="n"))
+    assert made.remaining == plan[2]
+    made.skip(2)
+    assert (made.remaining, made.ledger["epsilon"].tolist()) == (0.0, [*plan[:2], 0.0])
+    with pytest.raises(ValueError, match="the plan has 3 times, found one more"):
+        made.publish(3, 1)
+    with pytest.raises(ValueError, match="a plan holds the budget of each time"):
+        made.publish(3, 1, 0.1)
+
+
+def test_a_plan_of_gaussian_noise(path):
+    plan = tf.allocate_noise(2.0, 1e-6, P, P, 3)
+    made = tr.Publisher(path, **SETTINGS | {"alpha": 2.0}, plan=plan, delta=1e-6)
+    made.publish(0, 1000)
+    made.publish(1, 1000)
+    assert made.ledger["noise_multiplier"].tolist() == list(plan[:2])
+    assert made.leakage.epsilon(1e-6).max() < 2.0
+    with pytest.raises(ValueError, match="must keep .1, 1e-06., found epsilon = "):
+        tr.Publisher(path.with_name("b"), **SETTINGS, plan=plan, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": None}, "needs the level alpha"),
+        ({"alpha": 30.0}, "protects nobody; give at most 20, or allow_large=True"),
+        ({"floor": 0.5}, "floor must keep the TPL within alpha"),
+        ({"floor": 0.1, "plan": [0.1]}, "those of a plan or a floor, found both"),
+        ({"delta": 1e-6}, "a delta needs a plan, fixed in advance"),
+        ({"plan": [0.9, 0.9]}, "the plan must keep every TPL within alpha = 1, found 1.5"),
+        ({"step": 0}, "step must be above 0"),
+        (
+            {"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None},
+            "must be text or numbers to be stored",
+        ),
+    ],
+)
+def test_settings_that_do_not_keep_the_promise(path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        tr.Publisher(path, **SETTINGS | settings)
+    assert not path.exists()
+
+
+def test_a_file_keeps_its_settings(publisher, path):
+    publisher.publish(0, 1)
+    assert len(tr.Publisher(path, **SETTINGS, floor=0.1)) == 1
+    with pytest.raises(ValueError, match="made with other settings of sensitivity, floor"):
+        tr.Publisher(path, **SETTINGS | {"sensitivity": 2}, floor=0.05)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_are_dates_with_a_step(path, zone):
+    """Also over the night in which the clocks go back, where a zone is known."""
+    made = tr.Publisher(path, **SETTINGS, floor=0.05, step="1h")
+    times = pd.date_range("2024-10-26 22:00", periods=8, freq="1h", tz=zone, unit="ns")
+    noisy = made.publish_table(pd.DataFrame({"a": range(8)}, times))
+    pd.testing.assert_frame_equal(made.to_frame(), noisy, check_names=False, check_freq=False)
+    assert made.to_frame().index.equals(times)
+    cases = [
+        (times[-1] + pd.Timedelta("3h"), "is next, not .* 2 missing; publish them, or skip from .* until"),
+        (times[-1] + pd.Timedelta("30min"), "whole steps apart"),
+        (times[0] - pd.Timedelta("1h"), "times begin at .*; the clock went back"),
+        (12, "times must be dates with" + ("out" if zone is None else "") + " a zone as before"),
+        ("noon", "times must be whole numbers or dates, found 'noon'"),
+    ]
+    for wrong, message in cases:
+        with pytest.raises(ValueError, match=message):
+            made.publish(wrong, {"a": 1})
+    with pytest.raises(ValueError, match="gaps, duplicates or a way back"):
+        made.publish_table(pd.DataFrame({"a": [1, 2]}, times[[0, 0]]))
+    made.skip(times[-1] + pd.Timedelta("1h"))
+    with pytest.raises(ValueError, match="was skipped, or spent elsewhere"):
+        made.publish(times[-1] + pd.Timedelta("1h"), {"a": 1})
+    with pytest.raises(ValueError, match="needs a step such as '1h'"):
+        tr.Publisher(path.with_name("b"), **SETTINGS).publish("2024-05-01", 1)
+
+
+def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, monkeypatch):
+    def crash(*_, **__):
+        assert tr.Publisher(path).ledger["kind"].tolist() == ["spent, not drawn"]  # on the disk before the draw
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "release_counts", crash)
+        with pytest.raises(KeyboardInterrupt):
+            publisher.publish(0, 10)
+    rest = publisher.remaining
+    with pytest.raises(ValueError, match="with other counts"):
+        publisher.publish(0, 11)
+    noisy = publisher.publish(0, 10)
+    assert publisher.remaining == rest
+    assert publisher.to_frame()["count"].tolist() == [noisy]
+    assert publisher.ledger["kind"].tolist() == ["published"]
+
+
+def test_of_two_draws_the_first_that_is_stored_counts(publisher, path, monkeypatch):
+    other, draw = tr.Publisher(path), module.release_counts
+
+    def slow(*arguments, **options):
+        monkeypatch.setattr(module, "release_counts", draw)
+        seen.append(other.publish(0, 10**6))
+        return draw(*arguments, **options)
+
+    seen = []
+    monkeypatch.setattr(module, "release_counts", slow)
+    assert [publisher.publish(0, 10**6)] == seen
+
+
+def test_threads_share_a_publisher(publisher):
+    def publish():
+        for at in range(20):
+            while len(publisher) < at:  # another thread is in front, or this one is next
+                time.sleep(0.01)
+            seen[at].add(publisher.publish(at, 10**6))
+
+    seen = defaultdict(set)
+    with ThreadPoolExecutor(4) as pool:
+        for finished in [pool.submit(publish) for _ in range(4)]:
+            finished.result()
+    assert [len(seen[at]) for at in range(20)] == [1] * 20
+    assert publisher.ledger["epsilon"].tolist() == [0.1] * 20
+
+
+def test_a_fork_opens_the_file_anew(publisher):
+    publisher.publish(0, 1)
+    if (child := os.fork()) == 0:
+        os._exit(0 if publisher.publish(1, 2) is not None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    publisher.publish(2, 3)
+    assert len(publisher) == 3
+
+
+@pytest.mark.parametrize(
+    ("kills", "last"), [(6, 60), pytest.param(500, 10_000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_processes_are_killed_at_any_moment(path, tmp_path, kills, last):
+    tr.Publisher(path, **SETTINGS, floor=0.1).close()
+    rng, processes = np.random.default_rng(3), {}
+
+    def start(number):
+        words = [sys.executable, "-m", "tests.tplreport.publishing", path, tmp_path / f"notes{number}", str(last)]
+        processes[number] = subprocess.Popen(words, cwd=os.fspath(module.Path(__file__).parents[2]))
+
+    for number in range(4):
+        start(number)
+    reader, deadline = tr.Publisher(path), time.monotonic() + 60
+    while len(reader) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for _ in range(kills):
+        time.sleep(rng.uniform(0.0, 0.2))
+        number = int(rng.integers(4))
+        processes[number].send_signal(signal.SIGKILL)
+        processes[number].wait()
+        start(number)
+    assert [process.wait() for process in processes.values()] == [0] * 4
+    frame, ledger = reader.to_frame(), reader.ledger
+    handed_out = "".join((tmp_path / f"notes{number}").read_text() for number in range(4)).splitlines()
+    for line in handed_out:
+        at, _, values = line.partition(" ")
+        if values != "skipped":
+            assert str(frame.loc[int(at)].to_numpy()) == values
+    assert len(reader) == last + 1
+    assert ledger["time"].tolist() == [*range(last + 1)]
+    drawn = ledger["kind"] != "skipped"
+    assert ledger["epsilon"].sum() == pytest.approx(0.1 * drawn.sum())
+    open_ends = ledger.loc[ledger["kind"] == "spent, not drawn", "time"].tolist()
+    assert len(frame) + len(open_ends) == drawn.sum()
+    for at in open_ends:
+        reader.publish(at, counts_of(at))
+    assert np.abs(reader.to_frame().to_numpy() - [counts_of(at) for at in ledger["time"][drawn]]).max() < 10 * 60
+
+
+def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
+    publisher.publish(0, 1)
+    os.link(path, path.with_name("second name"))
+    with pytest.raises(OSError, match="must have one name, found 2 hard links; remove the others"):
+        publisher.publish(1, 1)
+    path.with_name("second name").unlink()
+    other = path.with_name("other.sqlite")
+    path.rename(other)
+    for action in (lambda: publisher.publish(1, 1), lambda: publisher.remaining, lambda: publisher.skip(1)):
+        with pytest.raises(FileNotFoundError, match="was renamed or deleted while it was open"):
+            action()
+    with pytest.raises(FileNotFoundError, match="there must be a publisher's file .*, found none"):
+        tr.Publisher(path)
+    moved = tr.Publisher(other)
+    with pytest.raises(OSError, match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other"):
+        moved.publish(1, 1)
+    path.with_name("counts.sqlite.mark").rename(path.with_name("other.sqlite.mark"))
+    moved.publish(1, 1)
+    tr.Publisher(path, **SETTINGS).publish(0, 1, 0.1)
+    with pytest.raises(OSError, match="was replaced by another file while it was open"):
+        publisher.publish(1, 1)
+
+
+def test_symbolic_links_are_one_file(publisher, path):
+    link = path.with_name("link")
+    link.symlink_to(path)
+    assert tr.Publisher(link).path == path
+    tr.Publisher(link).publish(0, 1)
+    assert len(publisher) == 1
+
+
+@pytest.mark.parametrize("way", ["elsewhere", "over the file"])
+def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
+    publisher.publish(0, 1)
+    copy = path.with_name("copy.sqlite")
+    publisher.backup(copy)
+    publisher.publish(1, 1, 0.3)
+    publisher.publish(2, 1, 0.3)
+    rest = publisher.remaining
+    publisher.close()
+    if way == "over the file":
+        copy = shutil.copyfile(copy, path)
+    found = tr.Publisher(copy)
+    assert len(found.to_frame()) == len(found) == 1  # it can be read
+    with pytest.raises(OSError, match=r"older state was put back: releases may be missing in it.*resume\(until\)"):
+        found.publish(1, 1)
+    assert found.resume(2).remaining <= rest
+    assert found.ledger["kind"].tolist() == ["published", "spent elsewhere"]
+    with pytest.raises(ValueError, match="was skipped, or spent elsewhere"):
+        found.publish(2, 1)
+    found.publish(3, 1)
+    with pytest.raises(ValueError, match="times spent elsewhere; every TPL is within alpha"):
+        _ = found.leakage
+
+
+def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        floor = float(rng.choice([0.0, 0.1]))
+        account = tpl.TemporalFilter(1.0, P, P, floor=floor)
+        worst = tpl.TemporalFilter(1.0, P, P, floor=floor)
+        for _ in range(rng.integers(1, 6)):
+            rest = account.remaining
+            account.skip(int(rng.integers(1, 4))) if rng.random() < 0.3 or rest == 0 else account.spend(
+                max(rest * rng.random(), floor, 1e-6 * rest)
+            )
+        worst.state = worst.exhausted()
+        for _ in range(4):
+            assert worst.remaining <= account.remaining * (1 + 1e-12)
+            spent = worst.remaining
+            if spent > 0:
+                worst.spend(spent), account.spend(spent)
+            else:
+                worst.skip(), account.skip()
+
+
+def test_a_file_that_was_copied_in_the_middle_opens(publisher, path):
+    """By backup also in the middle of a change; by cp between two."""
+    publisher.publish(0, 1)
+    writer = tr.Publisher(path)
+    with writer._transaction() as database:
+        database.execute("UPDATE times SET kind = 3")
+        publisher.backup(path.with_name("a"))
+        shutil.copyfile(path, path.with_name("b"))
+        raise_after = path.with_name("a"), path.with_name("b")
+        database.rollback()
+        database.execute("BEGIN IMMEDIATE")
+    for copy in raise_after:
+        assert tr.Publisher(copy).ledger["kind"].tolist() == ["published"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_an_error(publisher, path):
+    publisher.publish(0, 1)
+    path.chmod(0o444)
+    with pytest.raises(OSError, match="cannot be used .*permissions"):
+        tr.Publisher(path).publish(1, 1)
+
+
+def test_a_full_disk_is_an_error_and_forgets_nothing(publisher, path):
+    publisher.publish(0, 1)
+    size = publisher._database.execute("PRAGMA page_count").fetchone()[0]
+    publisher._database.execute(f"PRAGMA max_page_count = {size}")
+    with pytest.raises(OSError, match="is full.; nothing was handed out; look at the free space"):
+        publisher.publish_table(pd.Series(range(1, 3001), range(1, 3001)))
+    again = tr.Publisher(path)
+    assert len(again) == 1
+    again.publish(1, 1)
+
+
+def test_a_damaged_file_is_an_error(path):
+    path.write_bytes(b"not a database, but long enough to be read as one" * 100)
+    with pytest.raises(OSError, match=r"cannot be used .file is not a database.; restore a backup and call resume"):
+        tr.Publisher(path)
+    with sqlite3.connect(path.with_name("other")) as database:
+        database.execute("CREATE TABLE settings (name, value)")
+    with pytest.raises(ValueError, match="must be of format 'tplreport publisher 1', found None"):
+        tr.Publisher(path.with_name("other"))
+
+
+@pytest.mark.slow
+def test_a_million_releases(publisher, path):
+    started = time.monotonic()
+    publisher.publish_table(pd.Series(np.arange(10**6)))
+    assert time.monotonic() - started < 60
+    assert path.stat().st_size < 200e6
+    started = time.monotonic()
+    for _ in range(100):
+        _ = publisher.remaining
+    assert time.monotonic() - started < 0.1

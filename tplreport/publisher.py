@@ -1,0 +1,552 @@
+"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and what was handed out.
+
+Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn, and
+the noisy value before it is returned. After a crash in between the budget counts as spent, and the value is
+drawn once. The same time and counts give the same value again; other counts are refused. Processes and threads
+share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
+
+A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot see:
+a copy, an older state that was put back, a new name. Such a file can be read, and publishes after `resume`.
+
+The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
+"""
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from itertools import groupby
+from math import inf
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from tplreport.clock import Clock
+from tplreport.counts import LARGE, checked_counts, release_counts
+from tplreport.stored import loss_of, stored
+from tplrepro.leakage.accountant import TemporalAccountant
+from tplrepro.leakage.filter import TemporalFilter
+from tplrepro.leakage.temporal import Matrix, loss_functions, temporal_privacy_leakage
+from tplrepro.progress import progress_bar
+from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
+
+LOG = logging.getLogger(__name__)
+FORMAT = "tplreport publisher 1"
+SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
+KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
+CHUNK = 50_000  # times a transaction
+TABLES = (
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)",
+    "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, "
+    "noisy BLOB)",
+    "CREATE TABLE state (number INTEGER, next INTEGER, skipped INTEGER, bpl REAL, bound REAL)",
+    "INSERT INTO state VALUES (0, 0, 0, NULL, 9e999)",
+)
+
+
+class Publisher:
+    """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
+
+    `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same settings.
+    Scripts that run again should open it without settings, so that a deleted file is an error.
+
+    Parameters
+    ----------
+    path : the file; `backward` and `forward` as in `TemporalFilter`, written out, None if not known
+    alpha : float > 0, the level that every TPL keeps, nats; above 20 only with `allow_large`
+    sensitivity : float > 0, as in `release_counts`
+    floor : float > 0, the budget of each time for ever, unless `publish` is given another within what remains
+    plan : array-like (T,), in place of a floor: budgets, fixed in advance, which keep alpha
+    delta : float, 0 < delta < 1, with a plan of noise multipliers of Gaussian noise that keep (alpha, delta)
+    step : int or text such as "1h", the distance of two times: whole numbers, or dates
+
+    ValueError for settings that do not keep the promise; OSError for a file that cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> path = tempfile.mkdtemp() + "/counts.sqlite"
+    >>> publisher = Publisher(path, backward=P, forward=P, alpha=1.0, sensitivity=2, floor=0.1, step="1h")
+    >>> noisy = publisher.publish("2024-05-01 08:00", {"home": 105, "work": 98})
+    >>> sorted(noisy), round(publisher.remaining, 3)
+    (['home', 'work'], 0.686)
+    >>> publisher.skip("2024-05-01 09:00", until="2024-05-01 12:00").ledger["count"].tolist()
+    [1, 4]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        backward: Matrix | None = None,
+        forward: Matrix | None = None,
+        alpha: float | None = None,
+        sensitivity: float | None = None,
+        floor: float | None = None,
+        plan: ArrayLike | None = None,
+        delta: float | None = None,
+        step: int | str = 1,
+        allow_large: bool = False,
+    ):
+        self.path = Path(path).resolve()
+        self._lock = RLock()
+        self._database: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        if alpha is not None or sensitivity is not None:
+            settings = _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large)
+            self._create(settings | {"step": Clock.checked_step(step)})
+        with self._transaction(write=False) as database:
+            self.settings = self._settings(database)
+            sides = (loss_of(self.settings[name]) for name in ("backward", "forward"))
+            self._backward, self._forward = loss_functions(*sides)
+        self._filter: TemporalFilter | None = None
+        if self.settings["plan"] is None:
+            limits = self.settings["alpha"], self._backward, self._forward
+            self._filter = TemporalFilter(*limits, floor=self.settings["floor"])
+
+    def __repr__(self) -> str:
+        return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {len(self)} times)"
+
+    def __len__(self) -> int:
+        """The number of time points so far."""
+        with self._transaction(write=False) as database:
+            return self._state(database)["next"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; it opens again when needed."""
+        with self._lock:
+            if self._database is not None and self._process == os.getpid():
+                self._database.close()
+            self._database = None
+
+    def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
+        """The noisy counts of one time point, whole numbers for whole numbers, in the form of `counts`.
+
+        A number, a mapping or Series with labels, which must be the same at each time, or an array. `epsilon`
+        is in place of the floor. The value of a time that was published before is returned again, and logged.
+        LeakageExceededError if the budget would raise a TPL above alpha; ValueError for other counts than
+        before, or a time that is not the next.
+        """
+        if isinstance(counts, Mapping):
+            labels, values = [*counts], np.array(checked_counts([*counts.values()]))
+        elif isinstance(counts, pd.Series):
+            labels, values = counts.index.tolist(), counts.to_numpy()
+        else:
+            values = np.atleast_1d(checked_counts([counts] if np.ndim(counts) == 0 else counts))
+            labels = ["count"] if np.ndim(counts) == 0 else [*range(len(values))]
+        noisy = self._publish([time], [values], labels, epsilon)[0]
+        if isinstance(counts, Mapping):
+            return dict(zip(labels, noisy.tolist(), strict=True))
+        if isinstance(counts, pd.Series):
+            return pd.Series(noisy, counts.index, name=counts.name)
+        return noisy[0].item() if np.ndim(counts) == 0 else noisy
+
+    def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
+        """The noisy counts of many time points, whose times are the index of the Series or DataFrame `counts`.
+
+        Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
+        """
+        table = counts.to_frame("count") if isinstance(counts, pd.Series) else counts
+        parts = []
+        with progress_bar(len(table), progress, "Publishing", "time") as bar:
+            for first in range(0, len(table), CHUNK):
+                part = table.iloc[first : first + CHUNK]
+                parts.append(self._publish(part.index, part.to_numpy(), table.columns.tolist(), epsilon))
+                bar.update(len(part))
+        noisy = pd.DataFrame(np.concatenate(parts), table.index, table.columns)
+        return noisy["count"].rename(counts.name) if isinstance(counts, pd.Series) else noisy
+
+    def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
+        values = checked_counts(counts)
+        with self._transaction() as database:
+            clock = self._clock(database, times)
+            values, columns = self._in_columns(database, values, labels)
+            positions = clock.positions(times)
+            state = self._state(database)
+            old = sum(at < state["next"] for at in positions)
+            clock.check_follow(positions, old, state["next"])
+            digests = [
+                sha256(f"{at}".encode() + row.tobytes()).digest()[:16]
+                for at, row in zip(positions, values, strict=True)
+            ]
+            for at, digest in zip(positions[:old], digests[:old], strict=True):
+                found = database.execute("SELECT kind, digest FROM times WHERE position = ?", (at,)).fetchone()
+                if found is None or found[0] in (SKIPPED, ELSEWHERE):
+                    raise ValueError(
+                        f"time {clock.label(at)} was skipped, or spent elsewhere; go on after the last one"
+                    )
+                if found[1] != digest:
+                    raise ValueError(
+                        f"time {clock.label(at)} was published with other counts, and what was handed out cannot be "
+                        "corrected; take its value from to_frame()"
+                    )
+            budgets = self._spend(state, len(positions) - old, epsilon)
+            empty = [bytes(8 * len(labels))] * len(budgets)
+            rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
+            database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
+            self._keep(database, state | {"next": state["next"] + len(budgets)})
+        if old:
+            some = f"time {clock.label(positions[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
+            LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
+        self._draw(dict(zip(positions, values, strict=True)))
+        with self._transaction(write=False) as database:
+            found = self._rows(database, "noisy", f"kind = {PUBLISHED}", positions[0], positions[-1])
+        noisy = np.frombuffer(b"".join(row for (row,) in found), values.dtype).reshape(values.shape)
+        return noisy[:, [columns.index(label) for label in labels]]
+
+    def _draw(self, values: dict[int, np.ndarray]) -> None:
+        """Draw what is intended among the positions of `values`, unless another process did."""
+        with self._transaction(write=False) as database:
+            rows = self._rows(database, "position, budget", f"kind = {INTENDED}", min(values), max(values))
+        if not rows:
+            return
+        level, mechanism = (
+            ("noise_multipliers", "opendp-gaussian") if self.settings["delta"] else ("epsilons", "opendp")
+        )
+        options: dict[str, Any] = {level: [budget for _, budget in rows], "mechanism": mechanism}
+        counts = np.array([values[at] for at, _ in rows])
+        noisy = release_counts(counts, sensitivity=self.settings["sensitivity"], allow_large=True, **options)
+        with self._transaction() as database:
+            database.executemany(
+                f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}",
+                [(row.tobytes(), at) for row, (at, _) in zip(noisy, rows, strict=True)],
+            )
+
+    def _spend(self, state: dict, count: int, epsilon: float | None) -> list[float]:
+        """The budgets of the next times; LeakageExceededError, or ValueError after the end of a plan."""
+        if self._filter is None:
+            plan, first = self.settings["plan"], state["next"]
+            if epsilon is not None:
+                raise ValueError(f"a plan holds the budget of each time, found epsilon = {epsilon:g}; leave it out")
+            if first + count > len(plan):
+                raise ValueError(f"the plan has {len(plan)} times, found one more; end here, or make a longer plan")
+            return plan[first : first + count]
+        budget = epsilon if epsilon is not None else self.settings["floor"]
+        if not budget:
+            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon, such as remaining / 10")
+        if count:
+            self._filter.state = state["skipped"], state["bpl"], state["bound"]
+            self._filter.spend(budget, count)
+            state["skipped"], state["bpl"], state["bound"] = self._filter.state
+        return [float(budget)] * count
+
+    def skip(self, time: Any, until: Any = None) -> Self:
+        """Let time points pass without a release, from `time` to `until`, both included."""
+        with self._transaction() as database:
+            clock = self._clock(database, [time])
+            first, last = clock.positions([time, time if until is None else until])
+            state = self._state(database)
+            clock.check_follow([first], 0, state["next"])
+            if last < first:
+                raise ValueError(f"until must not be before {clock.label(first)}, found {clock.label(last)}; swap them")
+            self._pass(database, state, last - first + 1, SKIPPED, 0.0)
+        return self
+
+    def _pass(self, database: sqlite3.Connection, state: dict, count: int, kind: int, budget: float | None) -> None:
+        if self._filter and kind == SKIPPED:
+            self._filter.state = state["skipped"], state["bpl"], state["bound"]
+            state["skipped"], state["bpl"], state["bound"] = self._filter.skip(count).state
+        row = state["next"], count, kind, budget
+        database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", row)
+        self._keep(database, state | {"next": state["next"] + count})
+
+    @classmethod
+    def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
+        """A new file that goes on from an account of version 0.3, whose times get the numbers 0, 1, ... (`stored`)."""
+        made = cls(path, **settings | missing)
+        if len(made):
+            raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
+        with made._transaction() as database:
+            made._clock(database, [0])
+            for budget, count in entries:
+                state = made._state(database)
+                if budget:
+                    made._spend(state, count, budget)
+                made._pass(database, state, count, ELSEWHERE if budget else SKIPPED, budget)
+        return made
+
+    def resume(self, until: Any = None) -> Self:
+        """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
+
+        `until` is the last time that may have been published since the copy was made: all times up to it count
+        as spent, with as much as alpha allows. None: nothing was published since.
+        """
+        with self._transaction(write=False) as database:
+            database.execute("UPDATE state SET number = number + 1")
+            if until is not None:
+                clock, state = self._clock(database, [until]), self._state(database)
+                count = clock.positions([until])[0] - state["next"] + 1
+                if count > 0:
+                    if self._filter:  # the tightest state that a filter can be in, as if it had no more to give
+                        state |= dict(zip(("skipped", "bpl", "bound"), self._filter.exhausted(), strict=True))
+                    self._pass(database, state, count, ELSEWHERE, None)
+            number = self._state(database)["number"]
+        self._mark(number)
+        return self
+
+    @property
+    def columns(self) -> list:
+        """The labels of the counts; empty before the first."""
+        with self._transaction(write=False) as database:
+            return self._settings(database).get("columns", [])
+
+    @property
+    def remaining(self) -> float:
+        """The largest budget of the next time; with a plan, that of the plan (with a delta: its noise multiplier)."""
+        with self._transaction(write=False) as database:
+            state = self._state(database)
+            if self._filter is None:
+                plan = self.settings["plan"]
+                end = inf if self.settings["delta"] else 0.0
+                return plan[state["next"]] if state["next"] < len(plan) else end
+            self._filter.state = state["skipped"], state["bpl"], state["bound"]
+            return self._filter.remaining
+
+    @property
+    def ledger(self) -> pd.DataFrame:
+        """What was spent: time, number of time points, budget (or noise multiplier; NaN if not known), what it is."""
+        with self._transaction(write=False) as database:
+            clock = self._clock(database)
+            rows = self._rows(database, "position, count, budget, kind")
+        positions, count, budgets, kinds = zip(*rows, strict=True) if rows else ((), (), (), ())
+        level = "noise_multiplier" if self.settings["delta"] else "epsilon"
+        columns = {"time": clock.index(positions), "count": count, level: np.array(budgets, dtype=float)}
+        return pd.DataFrame(columns | {"kind": [KINDS[kind] for kind in kinds]})
+
+    @property
+    def leakage(self) -> Any:
+        """The leakages of all times as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
+        with self._transaction(write=False) as database:
+            rows = self._rows(database, "count, budget, kind")
+        if any(budget is None for _, budget, _ in rows):
+            raise ValueError("leakages need all budgets, found times spent elsewhere; every TPL is within alpha")
+        runs = [(level, sum(n for n, *_ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
+        if self.settings["delta"]:
+            return _profile(runs, self._backward, self._forward)
+        account = TemporalAccountant(self._backward, self._forward)
+        for budget, count in runs:
+            account.compose(budget, count) if budget else account.skip(count)
+        return account.leakage
+
+    def to_frame(self) -> pd.DataFrame:
+        """All noisy values: a row for each published time, a column for each count."""
+        with self._transaction(write=False) as database:
+            clock, settings = self._clock(database), self._settings(database)
+            rows = self._rows(database, "position, noisy", f"kind = {PUBLISHED}")
+        labels = settings.get("columns", [])
+        values = np.frombuffer(b"".join(noisy for _, noisy in rows), np.dtype(settings.get("kind", "i8")))
+        return pd.DataFrame(
+            values.reshape(len(rows), len(labels)).copy(), clock.index([at for at, _ in rows]), columns=labels
+        )
+
+    def export(self, path: str | os.PathLike) -> None:
+        """Write the noisy values as CSV."""
+        self.to_frame().to_csv(path)
+
+    def backup(self, path: str | os.PathLike) -> None:
+        """Write a copy of the file, which is whole also while others publish."""
+        with self._transaction(write=False) as database, closing(sqlite3.connect(path)) as copy:
+            database.rollback()
+            database.backup(copy)
+            database.execute("BEGIN")
+
+    def _create(self, settings: dict) -> None:
+        """A new file, or an old one with these settings."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with closing(sqlite3.connect(self.path, timeout=60.0, isolation_level=None)) as database:
+                database.execute("PRAGMA synchronous = EXTRA")
+                database.execute("BEGIN IMMEDIATE")
+                if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in TABLES:
+                        database.execute(statement)
+                    identity = uuid4().hex
+                    for name, value in {**settings, "format": FORMAT, "id": identity}.items():
+                        self._set(database, name, value)
+                    self._mark(0, identity)
+                database.execute("COMMIT")
+                found = self._settings(database)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        different = [name for name in settings if found.get(name) != settings[name]]
+        if different:
+            raise ValueError(
+                f"{self.path} was made with other settings of {', '.join(different)}; open it without settings, or "
+                "take a new file, whose releases add to those of this one"
+            )
+
+    @contextmanager
+    def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction, after checks that the file is the one that was opened; to publish, no copy either."""
+        with self._lock:
+            try:
+                database = self._open()
+                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    number = self._checked(database, write)
+                    yield database
+                    database.execute("COMMIT")
+                finally:
+                    if database.in_transaction:
+                        database.rollback()
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+            if write:
+                self._mark(number)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._database is None or self._process != os.getpid():  # a connection does not survive a fork
+            if not self.path.is_file():
+                raise FileNotFoundError(
+                    f"there must be a publisher's file {self.path}, found none; make one with settings"
+                )
+            database = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)
+            database.execute("PRAGMA synchronous = EXTRA")
+            self._database, self._process, self._opened = database, os.getpid(), os.stat(self.path)
+        return self._database
+
+    def _checked(self, database: sqlite3.Connection, write: bool) -> int:
+        """The number of this change."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{self.path} was renamed or deleted while it was open; put it back, or open it by its new name"
+            ) from None
+        if (found.st_dev, found.st_ino) != (self._opened.st_dev, self._opened.st_ino):
+            raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
+        if not write:
+            return 0
+        if found.st_nlink > 1:
+            raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
+        number = self._state(database)["number"]
+        try:
+            identity, inode, last = self.path.with_name(self.path.name + ".mark").read_text().split()
+            known = identity == self._settings(database)["id"] and int(inode) == found.st_ino and int(last) <= number
+        except (OSError, ValueError):
+            known = False
+        if not known:
+            raise OSError(
+                f"{self.path} is a copy, was renamed without {self.path.name}.mark, or an older state was put back: "
+                "releases may be missing in it; publish from the original, or call resume(until) with the last time "
+                "that may have been published since"
+            )
+        database.execute("UPDATE state SET number = number + 1")
+        return number + 1
+
+    def _mark(self, number: int, identity: str = "") -> None:
+        """Write the mark: one short line, by one call."""
+        line = f"{identity or self.settings['id']} {os.stat(self.path).st_ino:<20} {number:<20}\n".encode()
+        mark = os.open(self.path.with_name(self.path.name + ".mark"), os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.pwrite(mark, line, 0)
+            os.fsync(mark)
+        finally:
+            os.close(mark)
+
+    def _unusable(self, error: sqlite3.Error) -> OSError:
+        remedy = "nothing was handed out; look at the free space and the permissions of its folder, and publish again"
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            remedy = "restore a backup and call resume(until)"
+        return OSError(f"{self.path} cannot be used ({error}); {remedy}")
+
+    @staticmethod
+    def _settings(database: sqlite3.Connection) -> dict:
+        settings = {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM settings")}
+        if settings.get("format") != FORMAT:
+            raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {settings.get('format')!r}")
+        return settings
+
+    @staticmethod
+    def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
+        database.execute("INSERT INTO settings VALUES (?, ?)", (name, json.dumps(value)))
+
+    @staticmethod
+    def _state(database: sqlite3.Connection) -> dict:
+        cursor = database.execute("SELECT number, next, skipped, bpl, bound FROM state")
+        return dict(zip((name for name, *_ in cursor.description), cursor.fetchone(), strict=True))
+
+    @staticmethod
+    def _keep(database: sqlite3.Connection, state: dict) -> None:
+        database.execute("UPDATE state SET next = :next, skipped = :skipped, bpl = :bpl, bound = :bound", state)
+
+    @staticmethod
+    def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
+        ordered = f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
+        return database.execute(ordered, (first, last)).fetchall()
+
+    def _clock(self, database: sqlite3.Connection, times: Any = ()) -> Clock:
+        """The times of the file; the first time that is given sets their start."""
+        settings = self._settings(database)
+        if "clock" not in settings and len(times):
+            settings["clock"] = Clock.starting(times[0], settings["step"])
+            self._set(database, "clock", settings["clock"])
+        return Clock(**settings.get("clock", Clock.starting(0, 1)))
+
+    def _in_columns(self, database: sqlite3.Connection, values: np.ndarray, labels: list) -> tuple[np.ndarray, list]:
+        """Counts (T, n) in the order and kind of those published so far, and the labels in that order."""
+        settings = self._settings(database)
+        if "columns" not in settings:
+            if not all(isinstance(label, (str, int, float)) for label in labels) or len({*labels}) < len(labels):
+                raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
+            settings |= {"columns": labels, "kind": values.dtype.str}
+            self._set(database, "columns", labels)
+            self._set(database, "kind", settings["kind"])
+        columns, kind = settings["columns"], np.dtype(settings["kind"])
+        if {*labels} != {*columns} or len(labels) != len(columns):
+            raise ValueError(f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them")
+        if values.dtype != kind and kind.kind == "i":
+            raise ValueError("counts must be whole numbers as before, found decimals; round them")
+        return np.ascontiguousarray(values[:, [labels.index(name) for name in columns]], dtype=kind), columns
+
+
+def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large: bool) -> dict:
+    """The settings of a publisher that keeps its promise, as JSON has them."""
+    if alpha is None:
+        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give it in nats")
+    alpha, sensitivity = check_level(alpha), check_sensitivity(sensitivity)
+    if alpha > LARGE and not allow_large:
+        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give at most {LARGE:g}, or allow_large=True")
+    backward, forward = loss_functions(backward, forward)
+    if plan is not None and floor is not None:
+        raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
+    if plan is None and delta is not None:
+        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; make one by allocate_noise")
+    if plan is None:
+        TemporalFilter(alpha, backward, forward, floor=check_smoothing(floor or 0.0, "floor"))
+    elif delta is None:
+        plan = check_budgets(plan).tolist()
+        worst = temporal_privacy_leakage(plan, backward, forward).tpl.max()
+        if worst > alpha:
+            raise ValueError(f"the plan must keep every TPL within alpha = {alpha:g}, found {worst:.6g}; lower budgets")
+    else:
+        delta, plan = float(check_delta(delta)), [float(multiplier) for multiplier in np.atleast_1d(plan)]
+        worst = _profile([(multiplier, 1) for multiplier in plan], backward, forward).epsilon(delta).max()
+        if worst > alpha:
+            raise ValueError(f"the plan must keep ({alpha:g}, {delta:g}), found epsilon = {worst:.6g}; add noise")
+    levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
+    return levels | {"backward": stored(backward), "forward": stored(forward)}
+
+
+def _profile(runs: list, backward: Any, forward: Any) -> Any:
+    from dp_accounting import GaussianDpEvent
+
+    from tplfrontier.temporal_profile import temporal_privacy_profile
+
+    events = [(GaussianDpEvent(multiplier) if multiplier else None, count) for multiplier, count in runs]
+    return temporal_privacy_profile(events, backward, forward)
