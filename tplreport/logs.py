@@ -22,10 +22,11 @@ import pyarrow.compute
 
 from tplreport.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
 from tplreport.table import line_of, table_blocks
-from tplreport.time_steps import parse_times
+from tplreport.times import parse_times
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
 COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
+ROLES = {"user": CASE, "state": ACTIVITY, "time": TIMESTAMP}
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
@@ -88,10 +89,10 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
-    wanted = dict.fromkeys(COLUMNS)
-    blocks = table_blocks(path, wanted, argument="a header such as case,activity,timestamp")
-    table = pa.concat_tables([rows.table for rows in blocks])
-    events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
+    wanted = dict.fromkeys(ROLES)
+    blocks = table_blocks(path, wanted, remedy="name it by a header such as case,activity,timestamp", optional=())
+    table = pa.concat_tables([rows.table.cast(pa.schema([(role, pa.string()) for role in ROLES])) for rows in blocks])
+    events = pd.DataFrame({ROLES[role]: pyarrow.compute.fill_null(table[role], "").to_pandas() for role in wanted})
     remedy = "check the file, or read it by pandas.read_csv"
     return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), remedy)
 

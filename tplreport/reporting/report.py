@@ -63,6 +63,7 @@ class Report:
     gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
     interval: LeakageInterval | None  # of the largest TPL of the planned releases
     title: str
+    reading: Any = None  # what was read, if a reader made the sequences
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -78,6 +79,11 @@ class Report:
     def size_in_words(self) -> str:
         """How many users, sequences, states and steps there are."""
         return ", ".join(counted(value, name.removesuffix("s"), ",") for name, value in self.size.items())
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """What was read, a line each."""
+        return () if self.reading is None else self.reading.lines
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -106,8 +112,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
-        names = ("title", "withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
-        values = {name: getattr(self, name) for name in names}
+        names = ("withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
+        values: dict[str, Any] = {"title": self.title, "read": None if self.reading is None else vars(self.reading)}
+        values |= {name: getattr(self, name) for name in names}
         values |= {"checks": [vars(check) for check in self.checks], "table": self.table.to_dict("records")}
         plan, interval = self.recommendation, self.interval
         values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
@@ -121,8 +128,7 @@ class Report:
         return page_of(self, figures)
 
     def __str__(self) -> str:
-        lines = [self.title] if self.title else []
-        lines.append(self.size_in_words)
+        lines = [*filter(None, [self.title]), *self.read, self.size_in_words]
         lines += [f"WARNING: {warning}." for warning in self.warnings]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
         table = self.table[self.table["message"] == ""].drop(columns="message")
@@ -236,6 +242,7 @@ def report(
         gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         title=title,
+        reading=getattr(data, "reading", None),
     )
 
 
