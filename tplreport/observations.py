@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from tplreport.grid import Box, Grid, as_box
-from tplreport.logs import read_xes
+from tplreport.logs import PHASE, read_xes
 from tplreport.reading import DataFormatError
 from tplreport.rows import MISSING, Codes, RowsByUser, Spill
 from tplreport.table import (
@@ -177,6 +177,7 @@ def read_table(
             data, order = read_spmf(data), "rows"
         elif kind in ("excel", "xes"):
             data = read_workbook(data) if kind == "excel" else read_xes(data)
+    _warn_of_phases(data)
     states_of_row, parts = _several(data, state), _several(data, time)
     wanted: dict[str, Hashable] = {"user": user}
     if states_of_row:
@@ -215,6 +216,18 @@ def read_table(
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
     return table
+
+
+def _warn_of_phases(data: Path | pd.DataFrame) -> None:
+    """Warn of logs in which an activity has several events, such as its start and its end."""
+    phases = data.attrs.get("phases", ()) if isinstance(data, pd.DataFrame) else ()
+    if PHASE in column_names(data):
+        phases = first_rows(data)[PHASE].dropna().unique()
+    if len(phases) > 1:
+        warn_caller(
+            f"an activity has events of several phases ({', '.join(map(str, phases[:5]))}), each of which counts, so that "
+            "an activity that starts and ends seems to be repeated; keep one phase to count each activity once"
+        )
 
 
 def _check_unused(data: str, **arguments: Any) -> None:

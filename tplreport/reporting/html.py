@@ -19,7 +19,7 @@ h2 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; }
+.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; } .not.checked { color: #666; }
 img { width: 100%; max-width: 46rem; margin-top: 1rem; }
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reporting.checks import FINE, REFUSED, USERS, Check, Steps, checks_of
+from tplreport.reporting.checks import DOUBTFUL, REFUSED, USERS, Check, Steps, checks_of
 from tplreport.reporting.plans import (
     ANYBODY,
     ESTIMATE,
@@ -92,13 +92,13 @@ class Report:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every plan: its budgets, the largest TPL to each adversary, the user level, and the error of a count."""
+        """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the user level."""
         rows = []
         for plan in self.plans:
             budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
             leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
-            row = {"scheme": plan.scheme, "against": plan.against, "smallest budget": budgets[0]}
-            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "error": plan.error}
+            row = {"scheme": plan.scheme, "against": plan.against, "error": plan.error, "smallest budget": budgets[0]}
+            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level}
             rows.append(row | {"message": plan.message})
         for name, error in self.gaussian.items():
             rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
@@ -223,7 +223,8 @@ def report(
         size["checked steps"] = steps.user.size
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
-    believable = all(check.verdict == FINE or (check.name == USERS and against == WORST_USER) for check in checks[:3])
+    doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
+    believable = doubted <= ({USERS} if against == WORST_USER else set())
     is_refused = any(check.verdict == REFUSED for check in checks)
     plan = None if is_refused and not anyway else recommended(plans, alpha, believable or anyway, against)
     settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
