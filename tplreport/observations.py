@@ -468,7 +468,14 @@ def read_sequences(
     table = read_table(
         data, user=user, time=time, state=state, positions=cell_km is not None, progress=progress, **columns
     )
-    grid = None if cell_km is None else Grid(table.box if box is None else as_box(box), cell_km)
+    grid = None
+    if cell_km is not None:
+        try:
+            grid = Grid(table.box if box is None else as_box(box), cell_km)
+        except DataFormatError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{error}, for the positions in {table.source}") from None
     states = to_states(table, grid=grid, bins=bins, binning=binning)
     return to_sequences(states, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
 

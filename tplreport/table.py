@@ -193,26 +193,48 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
     raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
 
 
-def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
-    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of `wanted`."""
+#: What a damaged Parquet or Feather file raises.
+BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
+
+
+def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
+    """A Parquet or Feather file, or a partitioned folder, and the names of its columns."""
     try:
         whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
-        names = whole.schema.names
-        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
-        for thing, name in columns.items():
-            if pa.types.is_nested(whole.schema.field(name).type):
-                problem = f"{thing} must be one text or number a row, found lists or records in column {name!r}"
-                raise DataFormatError(f"{problem}; write a row for each, such as by DataFrame.explode", path)
+        return whole, whole.schema.names
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """The table without pandas' notes; an error if its bytes are not what its types say, which would crash later."""
+    table.validate(full=True)
+    return table.replace_schema_metadata(None)
+
+
+def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
+    problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
+    return DataFormatError(problem, path)
+
+
+def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of `wanted`."""
+    whole, names = _dataset(path, kind)
+    columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
+    for thing, name in columns.items():
+        if pa.types.is_nested(whole.schema.field(name).type):
+            problem = f"{thing} must be one text or number a row, found lists or records in column {name!r}"
+            raise DataFormatError(f"{problem}; write a row for each, such as by DataFrame.explode", path)
+    try:
         ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
         for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
-            table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
+            table = _checked(pa.Table.from_batches([batch])).select([*columns.values()]).rename_columns([*columns])
             for k, name in enumerate(columns):
                 if name in ("user", "state") and pa.types.is_string(table.schema.types[k]):
                     table = table.set_column(k, name, table[name].dictionary_encode())
             yield table.to_pandas(integer_object_nulls=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
-        raise DataFormatError(problem, path) from None
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
 
 
 def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
@@ -440,13 +462,11 @@ def first_rows(data: Path | pd.DataFrame, count: int = SAMPLE) -> pd.DataFrame:
         lines = next((lines for lines in json_lines(first) if lines), [])
         return pd.DataFrame([_json_object(line, number, first) for number, line in lines[: count or SAMPLE]])
     if kind in ("parquet", "ipc"):
+        whole, names = _dataset(first, kind)
         try:
-            whole = pa.dataset.dataset(first, format=kind, partitioning="hive" if first.is_dir() else None)
-            names = whole.schema.names
-            return whole.head(count).to_pandas() if count else pd.DataFrame(columns=names)
-        except (pa.ArrowException, OSError) as error:
-            problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
-            raise DataFormatError(problem, first) from None
+            return _checked(whole.head(count)).to_pandas() if count else pd.DataFrame(columns=names)
+        except BROKEN as error:
+            raise _broken(error, first, kind) from None
     separator, names, _ = read_header(first)
     head = next(line_blocks(first, 1 << 16))[0].decode(errors="replace").splitlines()
     rows = csv.reader(head[1 : count + 1], delimiter=separator)

@@ -105,6 +105,8 @@ def fitting_formats(values: Iterable[Any]) -> list[str]:
     texts = pd.Series([*{str(value).strip(): None for value in values}], dtype=str)
     if texts.str.fullmatch("[0-9]+").all():
         lengths = set(texts.str.len())
+        if lengths == {7, 8}:  # the zero of a day or month is lost
+            texts, lengths = texts.str.zfill(8), {8}
         enough = 3 if lengths == {6} else 1  # fewer numbers of six digits may be anything
         possible = {form: None for form, digits in DIGITS.items() if lengths == {digits} and len(texts) >= enough}
     else:
@@ -149,8 +151,9 @@ def with_instants(
         check_filled(texts.isna().to_numpy(), texts, name, place)
         instants, clock = _times(texts, time_format, place)
         kind = instants.dtype.kind == "M", clock is instants
-        if not kinds and kind == (False, True) and (forms := fitting_formats(instants[:SAMPLE])) and forms[0][1] != "Y":
-            raise _unlike_times(texts.astype(str), 0, time_format, place)  # dates whose order is not that of numbers
+        is_first = name not in kinds and kind == (False, True)
+        if is_first and (forms := fitting_formats(texts[:SAMPLE])) and forms[0][1] not in "Yy":
+            raise _unlike_times(texts.astype(str), 0, time_format, place)  # dates that numbers do not put in order
         if kinds.setdefault(name, kind) != kind:
             raise _unlike_times(texts.astype(str), 0, time_format, place)
         block[name] = instants

@@ -62,7 +62,8 @@ def workbook(path, frame):
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006/relationships"
-    kinds = {int: "<c><v>{}</v></c>", str: "<c t='inlineStr'><is><t>{}</t></is></c>"}
+    kinds = {int: "<c><v>{}</v></c>", str: "<c t='inlineStr'><is><t xml:space='preserve'>{}</t></is></c>"}
+    kinds |= {float: kinds[int], bool: "<c t='b'><v>{:d}</v></c>", type(None): "<c/>"}
     rows = [frame.columns, *frame.itertuples(index=False)]
     cells = ["".join(kinds[type(one)].format(one) for one in row) for row in rows]
     sheet = "".join(f"<row>{row}</row>" for row in cells)
