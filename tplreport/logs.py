@@ -92,7 +92,7 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
     wanted = dict.fromkeys(ROLES)
-    blocks = table_blocks(path, wanted, remedy="name it by a header such as case,activity,timestamp", optional=())
+    blocks = table_blocks(path, wanted, remedy="name it by a header such as case,activity,timestamp")
     table = pa.concat_tables([rows.table.cast(pa.schema([(role, pa.string()) for role in ROLES])) for rows in blocks])
     events = pd.DataFrame({ROLES[role]: pyarrow.compute.fill_null(table[role], "").to_pandas() for role in wanted})
     remedy = "check the file, or read it by pandas.read_csv"

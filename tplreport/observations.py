@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from tplreport.grid import Box, Grid, as_box
-from tplreport.logs import PHASE, read_xes
+from tplreport.logs import read_xes
 from tplreport.reading import DataFormatError
 from tplreport.rows import MISSING, Codes, RowsByUser, Spill
 from tplreport.table import (
@@ -177,7 +177,6 @@ def read_table(
             data, order = read_spmf(data), "rows"
         elif kind in ("excel", "xes"):
             data = read_workbook(data) if kind == "excel" else read_xes(data)
-    _warn_of_phases(data)
     states_of_row, parts = _several(data, state), _several(data, time)
     wanted: dict[str, Hashable] = {"user": user}
     if states_of_row:
@@ -212,22 +211,16 @@ def read_table(
                 f"{counted(count, 'row', ',')} of {source.name} with state {text!r}, which stands for a missing value: "
                 "each ends a sequence; give missing='' if it is a state"
             )
-    if isinstance(data, pd.DataFrame) and (skipped := data.attrs.get("skipped")):
+    notes = data.attrs if isinstance(data, pd.DataFrame) else {}
+    if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
-    return table
-
-
-def _warn_of_phases(data: Path | pd.DataFrame) -> None:
-    """Warn of logs in which an activity has several events, such as its start and its end."""
-    phases = data.attrs.get("phases", ()) if isinstance(data, pd.DataFrame) else ()
-    if PHASE in column_names(data):
-        phases = first_rows(data)[PHASE].dropna().unique()
-    if len(phases) > 1:
+    if len(phases := notes.get("phases", ())) > 1:
         warn_caller(
-            f"an activity has events of several phases ({', '.join(map(str, phases[:5]))}), each of which counts, so that "
-            "an activity that starts and ends seems to be repeated; keep one phase to count each activity once"
+            f"{source.name} has events of several phases ({', '.join(phases)}), each of which counts, so that an "
+            "activity that starts and ends seems to be repeated; keep one phase to count each activity once"
         )
+    return table
 
 
 def _check_unused(data: str, **arguments: Any) -> None:
@@ -413,7 +406,7 @@ def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWa
     span, dropped = None, dict(dropped) if table.width == 1 else {}
     if table.span:
         is_number = not isinstance(table.span[0], np.datetime64 | pd.Timestamp)
-        unit = {None: "seconds" if is_timed else "which order the rows"}.get(table.unit, f"in {table.unit}")
+        unit = f"in {table.unit}" if table.unit else "seconds" if is_timed else "which order the rows"
         times = f"numbers, {unit}" if is_number else "time stamps"
         first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
         span = str(first), str(last)
@@ -440,16 +433,10 @@ def read_sequences(
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
-    Parameters
-    ----------
-    data, user, time, state, columns : as in `read_table`
-    step, max_gap, same_time : as in `to_sequences`
-    cell_km, box : for positions, the side of the cells of a `Grid` over `box`, (south, north, west, east), by default
-        around all positions; states are named by row and column of the grid
-    bins, binning : as in `to_states`
-    progress : show how many rows were read
-
-    The result has what was read as `reading`. Errors are those of the three.
+    `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of `to_sequences`, `bins`
+    and `binning` those of `to_states`. For positions, `cell_km` is the side of the cells of a `Grid` over `box`,
+    (south, north, west, east), by default around all positions; states are named by row and column. The result has
+    what was read as `reading`. Errors are those of the three.
 
     Examples
     --------

@@ -125,7 +125,7 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, Integral):
-        return int(label) if abs(label) < 10**18 else str(label)
+        return int(label) if -(10**18) < int(label) < 10**18 else str(label)
     if isinstance(label, Real) or type(label).__name__ == "Decimal":
         number: Any = label
         if number != number:

@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -77,7 +77,6 @@ FORMATS = {
 #: Ends of the names of files that are read from a folder.
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".jsonl", ".gz", ".bz2", ".xz", ".zip")
 MARK = b"\xef\xbb\xbf"
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def plain_name(name: Hashable) -> str:
@@ -86,17 +85,12 @@ def plain_name(name: Hashable) -> str:
 
 
 def find_columns(
-    wanted: Mapping[str, Hashable],
-    names: Sequence[Hashable],
-    source: str | Path,
-    kind: str = "",
-    remedy: str = "",
-    optional: Container[str] = ("user",),
+    wanted: Mapping[str, Hashable], names: Sequence[Hashable], source: str | Path, kind: str = "", remedy: str = ""
 ) -> dict[str, int]:
     """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
 
-    Without a given name, those in `optional` may be absent. For the error, `source` and `kind` say where the names stand and in
-    what kind of file, and `remedy` how to name columns.
+    Users may be absent if not named. For the error, `source` and `kind` say where the names stand and in what kind of
+    file, and `remedy` how to name columns where the caller has no arguments for it.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
@@ -112,12 +106,10 @@ def find_columns(
             found = [k for k, one in enumerate(names) if one == name]
         if len(found) == 1:
             places[thing] = found[0]
-        elif found or name is not None or thing not in optional:
+        elif found or name is not None or thing != "user" or remedy:
             shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
-            remedy = remedy or f"name it by {thing}=" + ", or all states of a row as state='first..last'" * (
-                thing == "state" and name is None
-            )
-            named = thing if name is None else f"{thing} {name!r}"
+            rows = ", or all states of a row as state='first..last'" * (thing == "state" and name is None)
+            remedy, named = remedy or f"name it by {thing}={rows}", thing if name is None else f"{thing} {name!r}"
             raise DataFormatError(f"there must be one column of {named}, found {shown}; {remedy}", source)
     return places
 
@@ -156,7 +148,6 @@ def table_blocks(
     *,
     quotes: bool = True,
     remedy: str = "",
-    optional: Container[str] = ("user",),
 ) -> Iterator[Rows]:
     """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
 
@@ -170,7 +161,7 @@ def table_blocks(
     if not digits.issubset(names):
         wanted = {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
     numbered = any(isinstance(given, int) for given in wanted.values())
-    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy, optional)
+    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy)
     columns = dict.fromkeys(map(str, range(len(names)))) | {
         str(place): types.get(k, pa.string()) for k, place in places.items()
     }
@@ -252,7 +243,11 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
         first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
         if not columns:
             names = [*dict.fromkeys(name for row in first for name in row)]
-            kind = " in JSON, with lists or records in it: write one object a line" if _is_nested(first[0]) else ""
+            kind = (
+                " in JSON, with lists or records in it: write one object a line"
+                if isinstance([*first[0].values(), 0][0], list | dict)
+                else ""
+            )
             columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
         table = _json_table(lines, first, [*columns.values()])
         if table is None:
@@ -263,7 +258,7 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
             yield table.select([*columns.values()]).to_pandas(integer_object_nulls=True).set_axis([*columns], axis=1)
 
 
-def _json_object(line: bytes, number: int, path: Path) -> dict[str, Any]:
+def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
     """The object of a line; DataFormatError for any other line."""
     try:
         found = json.loads(line.removeprefix(MARK))
@@ -277,10 +272,6 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[str, Any]:
     raise DataFormatError(
         f"there must be one JSON object a line, found {problem}; write one object a line", path, number
     )
-
-
-def _is_nested(row: dict[str, Any]) -> bool:
-    return any(isinstance(value, list | dict) for value in row.values())
 
 
 def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]) -> pa.Table | None:
@@ -439,7 +430,7 @@ def format_of(path: Path) -> str | None:
     with open(path, "rb") as file:
         head = file.read(1 << 16).removeprefix(MARK)
     kind = next((kind for kind, pattern in FORMATS.items() if re.match(pattern, head)), None)
-    if kind is None and head.startswith((*COMPRESSED, *UTF_16_MARKS)):
+    if kind is None and head.startswith((*COMPRESSED, b"\xff\xfe", b"\xfe\xff")):
         head = next(file_blocks(path, lambda: 1, 1 << 16), b"").removeprefix(MARK)
         return next((kind for kind in ("json", "xes") if re.match(FORMATS[kind], head)), None)
     return kind

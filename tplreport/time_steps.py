@@ -54,7 +54,7 @@ def fixed_steps(
 
 
 def _fixed_steps(
-    frame: pd.DataFrame, step: Duration, max_gap: Duration = None, state: str = "cell", user: str | list[str] = "user"
+    frame: pd.DataFrame, step: Any, max_gap: Duration = None, state: str = "cell", user: str | list[str] = "user"
 ) -> tuple[Sequences, np.ndarray]:
     """The sequences at fixed time steps, and the states of the reports that lie between two steps."""
     times, group, users, states = _reports(frame, state, user)

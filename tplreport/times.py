@@ -37,8 +37,8 @@ LATEST = 1e11  # seconds since 1970: the year 5138
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 #: Formats of dates and of times of day that are tried beside those that pandas guesses.
-DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")
-DATES += ("%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y")
+MORE = ("%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y")
+DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", *MORE)
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ":%H.%M", ":%H.%M.%S")
 OTHERS = ("%a %b %d %H:%M:%S %z %Y", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z")
 #: Formats of dates that are whole numbers -> their digits.

@@ -66,7 +66,7 @@ WRITERS = {
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), LABELS), min_size=1, max_size=8), st.sampled_from([int, str, "time"]))
 def test_one_table_gives_the_same_states_or_the_same_error_in_every_format(tmp_path_factory, rows, kind):
-    """Whatever its labels are: text, numbers, both, blanks around them, missing ones; Parquet has columns of one kind."""
+    """Whatever labels are: text, numbers, both, blanks around them, missing ones; Parquet has columns of one kind."""
     folder = tmp_path_factory.mktemp("formats")
     users, states = zip(*rows, strict=True)
     times = range(len(rows)) if kind is int else [f"2024-01-{day + 1:02}" for day in range(len(rows))]
