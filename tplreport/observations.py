@@ -103,6 +103,7 @@ class Table:
     ends: list[dict[str, str]] = field(default_factory=list)  # the first and the last row
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
+    ties: str | None = None  # as `same_time`: events of a log are in order
 
     @property
     def box(self) -> Box:
@@ -215,6 +216,7 @@ def read_table(
     if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
+    table.ties = "rows" if "phases" in notes else None
     if len(phases := notes.get("phases", ())) > 1:
         warn_caller(
             f"{source.name} has events of several phases ({', '.join(phases)}), each of which counts, so that an "
@@ -361,7 +363,8 @@ def to_sequences(
         held from an earlier step: stays among them are assumed.
     same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
         order of the rows
-        By default different states are an error, and equal ones count once, with a warning.
+        By default different states are an error, and equal ones count once, with a warning; events of an XES log are
+        "rows".
 
     The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be no
     seconds, a user in two states at one time, and the errors of `fixed_steps`.
@@ -373,7 +376,7 @@ def to_sequences(
         _check_unused("a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time)
     elif step is not None and not table.span:
         raise ValueError(f"there must be times, found none for step={step!r} in {table.source}; name their column")
-    cutter = Cutter(step, max_gap, same_time, table.place, bool(table.users.code_of))
+    cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     of_users = with_bar(table.rows.parts(), table.rows.n_rows, "sequences") if progress else table.rows.parts()
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:

@@ -194,7 +194,8 @@ def test_the_command(tmp_path, capsys):
     words = [str(path), "--user", "who", "--time", "day", "--state", "place", "--alpha", "1", "--horizon", "6"]
     assert main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)]) == 0
     read = "Read: user from 'who', time from 'day', state from 'place'\n"
-    read += f"Times: numbers, which order the rows, from 0 to 39\nRows: 800 of 800 count\nfirst row: user {rows[0][0]}, time 0, state {rows[0][2]}; last row: "
+    read += "Times: numbers, which order the rows, from 0 to 39\nRows: 800 of 800 count\n"
+    read += f"first row: user {rows[0][0]}, time 0, state {rows[0][2]}; last row: "
     read += f"user {rows[-1][0]}, time 39, state {rows[-1][2]}\n"
     printed = capsys.readouterr().out
     assert printed.startswith(f"my.csv\n{read}20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases")

@@ -204,8 +204,8 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
     time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
     few = moves < FEW_STEPS
     words = (
-        f"half of the states are left at least {counted(float(np.median(moves)), 'time', ',.4g')}, "
-        f"{few.mean():.0%} of them fewer than {FEW_STEPS:g} times; users spend {time[few].sum():.1%} of the time there"
+        f"the median state is left {counted(float(np.median(moves)), 'time', ',.4g')}; {few.mean():.0%} of the states, "
+        f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
     )
     is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES
     remedy = "" if is_fine else ": use fewer states (larger cells, bins, rare ones together) or more data"
