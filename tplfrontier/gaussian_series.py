@@ -82,8 +82,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
         return change * sqrt(_scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0])))
     try:
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
-    except LinAlgError as error:
-        raise ValueError(f"the Riccati equation must have a solution, found none ({error}); add noise") from None
+    except LinAlgError as failure:
+        raise ValueError(f"the Riccati equation must have a solution, found none ({failure}); add noise") from None
     filtered, gained, closed, S = _updated(P, F, H, variances[0])
     error = _change(P, F @ filtered @ F.T + Q) / (1.0 - min(spectral_radius(closed), 1.0 - 1e-15) ** 2)
     if not error <= LIMIT_ERROR:

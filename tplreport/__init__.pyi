@@ -5,6 +5,9 @@ from tplreport.grid import Box as Box
 from tplreport.grid import Grid as Grid
 from tplreport.logs import read_xes as read_xes
 from tplreport.observations import read_sequences as read_sequences
+from tplreport.observations import read_table as read_table
+from tplreport.observations import to_sequences as to_sequences
+from tplreport.observations import to_states as to_states
 from tplreport.population import population_leakage as population_leakage
 from tplreport.publisher import Publisher as Publisher
 from tplreport.reading import DataFormatError as DataFormatError

@@ -19,6 +19,7 @@ EPILOG = (
 #: Options that go to the reader of files, and to `tr.report` beside --alpha and --horizon, with their types.
 COLUMNS: dict[str, type] = dict.fromkeys(("user", "time", "state", "latitude", "longitude", "cell_km", "step"), str)
 COLUMNS |= dict.fromkeys(("max_gap", "time_format", "time_unit", "same_time", "until", "bins", "binning"), str)
+COLUMNS |= dict.fromkeys(("order", "missing", "box"), str)
 COLUMNS |= {"cell_km": float, "bins": int}
 NUMBERS: dict[str, type] = {"draws": int, "against": str}
 NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
@@ -172,16 +173,12 @@ SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
 
 
 def read_observations(source: Any, **options: Any) -> Any:
-    """`tr.read_sequences`, also of an event log in XES, where the users are the cases."""
+    """`tr.read_sequences`; ModuleNotFoundError names the extra."""
     from tplrepro.lazy import extra
 
     with extra():
         from tplreport import read_sequences
 
-        if isinstance(source, str) and source.lower().endswith((".xes", ".xes.gz")):
-            from tplreport import read_xes
-
-            source = read_xes(source)
         return read_sequences(source, **options)
 
 

@@ -45,9 +45,9 @@ def _degrees(values: ArrayLike) -> np.ndarray:
 
 
 def as_box(box) -> Box:
-    """Four numbers (south, north, west, east) as a checked Box."""
+    """Four numbers (south, north, west, east), or a text of them with commas, as a checked Box."""
     try:
-        box = Box(*(float(v) for v in box))
+        box = Box(*(float(v) for v in (box.split(",") if isinstance(box, str) else box)))
         sound = -90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180
     except (TypeError, ValueError):
         sound = False

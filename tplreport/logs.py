@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,12 @@ import pyarrow.compute
 
 from tplreport.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
 from tplreport.table import line_of, table_blocks
-from tplreport.time_steps import parse_times
+from tplreport.times import parse_times
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
 COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
+ROLES = {"user": CASE, "state": ACTIVITY, "time": TIMESTAMP}
+PHASE = "lifecycle:transition"
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
@@ -47,7 +50,7 @@ def read_xes(path: str | Path) -> pd.DataFrame:
         concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns, UTC] if a time has
         nanoseconds. Cases are in the order of the file, the events of a case in the order of their times.
         Traces of one name are one case. ``attrs``: source, synthetic, skipped and skipped_examples (events
-        without a name or a time), reordered (events out of order).
+        without a name or a time), reordered (events out of order), phases (such as start and complete).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>
@@ -68,7 +71,7 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     lines = table.pop("line").to_numpy()
     table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
     remedy = "check that the export of the traces took their events and times along"
-    return _as_log(path, "event", table, lambda row: int(lines[row]), remedy)
+    return _as_log(path, "event", table, lambda row: int(lines[row]), remedy, phases=sorted(parser.phases))
 
 
 def read_csv(path: str | Path) -> pd.DataFrame:
@@ -88,19 +91,21 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
-    wanted = dict.fromkeys(COLUMNS)
-    blocks = table_blocks(path, wanted, argument="a header such as case,activity,timestamp")
-    table = pa.concat_tables([rows.table for rows in blocks])
-    events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
+    wanted = dict.fromkeys(ROLES)
+    blocks = table_blocks(path, wanted, remedy="name it by a header such as case,activity,timestamp")
+    table = pa.concat_tables([rows.table.cast(pa.schema([(role, pa.string()) for role in ROLES])) for rows in blocks])
+    events = pd.DataFrame({ROLES[role]: pyarrow.compute.fill_null(table[role], "").to_pandas() for role in wanted})
     remedy = "check the file, or read it by pandas.read_csv"
     return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), remedy)
 
 
-def _as_log(path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], remedy: str) -> pd.DataFrame:
+def _as_log(
+    path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], remedy: str, **more: Any
+) -> pd.DataFrame:
     """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
 
     `line` gives the line of an event in the file; messages call an event `unit`. Events with a defect are
-    counted and left out; DataFormatError with the `remedy` if no event is valid.
+    counted and left out; DataFormatError with the `remedy` if no event is valid. `more` are attributes of the log.
     """
     times = parse_times(events[TIMESTAMP])
     defects = Defects()
@@ -124,7 +129,7 @@ def _as_log(path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[i
     order = np.lexsort((times, cases))
     frame = events[[CASE, ACTIVITY]].take(rows[order]).reset_index(drop=True)
     frame[TIMESTAMP] = pd.DatetimeIndex(times[order], tz="UTC")
-    return finish(frame, path, defects, reordered=int(back.sum()))
+    return finish(frame, path, defects, reordered=int(back.sum()), **more)
 
 
 class _Parser:
@@ -133,6 +138,7 @@ class _Parser:
     def __init__(self, path: str | Path):
         self.path = path
         self.names: list[str] = []  # of the traces so far; may be empty
+        self.phases: set[str] = set()  # of activities, such as start and complete
         self.met: list[tuple[int, str, str, int]] = []  # parsed events that were not yielded yet
         self.open: list[tuple[str, dict[str, str]]] = [("", {})]  # open log, trace and event with their attributes
         self.nested = 0  # number of open elements inside them
@@ -185,6 +191,8 @@ class _Parser:
                 if key in found:
                     raise self._error(f"<{parent}> must have one {key}, found two", "leave one of them out")
                 found[key] = attributes.get("value", "")
+            elif key == PHASE:
+                self.phases.add(attributes.get("value", "").lower())
         elif self.nested > DEEPEST:
             raise self._error(f"elements must not be nested more than {DEEPEST} deep, found more")
 

@@ -1,16 +1,14 @@
-"""From anybody's observations (who was in which state at what time) to sequences of states.
+"""From anybody's observations (who was in which state at what time) to sequences of states, in three calls.
 
-A row is one observation, a spell with an end, or a sequence of states; `table` says which files are read. A
-state is the value of a column, or the cell of a geographic position. Users and states keep their names,
-including "007" and "NA": text becomes whole numbers only if the whole column consists of whole numbers.
-Observations are ordered by instant; time steps of a day or more follow the local clock given by the offset or
-time zone, shorter ones UTC, since a clock goes back.
+`read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences` cuts them into
+sequences; `read_sequences` is all three. A row is one observation, a spell with an end, or a sequence of states;
+`table` says which files are read. A state is the value of a column, or the cell of a geographic position. Labels
+are the same whatever the format (see `rows`). Observations are ordered by instant; time steps of a day or more
+follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
-import errno
-import tempfile
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -19,30 +17,116 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplreport.grid import Box, Grid
+from tplreport.grid import Box, Grid, as_box
+from tplreport.logs import read_xes
+from tplreport.reading import DataFormatError
+from tplreport.rows import MISSING, Codes, RowsByUser, Spill
 from tplreport.table import (
+    USUAL_NAMES,
     column_names,
+    first_rows,
     format_of,
     open_source,
+    plain_name,
     read_spmf,
     read_workbook,
     unlike_columns,
-    whole_numbers,
 )
-from tplreport.time_steps import UNITS, Cutter, checked_blocks, observed_sequences, parse_numbers
+from tplreport.time_steps import Cutter
+from tplreport.times import (
+    LOCAL,
+    UNITS,
+    check_filled,
+    check_seconds,
+    looks_like_times,
+    parse_numbers,
+    seconds_of,
+    with_instants,
+)
 from tplrepro.markov.sequences import Sequences
 from tplrepro.progress import with_bar
 from tplrepro.validation import check_choice, warn_caller
+from tplrepro.words import counted
 
 POSITION = ("latitude", "longitude")
 SAME_TIME = ("first", "last", "rows")
-#: Bytes of arrays that stay in memory.
-IN_MEMORY = 128 << 20
-#: About so many rows of whole users are given back at once.
-PART = 1 << 20
+Duration = str | float | timedelta | None
 
 
-def read_sequences(
+@dataclass(frozen=True)
+class WhatWasRead:
+    """What a file was taken for, to be looked at before anything is believed."""
+
+    source: str
+    columns: dict[str, str]  # role -> name of the column
+    times: str  # what orders the rows
+    span: tuple[str, str] | None  # first and last time
+    rows: int
+    dropped: dict[str, int]  # reason -> number of rows that do not count
+    first: dict[str, str]  # the first row, as understood
+    last: dict[str, str]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words, a line each."""
+        columns = ", ".join(f"{role} from {name!r}" for role, name in self.columns.items())
+        columns += "" if "user" in self.columns else "; no column of users: all rows of a file are one user's"
+        span = "" if self.span is None else f", from {self.span[0]} to {self.span[1]}"
+        used = self.rows - sum(self.dropped.values())
+        reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
+        ends = "; ".join(
+            f"{which} row: {', '.join(f'{name} {value}' for name, value in row.items())}"
+            for which, row in (("first", self.first), ("last", self.last))
+        )
+        return f"Read: {columns}", f"Times: {self.times}{span}", f"Rows: {used:,} of {self.rows:,} count{reasons}", ends
+
+
+@dataclass(frozen=True, eq=False)
+class Observed(Sequences):
+    """Sequences that were read, with what was read."""
+
+    reading: WhatWasRead | None = None
+
+
+@dataclass(eq=False)
+class Table:
+    """The rows of a file, by user; what `read_table` returns."""
+
+    source: str
+    columns: dict[str, Hashable]
+    place: Callable[[int], str]
+    users: Codes
+    states: Codes
+    width: int  # states a row of the file holds
+    rows: RowsByUser = field(default_factory=RowsByUser)
+    edges: np.ndarray = field(default_factory=lambda: np.array([np.inf, -np.inf] * 2))  # of positions
+    ends: list[dict[str, str]] = field(default_factory=list)  # the first and the last row
+    span: list[Any] = field(default_factory=list)  # the first and the last time
+    unit: str | None = None  # of times that are numbers
+    ties: str | None = None  # as `same_time`: events of a log are in order
+
+    @property
+    def box(self) -> Box:
+        """The box around all positions; DataFormatError if they are not on the globe."""
+        south, north, west, east = self.edges.tolist()
+        if not (-90 <= south <= north <= 90 and -180 <= west <= east <= 180):
+            found = f"latitudes from {south:g} to {north:g} and longitudes from {west:g} to {east:g}"
+            problem = "positions must be degrees within 90 north and south, 180 east and west"
+            raise DataFormatError(f"{problem}, found {found}; give box= to leave others out", self.source)
+        return Box(south, north, west, east)
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The rows of a table, with a state each; what `to_states` returns."""
+
+    table: Table
+    cells_of: Callable[[pd.DataFrame], np.ndarray]  # of rows; -1 for none
+    labels_of: Callable[[np.ndarray], Any]
+    declared: np.ndarray  # cells that are states though no row may have them
+
+
+def read_table(
     data: str | Path | pd.DataFrame,
     *,
     user: Hashable = None,
@@ -50,133 +134,98 @@ def read_sequences(
     state: Hashable = None,
     latitude: Hashable = None,
     longitude: Hashable = None,
-    cell_km: float | None = None,
-    box: Box | tuple[float, float, float, float] | None = None,
-    step: str | float | timedelta | None = None,
-    max_gap: str | float | timedelta | None = None,
+    positions: bool = False,
+    until: Hashable = None,
+    order: str | None = None,
     time_format: str | None = None,
     time_unit: str | None = None,
-    same_time: str | None = None,
-    until: Hashable = None,
-    bins: int | None = None,
-    binning: str = "quantiles",
+    missing: str | Iterable[str] | None = None,
     progress: bool = False,
-) -> Sequences:
-    """Sequences of states from observations, one per row in any order.
+) -> Table:
+    """The rows of a file, a folder or a DataFrame, gathered by user.
 
     Parameters
     ----------
-    data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines or SPMF file, or of a folder of tables
+    data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file, or of a folder of tables
     user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
         column with one of the `USUAL_NAMES`
-        Without users each file is one user, with a warning if that user would be in two states at once;
-        without times rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see
-        `strptime`), or numbers, which are seconds if `step` is given. A row without a state ends a sequence.
-        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row
-        that is a sequence by itself, such as a week of a person, or the two ends of a trip; times are then
-        left out.
+        Without users each file is one user. Times are time stamps, text in ISO 8601 or in `time_format` (see
+        `strptime`), or numbers. A row without a state ends a sequence. `time` "date+clock" joins two columns.
+        `state` "first..last", or "a+b", names the columns of a row that is a sequence by itself, such as a week
+        of a person, or the two ends of a trip; times are then left out.
+    latitude, longitude : instead of `state`, the columns of degrees of WGS 84; with `positions` those of usual names
     until : column of ends of spells, which begin at `time`
-    bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
-    latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
-        `Grid` over `box`, (south, north, west, east), by default around all positions
-        States are named by row and column of the grid. A position outside the box ends a sequence.
-    step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
-        `max_gap`, by default less than one step; without `step`, one state per row, and a gap longer than
-        `max_gap` ends a sequence
-        A warning gives the share of states that are held from an earlier step: stays among them are assumed.
-    time_unit : "s", "ms", "us" or "ns", of times that are numbers, by default seconds
-    same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
-        order of the rows
-        By default different states are an error, and equal ones count once, with a warning.
+    order : "rows", if there are no times and the rows of each user are in order of time
+    time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel" (days of a spreadsheet), of times that are numbers
+    missing : texts that stand for no value, such as "NA,null"; by default `MISSING`, with a warning
     progress : show how many rows were read
 
-    Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a row),
-    from which the values of the result are mapped. Memory then grows with the numbers of users, states and
-    sequences, and with the rows of the user who has most.
+    Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a row).
 
-    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
-    missing column, missing or unreadable users or times, numbers as times that can be no seconds, a user in
-    two states at one time, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
-
-    Examples
-    --------
-    >>> visits = pd.DataFrame({"who": ["007", "007", "8"], "day": [2, 1, 1], "place": ["bar", "NA", "bar"]})
-    >>> found = read_sequences(visits, user="who", time="day", state="place")
-    >>> found.users.tolist(), found.labels.tolist(), [sequence.tolist() for sequence in found]
-    (['007', '8'], ['NA', 'bar'], [[0, 1], [1]])
+    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing
+    column, missing or unreadable users or times, and arguments that do not fit together.
     """
+    for name, choice, choices in (("order", order, ("rows",)), ("time_unit", time_unit, UNITS)):
+        if choice is not None:
+            check_choice(choice, name, choices)
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
         if not data.exists():
             raise FileNotFoundError(f"there must be a file or folder {data}, found none; check its name")
         kind = format_of(data)
         if kind == "spmf":
-            names = {"user": user, "time": time, "state": state, "cell_km": cell_km}
-            _check_unused("an SPMF file", names | {"step": step, "max_gap": max_gap, "until": until, "bins": bins})
-            return read_spmf(data)
-        if kind == "excel":
-            data = read_workbook(data)
-    positions = dict(zip(POSITION, (latitude, longitude), strict=True))
-    has_coordinates = any(argument is not None for argument in (latitude, longitude, box))
-    if (has_coordinates and cell_km is None) or (cell_km is not None and state is not None):
-        raise ValueError(
-            f"states must be a column or the cells of positions, found state={state!r}, cell_km={cell_km!r}, "
-            f"{positions}; give state, or cell_km with the columns of positions"
-        )
-    for name, choice, choices in (("same_time", same_time, SAME_TIME), ("time_unit", time_unit, UNITS)):
-        if choice is not None:
-            check_choice(choice, name, choices)
+            _check_unused("an SPMF file", user=user, time=time, state=state, until=until)
+            data, order = read_spmf(data), "rows"
+        elif kind in ("excel", "xes"):
+            data = read_workbook(data) if kind == "excel" else read_xes(data)
+    states_of_row, parts = _several(data, state), _several(data, time)
     wanted: dict[str, Hashable] = {"user": user}
-    states_of_row = _several(data, state)
     if states_of_row:
-        unused = {"step": step, "max_gap": max_gap, "same_time": same_time, "until": until, "bins": bins}
-        _check_unused("a table with a sequence a row", unused)
+        _check_unused("a table with a sequence a row", until=until, latitude=latitude, longitude=longitude)
         wanted |= {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
-        wanted |= {"time": time} | ({"state": state} if cell_km is None else positions)
-        if parts := _several(data, time):
+        if order is not None:
+            _check_unused("a table with order='rows'", time=time, until=until)
+        elif parts:
             wanted |= {"time": parts[0], "clock": "+".join(map(str, parts[1:]))}
-        if until is not None:
-            wanted["until"] = until
-    source = open_source(data, wanted)
-    users, states = Codes(source.is_text), Codes(source.is_text)
-    is_timed = step is not None or max_gap is not None or until is not None
-    blocks = checked_blocks(source, step, time_format, time_unit, is_timed)
-    if progress:
-        blocks = with_bar(blocks, None, "reading")
-    if states_of_row:
-        return _joined(_sequences_of_rows(blocks, users, states), lambda seen: states.labels[seen], users)
-    cutter = Cutter(step, max_gap, same_time, source.place)
-    try:
-        rows, edges = _gathered(blocks, users, states)
-        cells_of: Callable[[pd.DataFrame], np.ndarray]
-        labels_of: Callable[[np.ndarray], Any]
-        if cell_km is None:
-            cell_of, labels = _binned(states, bins, binning, lambda code: source.place(_first_row(rows, code)))
-            cells_of, labels_of = lambda part: cell_of[part["cell"].to_numpy()], lambda seen: labels[seen]
         else:
-            grid = Grid(Box(*(edges.tolist() if box is None else box)), cell_km)
-            cells_of, labels_of = lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels
-        of_users = with_bar(rows.parts(), rows.n_rows, "sequences") if progress else rows.parts()
-        found = _joined(
-            (cutter.sequences(part, cells_of(part), bool(users.blocks)) for part in of_users), labels_of, users
-        )
+            wanted["time"] = time
+        is_position = positions or latitude is not None or longitude is not None
+        wanted |= dict(zip(POSITION, (latitude, longitude), strict=True)) if is_position else {"state": state}
+        wanted |= {} if until is None else {"until": until}
+        if "time" in wanted and time is None:
+            _check_times(data, wanted)
+    source = open_source(data, wanted)
+    words = MISSING if missing is None else missing.split(",") if isinstance(missing, str) else missing
+    absent = frozenset([*words, ""])
+    columns = {thing: name for thing, name in source.columns.items() if name is not None}
+    width = len(states_of_row) or 1
+    place: Callable[[int], str] = source.place if width == 1 else lambda row: source.place(row // (width + 1))
+    table = Table(source.name, columns, place, Codes("user", absent), Codes("state", absent), width, unit=time_unit)
+    try:
+        _gather(table, with_bar(source.blocks, None, "reading") if progress else source.blocks, time_format)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
-    if isinstance(data, pd.DataFrame) and (skipped := data.attrs.get("skipped")):
+    for text, count in table.states.absent.items():
+        if text and missing is None:
+            warn_caller(
+                f"{counted(count, 'row', ',')} of {source.name} with state {text!r}, which stands for a missing value: "
+                "each ends a sequence; give missing='' if it is a state"
+            )
+    notes = data.attrs if isinstance(data, pd.DataFrame) else {}
+    if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
-    if cutter.repeated:
-        warn_caller(f"{cutter.repeated} rows repeat a user, a time and a state, and count once")
-    if cutter.held:
+    table.ties = "rows" if "phases" in notes else None
+    if len(phases := notes.get("phases", ())) > 1:
         warn_caller(
-            f"{cutter.held / len(found.values):.1%} of all states are held from an earlier step, for up to "
-            f"max_gap={max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
+            f"{source.name} has events of several phases ({', '.join(phases)}), each of which counts, so that an "
+            "activity that starts and ends seems to be repeated; keep one phase to count each activity once"
         )
-    return found
+    return table
 
 
-def _check_unused(data: str, arguments: dict[str, Any]) -> None:
+def _check_unused(data: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise ValueError(f"{data} must be read without {name}, found {name}={value!r}; leave it out")
@@ -200,140 +249,235 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
 
 
-class Spill:
-    """Arrays, one after the other: in memory while they are small, in a temporary file from then on.
-
-    The file has no name, stands in the folder that TMPDIR names, and is gone once the process ends, however it ends.
-    """
-
-    def __init__(self) -> None:
-        self.file = tempfile.SpooledTemporaryFile(IN_MEMORY)
-        self.size = 0  # bytes
-        self.places: list[tuple[int, int, np.dtype]] = []  # first byte, length and type of each array
-
-    def __del__(self) -> None:
-        self.file.close()  # which removes it, unless an array is mapped from it
-
-    def append(self, array: np.ndarray) -> None:
-        """Add an array; OSError if there is no room for it."""
-        self.places.append((self.size, len(array), array.dtype))
-        self.size += array.nbytes
-        try:
-            self.file.seek(0, 2)
-            self.file.write(array.tobytes())
-            self.file.flush()
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            raise OSError(
-                f"there must be room for a temporary file, found none in {tempfile.gettempdir()} after "
-                f"{self.size >> 20:,} MB; set TMPDIR to a folder with more"
-            ) from None
-
-    def read(self, k: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The entries from `start` to `stop` of array k."""
-        first, length, kind = self.places[k]
-        stop = length if stop is None else stop
-        self.file.seek(first + start * kind.itemsize)
-        return np.frombuffer(self.file.read((stop - start) * kind.itemsize), kind)
-
-    def joined(self) -> np.ndarray:
-        """All arrays, which have one type, as one array; it is mapped from the temporary file if there is one."""
-        if self.size > IN_MEMORY:
-            return np.memmap(self.file, self.places[0][2], "r")
-        return np.concatenate([self.read(k) for k in range(len(self.places))])
+def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
+    """ValueError if no column of times has a usual name, with the names of those whose values look like times."""
+    head = first_rows(data)
+    if {*map(plain_name, head.columns)} & {*USUAL_NAMES["time"]}:
+        return
+    likely = [repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])]
+    found = f"; {' and '.join(likely)} hold{'s' * (len(likely) == 1)} times" if likely else ""
+    remedy = "name their column by time=, or give order='rows' if the rows of each user are in order of time"
+    source = data.attrs.get("source", "the DataFrame") if isinstance(data, pd.DataFrame) else data
+    try:
+        next(open_source(data, {thing: name for thing, name in wanted.items() if thing != "time"}).blocks, None)
+    except DataFormatError as error:
+        problem = str(error).removeprefix(f"{error.file}: ")
+        raise DataFormatError(f"{problem}{found}" + f"; {remedy}" * bool(found), error.file) from None
+    columns = ", ".join(map(repr, head.columns[:12]))
+    raise DataFormatError(f"there must be times, found none among the columns {columns}{found}: {remedy}", source)
 
 
-class RowsByUser:
-    """Rows that are added in blocks of columns, and given back in parts of whole users."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-        self.blocks = Spill()  # records, sorted by user
-        self.counts = np.zeros(0, dtype=np.int64)  # rows of each user
-
-    def add(self, columns: dict[str, np.ndarray]) -> None:
-        """Add the columns of a block; "user" holds codes from 0."""
-        users = columns["user"]
-        order = np.argsort(users, kind="stable")
-        columns = columns | {"row": np.arange(self.n_rows, self.n_rows + len(users))}
-        records = np.empty(len(order), [(name, column.dtype) for name, column in columns.items()])
-        for name, column in columns.items():
-            records[name] = column[order]
-        self.blocks.append(records)
-        self.n_rows += len(order)
-        counts = np.bincount(users, minlength=len(self.counts))
-        counts[: len(self.counts)] += self.counts
-        self.counts = counts
-
-    def parts(self) -> Iterator[pd.DataFrame]:
-        """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
-        part_of = (np.cumsum(self.counts) - self.counts) // PART
-        limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
-        edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(len(self.blocks.places))]
-        for number in range(len(limits) - 1):
-            part = _frame([self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)])
-            yield part.iloc[np.argsort(part["row"].to_numpy())]
-
-
-def _frame(pieces: list[np.ndarray]) -> pd.DataFrame:
-    """The columns of records, one below the other."""
-    if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years that it cannot hold
-        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True)
-    names = pieces[0].dtype.names or ()
-    return pd.DataFrame({name: np.concatenate([piece[name] for piece in pieces]) for name in names}, copy=False)
-
-
-class Codes:
-    """Numbers for labels, in the order in which these first occur, over blocks of a column."""
-
-    def __init__(self, is_text: bool = False) -> None:
-        self.is_text = is_text  # labels written as whole numbers are whole numbers
-        self.code_of: dict[Hashable, int] = {}
-        self.blocks: list[np.ndarray] = []  # new labels of each block
-        self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
-
-    def of(self, column: pd.Series) -> np.ndarray:
-        """The codes of a block, int32; -1 for a missing value."""
-        codes, labels = pd.factorize(column)
-        known, code_of = len(self.code_of), self.code_of
-        code = np.array([code_of.setdefault(label, len(code_of)) for label in labels.tolist()], dtype=np.int32)
-        self.blocks.append(np.asarray(labels)[code >= known])
-        self.counts = np.pad(self.counts, (0, len(code_of) - known))
-        self.counts[code] += np.bincount(codes[codes >= 0], minlength=len(code))
-        return np.append(code, np.int32(-1))[codes]
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The label of each code."""
-        labels = np.concatenate(self.blocks)
-        return np.asarray(pd.Index(whole_numbers(labels.tolist()))) if self.is_text else labels
-
-
-def _gathered(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> tuple[RowsByUser, np.ndarray]:
-    """Codes, positions and times of all rows, and the south, north, west and east edge of positions."""
-    rows, edges = RowsByUser(), np.array([np.inf, -np.inf, np.inf, -np.inf])
+def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | None) -> None:
+    """Add all rows to the table."""
+    begin, kinds = 0, dict[str, tuple[bool, bool]]()
     for block in blocks:
+        place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
+        block = _long(block, begin, table.width) if table.width > 1 else with_instants(block, time_format, place, kinds)
         columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
-        columns["user"] = users.of(block["user"]) if "user" in block else np.zeros(len(block), np.int32)
+        columns["user"] = np.zeros(len(block), np.int32)
+        if "user" in block:
+            columns["user"] = table.users.of(block["user"], place)
+            check_filled(columns["user"] < 0, block["user"], "user", place)
+        elif table.width > 1:
+            columns["user"] = block["time"].to_numpy() // (table.width + 1)
         if "state" in block:
-            columns["cell"] = states.of(block["state"])
+            columns["cell"] = table.states.of(block["state"], place)
         for k, name in enumerate(block.columns.intersection(POSITION)):
-            columns[name] = block[name].to_numpy(float)
-            edges[2 * k] = np.fmin.reduce(columns[name], initial=edges[2 * k])
-            edges[2 * k + 1] = np.fmax.reduce(columns[name], initial=edges[2 * k + 1])
-        rows.add(columns)
-    return rows, edges
+            columns[name] = _degrees(block[name], name, place)
+            table.edges[2 * k] = np.fmin.reduce(columns[name], initial=table.edges[2 * k])
+            table.edges[2 * k + 1] = np.fmax.reduce(columns[name], initial=table.edges[2 * k + 1])
+        if "time" in block and table.width == 1:
+            first, last = columns["time"].min(), columns["time"].max()
+            table.span = [min([first, *table.span]), max([last, *table.span])]
+        table.ends = [*table.ends[:1], *(_shown(block, row) for row in (0, -1))][:: 2 if table.ends else 1]
+        table.rows.add(columns)
+        begin += len(block)
+    if not begin:
+        raise ValueError(
+            f"there must be observations, found no row in {table.source}; check the file and the names of its columns"
+        )
 
 
-def _first_row(rows: RowsByUser, code: int) -> int:
-    """The first row whose state has the code."""
-    return min(int(row) for part in rows.parts() for row in part["row"][part["cell"] == code].iloc[:1])
+def _shown(block: pd.DataFrame, row: int) -> dict[str, str]:
+    """A row as it was understood."""
+    return {name: str(block[name].iloc[row]) for name in block if name not in LOCAL.values()}
 
 
-def _joined(parts: Iterable[Sequences], labels_of: Callable[[np.ndarray], Any], users: Codes) -> Sequences:
-    """The sequences of all parts, whose states and users are codes, with labels and names."""
-    values, own, lengths, owners = Spill(), [], [], []
+def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
+    """A row for each state of a row that is a sequence, and one without a state after it, which ends it."""
+    values = block.drop(columns="user", errors="ignore").assign(end=None).to_numpy(dtype=object)
+    long = pd.DataFrame({"time": begin + np.arange(values.size), "state": values.ravel()})
+    if "user" in block:
+        long["user"] = block["user"].repeat(width + 1).to_numpy()
+    return long
+
+
+def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.ndarray:
+    """Degrees as floats, NaN where there are none."""
+    if column.dtype.kind in "iuf":
+        return column.to_numpy(float)
+    texts = column.astype(str).str.strip()
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float)
+    wrong = np.isnan(numbers) & ~(column.isna() | texts.isin(MISSING)).to_numpy()
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name} must be in degrees, found {texts.iloc[row][:40]!r} in {place(row)}; correct it")
+    return numbers
+
+
+def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> States:
+    """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
+
+    Parameters
+    ----------
+    grid : for a table of positions; a position outside ends a sequence
+    bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
+
+    ValueError for measured numbers without bins, and bins of what is no number.
+    """
+    if grid is not None:
+        return States(
+            table, lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels, np.zeros(0, np.int64)
+        )
+    cell_of, labels = _binned(table, bins, binning)
+    declared = np.unique(cell_of[:-1] if table.states.is_declared else cell_of[:0])
+    return States(table, lambda part: cell_of[part["cell"].to_numpy()], lambda seen: labels[seen], declared)
+
+
+def to_sequences(
+    states: States,
+    *,
+    step: Duration = None,
+    max_gap: Duration = None,
+    same_time: str | None = None,
+    progress: bool = False,
+) -> Sequences:
+    """The sequences of states of each user, with what was read as `reading`.
+
+    Parameters
+    ----------
+    step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
+        `max_gap`, by default less than one step; without `step`, one state per row, and a gap longer than
+        `max_gap` ends a sequence. Times that are numbers are then seconds, unless `time_unit` says otherwise.
+        Warnings give the number of rows between two steps, which do not count, and the share of states that are
+        held from an earlier step: stays among them are assumed.
+    same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
+        order of the rows
+        By default different states are an error, and equal ones count once, with a warning; events of an XES log are
+        "rows".
+
+    The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be no
+    seconds, a user in two states at one time, and the errors of `fixed_steps`.
+    """
+    table = states.table
+    if same_time is not None:
+        check_choice(same_time, "same_time", SAME_TIME)
+    if table.width > 1:
+        _check_unused("a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time)
+    elif step is not None and not table.span:
+        raise ValueError(f"there must be times, found none for step={step!r} in {table.source}; name their column")
+    cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
+    of_users = with_bar(table.rows.parts(), table.rows.n_rows, "sequences") if progress else table.rows.parts()
+    is_timed = step is not None or max_gap is not None or "until" in table.columns
+    if is_timed:
+        of_users = (_in_seconds(part, table, cutter.seconds) for part in of_users)
+    users = table.users.labels if table.users.code_of else None
+    try:
+        parts = (cutter.sequences(part, states.cells_of(part)) for part in of_users)
+        found = _joined(parts, states.labels_of, users, states.declared)
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise unlike_columns(error, table.source) from None
+    values, _, labels, _ = found
+    cutter.warn(table.source, labels, len(values), states.labels_of)
+    return Observed(*found, _reading(table, cutter.dropped, is_timed))
+
+
+def _in_seconds(part: pd.DataFrame, table: Table, step: float) -> pd.DataFrame:
+    """Rows whose times that are numbers are seconds."""
+    for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
+        if part[name].dtype.kind in "iuf":
+            if table.unit is None:
+                rows = part["row"].to_numpy()
+                check_seconds(part[name].to_numpy(), step, lambda row: table.place(int(rows[row])))  # noqa: B023
+            part = part.assign(**{name: seconds_of(part[name].to_numpy(), table.unit)})
+    return part
+
+
+def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
+    """What was read, in words."""
+    times = "rows in the order of the file" if table.width == 1 else "each row is a sequence"
+    span, dropped = None, dict(dropped) if table.width == 1 else {}
+    if table.span:
+        is_number = not isinstance(table.span[0], np.datetime64 | pd.Timestamp)
+        unit = f"in {table.unit}" if table.unit else "seconds" if is_timed else "which order the rows"
+        times = f"numbers, {unit}" if is_number else "time stamps"
+        first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
+        span = str(first), str(last)
+    columns = {role: str(name) for role, name in table.columns.items()}
+    first, last, rows = table.ends[0], table.ends[-1], table.rows.n_rows // (table.width + (table.width > 1))
+    return WhatWasRead(table.source, columns, times, span, rows, dropped, first, last)
+
+
+def read_sequences(
+    data: str | Path | pd.DataFrame,
+    *,
+    user: Hashable = None,
+    time: Hashable = None,
+    state: Hashable = None,
+    step: Duration = None,
+    max_gap: Duration = None,
+    same_time: str | None = None,
+    cell_km: float | None = None,
+    box: Box | tuple[float, float, float, float] | None = None,
+    bins: int | None = None,
+    binning: str = "quantiles",
+    progress: bool = False,
+    **columns: Any,
+) -> Sequences:
+    """Sequences of states from observations, one per row in any order.
+
+    `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of `to_sequences`, `bins`
+    and `binning` those of `to_states`. For positions, `cell_km` is the side of the cells of a `Grid` over `box`,
+    (south, north, west, east), by default around all positions; states are named by row and column. The result has
+    what was read as `reading`. Errors are those of the three.
+
+    Examples
+    --------
+    >>> visits = pd.DataFrame({"who": ["007", "007", "8"], "day": [2, 1, 1], "place": ["bar", "home", "bar"]})
+    >>> found = read_sequences(visits, user="who", time="day", state="place")
+    >>> found.users.tolist(), found.labels.tolist(), [sequence.tolist() for sequence in found]
+    (['007', '8'], ['bar', 'home'], [[1, 0], [0]])
+    """
+    is_position = box is not None or any(columns.get(name) is not None for name in POSITION)
+    if (is_position and cell_km is None) or (cell_km is not None and state is not None):
+        found = {"state": state, "cell_km": cell_km, "box": box} | {name: columns.get(name) for name in POSITION}
+        raise ValueError(
+            f"states must be a column or the cells of positions, found {found}; give state, or cell_km with the "
+            "columns of positions"
+        )
+    table = read_table(
+        data, user=user, time=time, state=state, positions=cell_km is not None, progress=progress, **columns
+    )
+    grid = None
+    if cell_km is not None:
+        try:
+            grid = Grid(table.box if box is None else as_box(box), cell_km)
+        except DataFormatError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{error}, for the positions in {table.source}") from None
+    states = to_states(table, grid=grid, bins=bins, binning=binning)
+    return to_sequences(states, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
+
+
+def _joined(
+    parts: Iterable[Sequences],
+    labels_of: Callable[[np.ndarray], Any],
+    users: np.ndarray | None,
+    declared: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Values, offsets, labels and users of all parts, whose states and users are codes."""
+    values, own, lengths, owners = Spill(), [declared], [], []
     for part in parts:
         values.append(part.values)
         own.append(part.labels)
@@ -342,42 +486,24 @@ def _joined(parts: Iterable[Sequences], labels_of: Callable[[np.ndarray], Any], 
     seen = np.unique(np.concatenate(own))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
     coded = Spill()
-    for k, labels in enumerate(own):
+    for k, labels in enumerate(own[1:]):
         coded.append(ordered.values[np.searchsorted(seen, labels)][values.read(k)])
     offsets = np.cumsum([0, *np.concatenate(lengths)])
     owner = np.concatenate(owners)
-    return Sequences(coded.joined(), offsets, ordered.labels, users.labels[owner] if users.blocks else owner)
+    return coded.joined(), offsets, ordered.labels, owner if users is None else users[owner]
 
 
-def _sequences_of_rows(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> Iterator[Sequences]:
-    """One sequence per row, of the states in its columns; a missing one ends it."""
-    begin = 0
-    for block in blocks:
-        values = block.drop(columns="user", errors="ignore")
-        index = np.arange(begin, begin + len(values))
-        times = np.tile(np.arange(values.shape[1]), len(values))
-        cells = states.of(pd.Series(values.to_numpy(dtype=object).ravel()))
-        found = observed_sequences(
-            pd.DataFrame({"user": np.repeat(index, values.shape[1]), "time": times, "cell": cells})
-        )
-        if "user" in block:
-            found = replace(found, users=users.of(block["user"])[found.users - begin])
-        begin += len(values)
-        yield found
-
-
-def _binned(
-    states: Codes, bins: int | None, binning: str, place_of: Callable[[int], str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:
     """The cell of each code of a state, the last for code -1, and labels; measured numbers need bins."""
-    labels = states.labels
+    labels = table.states.labels
     numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(pd.Series(labels).astype(str))
     if bins is None:
         if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
             return np.append(np.arange(len(labels)), -1), labels
         measured = int(np.argmax(numbers != np.floor(numbers)))
+        row = min(int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured].iloc[:1])
         raise ValueError(
-            f"states must be whole numbers or labels, found {labels[measured]} in {place_of(measured)}; "
+            f"states must be whole numbers or labels, found {labels[measured]} in {table.place(row)}; "
             "give bins=5, with binning='quantiles' or 'width'"
         )
     check_choice(binning, "binning", ("quantiles", "width"))
@@ -387,7 +513,7 @@ def _binned(
     if binning == "width":
         edges = np.unique(low + (high - low) * shares)
     else:
-        edges = np.unique(_quantiles(numbers, states.counts, shares))
+        edges = np.unique(_quantiles(numbers, table.states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
     names = np.array([f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"])

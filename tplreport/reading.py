@@ -21,7 +21,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -294,9 +294,9 @@ def _malformed(block: bytes, first_line: int, file, parse: Parse, expected: str,
 
 
 def parse_table(
-    block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False, quotes: bool = False
+    block: bytes, columns: dict[str, Any], delimiter: str, nulls: Sequence[str] = (), quotes: bool = False
 ) -> pa.Table:
-    """Parse lines with pyarrow into columns of the given types, those of type None left out.
+    """Parse lines with pyarrow into columns of the given types, those of type None left out; `nulls` are no values.
 
     With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each line
     stands for itself.
@@ -316,8 +316,8 @@ def parse_table(
         pa.csv.ConvertOptions(
             column_types=wanted,
             include_columns=list(wanted),
-            null_values=[""] if empty_is_null else [],
-            strings_can_be_null=empty_is_null,
+            null_values=[*nulls],
+            strings_can_be_null=bool(nulls),
         ),
     )
 

@@ -7,20 +7,27 @@ warning: the file may be cut.
 """
 
 import csv
+import json
 import re
 import warnings
+import zipfile
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
+import pyarrow.json
 
 from tplreport.reading import (
+    COMPRESSED,
     DataFormatError,
     Defects,
     Rows,
@@ -30,28 +37,27 @@ from tplreport.reading import (
     parse_table,
     read_rows,
 )
-from tplrepro.markov.sequences import Sequences
+from tplreport.rows import MISSING
+from tplreport.times import SAMPLE
 from tplrepro.validation import warn_caller
 from tplrepro.words import counted
 
 #: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
 USUAL_NAMES = {
-    "user": ("user", "userid", "uid", "person", "session", "sequence", "case:concept:name", "caseid", "id"),
-    "time": ("time", "timestamp", "time:timestamp", "datetime", "date", "day"),
-    "state": ("state", "place", "cell", "location", "page", "label", "concept:name", "activity"),
+    "user": (
+        *("case:concept:name", "caseid", "casename", "case", "traceid", "trace"),
+        *("user", "userid", "uid", "person", "session", "sequence", "id"),
+    ),
+    "time": (
+        *("time:timestamp", "completetimestamp", "endtimestamp", "timestamp", "time", "datetime", "eventtime"),
+        *("starttimestamp", "date", "day"),
+    ),
+    "state": (
+        *("concept:name", "activity", "activityid", "activityname", "state", "place", "cell", "location", "page"),
+        *("label", "event", "eventname", "taskid", "task"),
+    ),
     "latitude": ("latitude", "lat"),
     "longitude": ("longitude", "lon", "lng"),
-    "case:concept:name": ("case:concept:name", "caseid", "case", "casename", "traceid", "trace"),
-    "concept:name": ("concept:name", "activity", "activityid", "activityname", "event", "eventname", "taskid", "task"),
-    "time:timestamp": (
-        "time:timestamp",
-        "completetimestamp",
-        "endtimestamp",
-        "timestamp",
-        "eventtime",
-        "starttimestamp",
-        "time",
-    ),
 }
 #: Types of the columns of a CSV file; columns of users and states repeat their texts.
 TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
@@ -63,14 +69,13 @@ TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
 FORMATS = {
     "parquet": rb"PAR1",
     "ipc": rb"ARROW1",
-    "json": rb'[ \t]*\{[ \t]*"',
+    "json": rb"\s*[\[{]",
+    "xes": rb"(?s)\s*<(log\b|\?xml.{0,4000}<log\b)",
     "excel": rb"(?s)PK\x03\x04.*(xl/|Content_Types)",
     "spmf": rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s",
 }
 #: Ends of the names of files that are read from a folder.
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".jsonl", ".gz", ".bz2", ".xz", ".zip")
-OPTIONAL = ("user", "time")
-TIMES = ("time", "clock", "until")
 MARK = b"\xef\xbb\xbf"
 
 
@@ -80,39 +85,32 @@ def plain_name(name: Hashable) -> str:
 
 
 def find_columns(
-    wanted: Mapping[str, Hashable],
-    names: Sequence[Hashable],
-    source: str | Path,
-    kind: str = "",
-    argument: str = "",
+    wanted: Mapping[str, Hashable], names: Sequence[Hashable], source: str | Path, kind: str = "", remedy: str = ""
 ) -> dict[str, int]:
     """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
 
-    Without a given name, the things in `OPTIONAL` may be absent. For the error, `source` and `kind` say where
-    the names stand and in what kind of file, and `argument` where the caller names columns.
+    Users may be absent if not named. For the error, `source` and `kind` say where the names stand and in what kind of
+    file, and `remedy` how to name columns where the caller has no arguments for it.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
     """
-    plain = [plain_name(name) for name in names]
-    places, missing = {}, []
-    for thing, given in wanted.items():
-        possible: Sequence[Hashable] = USUAL_NAMES[thing] if given is None else [given]
-        present: list[Hashable] = list(plain if given is None else names)
-        column = next((column for column in possible if column in present), None)
-        if present.count(column) == 1:
-            places[thing] = present.index(column)
-        elif column is not None or given is not None or thing not in OPTIONAL:
-            missing.append(thing)
-    if missing:
-        named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in missing)
-        shown = ", ".join(map(repr, names[:12])) + ", ..." * (len(names) > 12)
-        if "state" in missing and wanted["state"] is None:
-            argument = (
-                argument or f"{', '.join(f'{k}=' for k in missing)}, or all states of a row as state='first..last'"
-            )
-        remedy = f"name {'them' if len(missing) > 1 else 'it'} by {argument or ', '.join(f'{k}=' for k in missing)}"
-        raise DataFormatError(f"there must be one column of {named}, found {shown}{kind}; {remedy}", source)
+    given = {name for name in wanted.values() if name is not None}
+    plain = ["" if name in given else plain_name(name) for name in names]
+    places = {}
+    for thing, name in wanted.items():
+        if name is None:
+            usual = next((usual for usual in USUAL_NAMES[thing] if usual in plain), None)
+            found = [k for k, one in enumerate(plain) if one == usual]
+        else:
+            found = [k for k, one in enumerate(names) if one == name]
+        if len(found) == 1:
+            places[thing] = found[0]
+        elif found or name is not None or thing != "user" or remedy:
+            shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
+            rows = ", or all states of a row as state='first..last'" * (thing == "state" and name is None)
+            remedy, named = remedy or f"name it by {thing}={rows}", thing if name is None else f"{thing} {name!r}"
+            raise DataFormatError(f"there must be one column of {named}, found {shown}; {remedy}", source)
     return places
 
 
@@ -149,7 +147,7 @@ def table_blocks(
     defects: Defects | None = None,
     *,
     quotes: bool = True,
-    argument: str = "",
+    remedy: str = "",
 ) -> Iterator[Rows]:
     """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
 
@@ -163,18 +161,21 @@ def table_blocks(
     if not digits.issubset(names):
         wanted = {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
     numbered = any(isinstance(given, int) for given in wanted.values())
-    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", argument)
+    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy)
     columns = dict.fromkeys(map(str, range(len(names)))) | {
         str(place): types.get(k, pa.string()) for k, place in places.items()
     }
-    parse = partial(parse_table, columns=columns, delimiter=separator, empty_is_null=True, quotes=quotes)
+    nulls = MISSING if "latitude" in places else ("",)
+    parse = partial(parse_table, columns=columns, delimiter=separator, nulls=nulls, quotes=quotes)
     for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
         rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns([*places])
         yield rows
 
 
 def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
-    """The line of a row; the file is read again, because its text is not kept."""
+    """The line of a row of a text file; the file is read again, because its text is not kept."""
+    if format_of(Path(path)) == "json":
+        return next(islice((line for lines in json_lines(path) for line, _ in lines), row, None), 0)
     with warnings.catch_warnings(action="ignore"):
         for rows in table_blocks(path, wanted):
             if row < len(rows):
@@ -183,22 +184,117 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
     raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
 
 
-def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
-    """The columns of a file of a kind that pyarrow.dataset knows, renamed to the keys of `wanted`, block by block."""
+#: What a damaged Parquet or Feather file raises.
+BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
+
+
+def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
+    """A Parquet or Feather file, or a partitioned folder, and the names of its columns."""
     try:
         whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
-        names = whole.schema.names
-        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
+        return whole, whole.schema.names
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """The table without pandas' notes; an error if its bytes are not what its types say, which would crash later."""
+    table.validate(full=True)
+    return table.replace_schema_metadata(None)
+
+
+def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
+    problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
+    return DataFormatError(problem, path)
+
+
+def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of `wanted`."""
+    whole, names = _dataset(path, kind)
+    columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
+    for thing, name in columns.items():
+        if pa.types.is_nested(whole.schema.field(name).type):
+            problem = f"{thing} must be one text or number a row, found lists or records in column {name!r}"
+            raise DataFormatError(f"{problem}; write a row for each, such as by DataFrame.explode", path)
+    try:
         ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
         for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
             table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
+            table = _checked(table) if kind == "ipc" else table  # whose offsets nobody has checked yet
             for k, name in enumerate(columns):
                 if name in ("user", "state") and pa.types.is_string(table.schema.types[k]):
                     table = table.set_column(k, name, table[name].dictionary_encode())
-            yield table
-    except (pa.ArrowInvalid, OSError) as error:
-        problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
-        raise DataFormatError(problem, path) from None
+            yield _checked(table).to_pandas(integer_object_nulls=True)
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
+
+
+def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines of a file that are not blank, with their numbers from 1, block by block."""
+    for block, first_line in line_blocks(path):
+        yield [(number, line) for number, line in enumerate(block.split(b"\n"), first_line) if line.strip()]
+
+
+def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a file with a JSON object a line; what is missing in an object is None."""
+    columns = dict[str, Hashable]()
+    for lines in json_lines(path):
+        if not lines:
+            continue
+        first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
+        if not columns:
+            names = [*dict.fromkeys(name for row in first for name in row)]
+            kind = (
+                " in JSON, with lists or records in it: write one object a line"
+                if isinstance([*first[0].values(), 0][0], list | dict)
+                else ""
+            )
+            columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
+        table = _json_table(lines, first, [*columns.values()])
+        if table is None:
+            rows = chain(first, (_json_object(line, number, path) for number, line in lines[SAMPLE:]))
+            values = [[row.get(name) for name in columns.values()] for row in rows]
+            yield pd.DataFrame(values, columns=[*columns], dtype=object)
+        else:
+            yield table.select([*columns.values()]).to_pandas(integer_object_nulls=True).set_axis([*columns], axis=1)
+
+
+def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
+    """The object of a line; DataFormatError for any other line."""
+    try:
+        found = json.loads(line.removeprefix(MARK))
+        if isinstance(found, dict):
+            return found
+        problem = f"a JSON {'array' if isinstance(found, list) else type(found).__name__}"
+    except UnicodeDecodeError:
+        problem = "bytes that are not UTF-8: convert the file, such as by iconv -f LATIN1 -t UTF-8"
+    except (ValueError, RecursionError):
+        problem = repr(line[:40].decode("utf-8", "replace"))
+    raise DataFormatError(
+        f"there must be one JSON object a line, found {problem}; write one object a line", path, number
+    )
+
+
+def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]) -> pa.Table | None:
+    """The columns of these lines, read at once; None where types change, or a number could lose digits."""
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    types = [{*(type(row.get(name)) for row in first)} - {type(None)} for name in names]
+    if not all(len(found) == 1 and found <= {*kinds} for found in types):
+        return None
+    schema = pa.schema([(name, kinds[found.pop()]) for name, found in zip(names, types, strict=True)])
+    content = b"\n".join(line for _, line in lines)
+    options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    size = pa.json.ReadOptions(use_threads=False, block_size=len(content) + 1)
+    try:
+        table = pa.json.read_json(pa.BufferReader(content), size, options)
+        table.validate(full=True)
+    except pa.ArrowException:
+        return None
+    is_exact = not any(
+        pa.types.is_floating(column.type) and (pa.compute.max(pa.compute.abs(column)).as_py() or 0) >= 2**53
+        for column in table.columns
+    )
+    return table if is_exact and table.num_rows == len(lines) else None
 
 
 def read_workbook(path: Path) -> pd.DataFrame:
@@ -208,7 +304,7 @@ def read_workbook(path: Path) -> pd.DataFrame:
     try:
         # Text cells stay text: "007" is no number, and "NA" is a name.
         frame = pd.read_excel(path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""])
-    except CalamineError as error:
+    except (CalamineError, zipfile.BadZipFile, ValueError, TypeError, KeyError, OverflowError) as error:
         problem = f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
         raise DataFormatError(problem, path) from None
     frame = frame.infer_objects().set_axis(pd.RangeIndex(2, len(frame) + 2, name="row"))
@@ -216,10 +312,10 @@ def read_workbook(path: Path) -> pd.DataFrame:
     return frame
 
 
-def read_spmf(path: Path) -> Sequences:
+def read_spmf(path: Path) -> pd.DataFrame:
     """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names an item."""
     names = dict[str, str]()
-    items, offsets = list[str](), [0]
+    items, users, places = list[str](), list[int](), list[int]()
     try:
         lines = path.read_text("utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -235,17 +331,19 @@ def read_spmf(path: Path) -> Sequences:
                     path,
                     number,
                 )
-            items += line.split()[:-1:2]
-            offsets.append(len(items))
-    if not names:
-        return Sequences.from_flat(np.array(items, np.int64), offsets)
+            own = line.split()[:-1:2]
+            users += [users[-1] + 1 if users else 0] * len(own)
+            places += [number] * len(own)
+            items += own
     item_of = dict[str, str]()
-    for item in items:
+    for item in dict.fromkeys(items):
         name = names.setdefault(item, item)
         if item_of.setdefault(name, item) != item:
             both = f"{item_of[name]} and {item}"
             raise DataFormatError(f"items must have different names, found {name!r} for {both}; rename one", path)
-    return Sequences.from_flat(np.array([names[item] for item in items], dtype=object), offsets)
+    frame = pd.DataFrame({"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line"))
+    frame.attrs["source"] = str(path)
+    return frame
 
 
 def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
@@ -297,48 +395,76 @@ class Source:
     name: str
     blocks: Iterator[pd.DataFrame]  # with the names of the wanted things as columns
     place: Callable[[int], str]  # a row -> where it stands, for messages
-    is_text: bool
+    columns: Mapping[str, Hashable]  # what is read -> the name of its column
 
 
 def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> Source:
     """The wanted columns; of a folder without a column of users, each file is a user's."""
+    names = column_names(data)
     if isinstance(data, pd.DataFrame):
         name, kind = data.attrs.get("source", "the DataFrame"), data.index.name or "row"
-        columns = find_columns(wanted, list(data.columns), name)
+        columns = find_columns(wanted, names, name)
         frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
         blocks = iter([frame] if len(frame) else [])
-        return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", is_text=False)
+        found = {thing: names[k] for thing, k in columns.items()}
+        return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", found)
     files, starts = _files_of(data), [0]
 
     def place(row: int) -> str:
         number = int(np.searchsorted(starts, row, "right")) - 1
         file, row = files[number], row - starts[number]
-        if format_of(file) is not None:
-            return f"row {row} of {file}"
-        return f"line {line_of(row, file, wanted)} of {file}"
+        if format_of(file) in (None, "json"):
+            return f"line {line_of(row, file, wanted)} of {file}"
+        return f"row {row} of {file}"
 
-    is_text = all(format_of(file) is None for file in files)
-    return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, is_text)
+    found = {thing: name if name is not None else _usual(thing, names) for thing, name in wanted.items()}
+    return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, found)
+
+
+def _usual(thing: str, names: Sequence[Hashable]) -> Hashable:
+    """The column of a usual name, if there is one."""
+    return next((name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None)
 
 
 def format_of(path: Path) -> str | None:
-    """The format of a file that is not text, or of a folder that is partitioned."""
+    """The format of a file that is not a table of text, or of a folder that is partitioned."""
     if path.is_dir():
         return "parquet"
     with open(path, "rb") as file:
-        head = file.read(1 << 16)
-    return next((kind for kind, pattern in FORMATS.items() if re.match(pattern, head)), None)
+        head = file.read(1 << 16).removeprefix(MARK)
+    kind = next((kind for kind, pattern in FORMATS.items() if re.match(pattern, head)), None)
+    if kind is None and head.startswith((*COMPRESSED, b"\xff\xfe", b"\xfe\xff")):
+        head = next(file_blocks(path, lambda: 1, 1 << 16), b"").removeprefix(MARK)
+        return next((kind for kind in ("json", "xes") if re.match(FORMATS[kind], head)), None)
+    return kind
 
 
 def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
+    return list(first_rows(data, 0).columns)
+
+
+def first_rows(data: Path | pd.DataFrame, count: int = SAMPLE) -> pd.DataFrame:
+    """All columns of the first rows, as far as they can be read at once."""
     if isinstance(data, pd.DataFrame):
-        return list(data.columns)
+        return data.head(count)
     first = _files_of(data)[0]
     kind = format_of(first)
     if kind == "excel":
-        return list(read_workbook(first).columns)
-    return [*(pa.dataset.dataset(first, format=kind).schema.names if kind else read_header(first)[1])]
+        return read_workbook(first).head(count)
+    if kind == "json":
+        lines = next((lines for lines in json_lines(first) if lines), [])
+        return pd.DataFrame([_json_object(line, number, first) for number, line in lines[: count or SAMPLE]])
+    if kind in ("parquet", "ipc"):
+        whole, names = _dataset(first, kind)
+        try:
+            return _checked(whole.head(count)).to_pandas() if count else pd.DataFrame(columns=names)
+        except BROKEN as error:
+            raise _broken(error, first, kind) from None
+    separator, names, _ = read_header(first)
+    head = next(line_blocks(first, 1 << 16))[0].decode(errors="replace").splitlines()
+    rows = csv.reader(head[1 : count + 1], delimiter=separator)
+    return pd.DataFrame([row for row in rows if len(row) == len(names)], columns=names, dtype=object)
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -364,27 +490,21 @@ def _blocks_of_files(
     path: Path, files: list[Path], wanted: Mapping[str, Hashable], starts: list[int]
 ) -> Iterator[pd.DataFrame]:
     """The blocks of all files, which must have the same columns; `starts` gets the first row after each file."""
-    rows, names, schema = 0, list[str](), pa.schema([])
+    rows, names = 0, list[str]()
     for file in files:
-        for table in filter(len, _blocks_of_file(file, wanted)):
-            if "user" not in table.column_names and files != [path]:
+        for block in filter(len, _blocks_of_file(file, wanted)):
+            if "user" not in block and files != [path]:
                 user = re.sub(f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE)
-                users = pa.array([user] * len(table), pa.string())
-                table = table.append_column("user", users.dictionary_encode())
-            names = names or table.column_names
-            if set(names) != set(table.column_names):
+                block = block.assign(user=pd.Categorical([user]).repeat(len(block)))
+            names = names or list(block)
+            if {*names} != {*block}:
                 raise DataFormatError(
                     f"all files of a folder must have the columns {', '.join(names)}, found "
-                    f"{', '.join(table.column_names)}; add or rename one",
+                    f"{', '.join(block)}; add or rename one",
                     file,
                 )
-            others = pa.schema([column for column in table.schema if column.name not in TIMES])
-            try:
-                schema = pa.unify_schemas([schema, others], promote_options="default")
-            except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-                raise unlike_columns(error, path) from None
-            rows += len(table)
-            yield table.to_pandas(integer_object_nulls=True)
+            rows += len(block)
+            yield block
         starts.append(rows)
 
 
@@ -393,12 +513,14 @@ def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
     return DataFormatError(f"a column must be of one kind in all files, found two ({error}); convert one", path)
 
 
-def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
+def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
     """The columns of a file, renamed to the keys of `wanted`, block by block."""
     kind = format_of(path)
     if kind == "excel":
         problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
         raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
+    if kind == "json":
+        return _json_blocks(path, wanted)
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
-        return (rows.table for rows in table_blocks(path, wanted))
+        return (rows.table.to_pandas() for rows in table_blocks(path, wanted))
     return _arrow_blocks(path, kind, wanted)

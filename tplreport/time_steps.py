@@ -1,10 +1,4 @@
-"""Times of observations, and from observations at irregular times to sequences of states, one per time step.
-
-A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
-2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are
-unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from
-9999 on, which stand for "unknown" and "never". Nanoseconds are kept; with them, years are those from 1678 to
-2261.
+"""From observations at irregular times to sequences of states, as reported or one per time step.
 
 The chains of the papers move in fixed steps, while people are observed whenever a GPS device or an app
 reports. Between two reports the last known state holds, but no longer than a maximum gap. After a longer gap
@@ -14,40 +8,23 @@ also ends a sequence.
 Times are time stamps in UTC, or seconds as numbers. They order the reports exactly, nanoseconds included.
 """
 
-import re
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute
-from pandas.tseries.api import guess_datetime_format
 
+from tplreport.times import LOCAL, PlaceOfRow
 from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import warn_caller
 from tplrepro.words import counted
-
-if TYPE_CHECKING:
-    from tplreport.table import Source
 
 OUTSIDE = -1
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
-ISO_TIME = (
-    r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
-    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
-)
-CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
-OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
-LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
-LATEST = 1e11  # seconds since 1970: the year 5138
+BETWEEN, REPEATED = "between two steps", "the same user, time and state again"
 Duration = str | float | timedelta | None
-PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
-WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
-FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 
 
 def fixed_steps(
@@ -73,6 +50,13 @@ def fixed_steps(
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
+    return _fixed_steps(frame, step, max_gap, state, user)[0]
+
+
+def _fixed_steps(
+    frame: pd.DataFrame, step: Any, max_gap: Duration = None, state: str = "cell", user: str | list[str] = "user"
+) -> tuple[Sequences, np.ndarray]:
+    """The sequences at fixed time steps, and the states of the reports that lie between two steps."""
     times, group, users, states = _reports(frame, state, user)
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
@@ -85,7 +69,8 @@ def fixed_steps(
     stops = np.cumsum(lengths)
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
-    return _sequences(states[source], group[source], breaks, users)
+    unused = states[(lengths == 0) & (states != OUTSIDE)]
+    return _sequences(states[source], group[source], breaks, users), unused
 
 
 def observed_sequences(
@@ -115,58 +100,93 @@ def observed_sequences(
 
 
 class Cutter:
-    """Cuts the rows of whole users into sequences; counts rows that repeat others and states that are held."""
+    """Cuts the rows of whole users into sequences; counts the rows that do not count, and states that are held."""
 
-    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: PlaceOfRow):
+    def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: PlaceOfRow, has_users: bool):
         self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
-        self.repeated = self.held = 0
+        self.has_users = has_users
+        self.seconds = 0 if step is None else _duration(step, "step", 1000) / 1000  # of a step
+        self.rows = self.held = 0
+        self.dropped = Counter[str]()  # rows by the reason why they do not count
+        self.unused: set[int] = set()  # states of rows between two steps
 
-    def sequences(self, part: pd.DataFrame, cells: np.ndarray, has_users: bool) -> Sequences:
+    def sequences(self, part: pd.DataFrame, cells: np.ndarray) -> Sequences:
         """The sequences of these rows, whose states are `cells`."""
         reports = part.assign(cell=cells)
+        self.rows += len(reports)
+        self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
         if "time" not in reports:
             reports["time"] = reports["row"]
         elif self.same_time != "rows":
-            reports = self._one_state_at_a_time(reports, has_users)
-        if self.step is not None and _duration(self.step, "step", 1) >= 86_400:
+            reports = self._one_state_at_a_time(reports)
+        if self.seconds >= 86_400:
             reports = reports.sort_values(["user", "time"], kind="stable")
             for name, clock in LOCAL.items():
                 if clock in reports:  # which stands still until it is ahead again
                     reports[name] = reports.groupby("user")[clock].cummax()
+        max_gap: Any = self.max_gap
         if "until" in reports:
             reports = self._closed(reports)
-            longest = reports["time"].max() - reports["time"].min()
-            return self._cut(reports, longest)
-        found = self._cut(reports, self.max_gap)
-        if self.step is not None and self.max_gap is not None:
-            self.held += max(0, len(found.values) - len(fixed_steps(reports, self.step).values))
-        return found
-
-    def _cut(self, reports: pd.DataFrame, max_gap: Any) -> Sequences:
+            max_gap = reports["time"].max() - reports["time"].min()
         if self.step is None:
             return observed_sequences(reports, max_gap=max_gap)
-        return fixed_steps(reports, self.step, max_gap)
+        found, unused = _fixed_steps(reports, self.step, max_gap)
+        self._drop(BETWEEN, len(unused))
+        self.unused.update(np.unique(unused).tolist())
+        if self.max_gap is not None:
+            self.held += max(0, len(found.values) - len(_fixed_steps(reports, self.step)[0].values))
+        return found
 
-    def _one_state_at_a_time(self, reports: pd.DataFrame, has_users: bool) -> pd.DataFrame:
+    def _drop(self, reason: str, count: int) -> None:
+        if count:
+            self.dropped[reason] += count
+
+    def warn(self, source: str, labels: np.ndarray, n_values: int, labels_of: Callable[[np.ndarray], Any]) -> None:
+        """Say which rows do not count, and how many of all values are held; `labels` are those that occur."""
+        if repeated := self.dropped[REPEATED]:
+            warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
+        if between := self.dropped[BETWEEN]:
+            occur = set(labels.tolist())
+            unused = [label for label in np.asarray(labels_of(np.array([*self.unused]))).tolist() if label not in occur]
+            more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
+            lost = f"; states that are lost: {', '.join(map(repr, unused[:5]))}{more}" if unused else ""
+            warn_caller(
+                f"{between:,} of {self.rows:,} rows of {source} lie between two steps of {self.step!r} and do not "
+                f"count{lost}; give a shorter step to count more"
+            )
+        if self.held:
+            warn_caller(
+                f"{self.held / n_values:.1%} of all states are held from an earlier step, for up to "
+                f"max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
+            )
+
+    def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
         """The rows that count, where each user is in one state at a time."""
         keys = ["user", "time"]
         if not reports.duplicated(keys).any():
             return reports
         if self.same_time is not None:
-            return reports[~reports.duplicated(keys, keep=self.same_time)].copy()
+            kept = reports[~reports.duplicated(keys, keep=self.same_time)].copy()
+            self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
+            return kept
         distinct = reports.drop_duplicates([*keys, "cell"])
         others = distinct[distinct.duplicated(keys)]
         if len(others):
             user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
             first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
             remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
-            if not has_users:
+            if not self.has_users:
                 remedy = "user= the column that tells users apart, or " + remedy
+            if others["time"].dtype.kind == "M" and "clock of time" not in reports and time.hour < 4:
+                remedy += (
+                    "; or, if clocks went back in that night, times with their offset from UTC, such as "
+                    "pandas' tz_localize(zone, ambiguous='infer') gives"
+                )
             raise ValueError(
                 f"a user must be in one state at a time, found another one in {counted(len(others), 'row')}, such as "
                 f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
             )
-        self.repeated += len(reports) - len(distinct)
+        self._drop(REPEATED, len(reports) - len(distinct))
         return distinct
 
     def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
@@ -248,153 +268,3 @@ def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users:
     """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
     starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
     return Sequences.from_flat(states, np.append(starts, len(states)), users[group[starts]])
-
-
-def parse_numbers(texts: pd.Series) -> np.ndarray | None:
-    """Texts as whole numbers, or else as floats; None if one of them is no number."""
-    text = pa.array(texts, pa.string())
-    for kind in (pa.int64(), pa.uint64(), pa.float64()):
-        with suppress(pa.ArrowInvalid):
-            text[:1].cast(kind)  # most texts that are no numbers are refused here, at once
-            numbers = text.cast(kind).to_numpy(zero_copy_only=False)
-            has_letters = pa.compute.any(pa.compute.match_substring_regex(text, "[^-+.0-9eE]")).as_py()
-            return None if has_letters else numbers  # "nan" and "0x10"
-    return None
-
-
-def parse_times(texts: pd.Series, time_format: str = "ISO8601") -> np.ndarray:
-    """Instants in UTC, as datetime64 without a zone; NaT for an unreadable text. Times without an offset are UTC.
-
-    `time_format` is "ISO8601" or as for `strptime`.
-    """
-    is_iso = time_format == "ISO8601"
-    instants = _uniform_times(pa.array(texts, pa.string())) if is_iso else None
-    if instants is None:
-        formed = texts.str.fullmatch(ISO_TIME if is_iso else WITH_DIGIT).astype(bool)
-        parsed = pd.to_datetime(texts.where(formed), format=time_format, utc=True, errors="coerce")
-        instants = parsed.dt.tz_localize(None).to_numpy()
-    if np.datetime_data(instants.dtype)[0] != "ns":
-        instants = instants.astype("datetime64[us]")
-        instants[(instants < FIRST_TIME) | (instants > LAST_TIME)] = np.datetime64("NaT")
-    return instants
-
-
-def _uniform_times(text: pa.Array) -> np.ndarray | None:
-    """The instants of ISO 8601 texts that all have an offset or all have none; None for others.
-
-    Reading a CSV file takes 1.4 times as long without it.
-    """
-    has_minutes = pa.compute.equal(pa.compute.utf8_slice_codeunits(text, 13, 14), ":")
-    is_whole = pa.compute.or_(has_minutes, pa.compute.equal(pa.compute.binary_length(text), 10))
-    if text.null_count or not pa.compute.all(is_whole).as_py():  # pyarrow also accepts an hour without minutes
-        return None
-    for unit in ("us", "ns"):
-        for zone in (None, "UTC"):
-            with suppress(pa.ArrowInvalid):
-                return text.cast(pa.timestamp(unit, zone)).cast(pa.timestamp(unit)).to_numpy(zero_copy_only=False)
-    return None
-
-
-def checked_blocks(
-    source: "Source", step: Duration, time_format: str | None, unit: str | None, in_seconds: bool
-) -> Iterator[pd.DataFrame]:
-    """The blocks with instants for times; an error for a missing user or time, no times for steps, or no row.
-
-    With `in_seconds`, times that are numbers of the `unit` become seconds.
-    """
-    remedy = f"in {source.name}; check the file and the names of its columns"
-    begin, kinds = 0, dict[str, tuple]()
-    for block in source.blocks:
-        place: PlaceOfRow = lambda row: source.place(begin + row)  # noqa: B023, E731 (called at once)
-        if step is not None and "time" not in block:
-            raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
-        if "user" in block:
-            _check_filled(block["user"], "user", place)
-        block = _with_instants(block, time_format, place, kinds)
-        for name in block.columns.intersection([*LOCAL, *LOCAL.values()]):
-            if in_seconds and block[name].dtype.kind in "iuf":
-                block[name] = _seconds_of(block[name].to_numpy(), place, unit)
-        yield block
-        begin += len(block)
-    if not begin:
-        raise ValueError(f"there must be observations, found no row {remedy}")
-
-
-def _with_instants(
-    block: pd.DataFrame, time_format: str | None, place: PlaceOfRow, kinds: dict[str, tuple[bool, bool]]
-) -> pd.DataFrame:
-    """The block with instants for times, and the local clock where it differs; `kinds` holds the kinds so far."""
-    block = block.copy(deep=False)
-    if "clock" in block:
-        block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
-    for name in block.columns.intersection([*LOCAL]):
-        _check_filled(block[name], name, place)
-        texts = block[name]
-        instants, clock = _times(texts, time_format, place)
-        kind = instants.dtype.kind == "M", clock is instants
-        if kinds.setdefault(name, kind) != kind:
-            raise _unlike_times(str(texts.iloc[0]), time_format, place(0))
-        block[name] = instants
-        if clock is not instants:
-            block[LOCAL[name]] = clock
-    return block
-
-
-def _check_filled(column: pd.Series, name: str, place: PlaceOfRow) -> None:
-    """ValueError for a missing value."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
-
-
-def _times(column: pd.Series, time_format: str | None, place: PlaceOfRow) -> tuple[np.ndarray, np.ndarray]:
-    """Instants, which order the observations, and local clock times, which determine the time steps."""
-    if isinstance(column.dtype, pd.ArrowDtype):
-        column = pa.array(column).to_pandas()
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
-    if column.dtype.kind in "iufM":
-        return (column.to_numpy(),) * 2
-    texts, form = column.astype(str), time_format or "ISO8601"
-    numbers = None if time_format else parse_numbers(texts)
-    if numbers is not None:
-        return numbers, numbers
-    instants = clock = parse_times(texts, form)
-    text = pa.array(texts, pa.string())
-    has_offset = pa.compute.match_substring_regex(text, OFFSET).to_numpy(zero_copy_only=False)
-    if has_offset.any():
-        there = pa.compute.replace_substring_regex(text, OFFSET, r"\1").to_pandas()
-        clock = parse_times(there, form.replace("%z", "").strip())
-    wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise _unlike_times(texts.iloc[first], time_format, place(first))
-    return instants, clock
-
-
-def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
-    """The error for a time that cannot be read, or that is not like the others."""
-    remedy = "join the columns of the date and of this time of day, such as time='date+time'"
-    if not re.fullmatch(CLOCK, text):
-        with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
-            is_day_first = re.match("[0-9]{4}", text) is None
-            likely = guess_datetime_format(text, dayfirst=is_day_first) or "%d.%m.%Y %H:%M"
-        remedy = f"give such as time_format={likely!r}"
-    return ValueError(
-        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an offset from UTC or all "
-        f"without, found {text!r} in {place}; {remedy}"
-    )
-
-
-def _seconds_of(times: np.ndarray, place: PlaceOfRow, unit: str | None) -> np.ndarray:
-    """Times that are numbers of a unit, as seconds; an error if they would be centuries away."""
-    far = np.abs(times.astype(float)) > LATEST
-    if unit is None and far.any():
-        first = int(np.argmax(far))
-        likely = next((name for name, many in UNITS.items() if abs(times[first]) / many <= LATEST), "ns")
-        raise ValueError(
-            f"times that are numbers must be seconds, found {times[first]} in {place(first)}, after the year 5000; "
-            f"give time_unit={likely!r} for {likely} since 1970"
-        )
-    many = UNITS[unit or "s"]
-    return times if many == 1 else times.astype(float) / many

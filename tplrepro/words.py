@@ -15,6 +15,16 @@ def counted(number: float | str, noun: str, form: str = "") -> str:
     return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"
 
 
+def plain_number(value: float) -> str:
+    """Three digits of a number, all digits before the point, and no exponent where it is large.
+
+    >>> plain_number(1612.4), plain_number(33.333), plain_number(0.00012)
+    ('1,610', '33.3', '0.00012')
+    """
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
+
+
 def shortened(labels: Iterable, most: int = 12) -> list[str]:
     """Texts of at most `most` characters that differ where the labels do: the middle is left out, or a number added.
 

@@ -134,7 +134,7 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
         (read_csv, f"{HEAD}1,a,soon\n", "1 times row with an unreadable time:timestamp"),
         (read_csv, f"{HEAD}1{',a' * 10_000},2022-01-01\n", "line 2: expected as many fields as in line 1, .*; mend"),
         (read_csv, f'{HEAD}7",a,2022-01-01\n', "line 2: .*any with a quote in quotes, .*found '7\",a,2022-01-01'"),
-        (read_csv, "case,Case,activity,time\n1,2,a,2022-01-01\n", "column of case:concept:name, found 'case', 'Case'"),
+        (read_csv, "case,Case,activity,time\n1,2,a,2022-01-01\n", "column of user, found 'case', 'Case'"),
         (read_csv, "who,activity,time\n1,a,2022-01-01\n", "name it by a header such as case,activity,timestamp"),
         (read_xes, '<?xml version="1.0" encoding="bogus"?><log/>', "line 1: .*unknown encoding: bogus"),
         (read_xes, '<?xml version="1.0" encoding="gb2312"?><log/>', "multi-byte encodings are not supported"),

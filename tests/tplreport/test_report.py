@@ -193,11 +193,19 @@ def test_the_command(tmp_path, capsys):
     pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(path, index=False)
     words = [str(path), "--user", "who", "--time", "day", "--state", "place", "--alpha", "1", "--horizon", "6"]
     assert main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)]) == 0
-    assert capsys.readouterr().out.startswith("my.csv\n20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases")
+    read = "Read: user from 'who', time from 'day', state from 'place'\n"
+    read += "Times: numbers, which order the rows, from 0 to 39\nRows: 800 of 800 count\n"
+    read += f"first row: user {rows[0][0]}, time 0, state {rows[0][2]}; last row: "
+    read += f"user {rows[-1][0]}, time 39, state {rows[-1][2]}\n"
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"my.csv\n{read}20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases")
     assert page.read_text().startswith("<!doctype html>")
+    assert "</h1><p>Read: user from &#x27;who&#x27;, time from" in page.read_text()
     planned = pd.read_csv(budgets)
     assert main(["report", *words, "--draws", "0", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["recommendation"]
+    found = json.loads(capsys.readouterr().out)
+    assert (list(found)[:2], found["read"]["span"], found["read"]["rows"]) == (["title", "read"], ["0", "39"], 800)
+    found = found["recommendation"]
     assert found["budgets"] == planned[f"{found['scheme']}, {found['against']}"].tolist()
     pd.DataFrame({"who": 1, "day": range(20), "place": range(20)}).to_csv(path, index=False)
     assert main(["report", *words, "--draws", "0"]) == 3

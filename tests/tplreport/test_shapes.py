@@ -15,7 +15,7 @@ import pyarrow.feather
 import pytest
 
 from tests.tplreport.test_observations import listed
-from tplreport import observations, read_sequences, reading
+from tplreport import read_sequences, reading, rows
 from tplreport.table import read_counts
 from workflow.configuration import ROOT
 
@@ -62,7 +62,8 @@ def workbook(path, frame):
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006/relationships"
-    kinds = {int: "<c><v>{}</v></c>", str: "<c t='inlineStr'><is><t>{}</t></is></c>"}
+    kinds = {int: "<c><v>{}</v></c>", str: "<c t='inlineStr'><is><t xml:space='preserve'>{}</t></is></c>"}
+    kinds |= {float: kinds[int], bool: "<c t='b'><v>{:d}</v></c>", type(None): "<c/>"}
     rows = [frame.columns, *frame.itertuples(index=False)]
     cells = ["".join(kinds[type(one)].format(one) for one in row) for row in rows]
     sheet = "".join(f"<row>{row}</row>" for row in cells)
@@ -111,6 +112,7 @@ FILES = {
     "xlsx, text": case(
         lambda path: workbook(path, pd.DataFrame({"user": ["007", "7"], "time": [1, 1], "state": ["NA", "1E5"]})),
         [("007", ["NA"]), ("7", ["1E5"])],
+        missing="",
     ),
     "xlsx, cut": case(
         lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}),
@@ -127,7 +129,8 @@ FILES = {
     "partitioned": case(partitioned, FOUND),
     "folder of a workbook": case(workbook_in_folder, "a.csv: .* found an Excel workbook; read it alone, or save it as"),
     "Geolife": case(geolife, "found .*1.plt; read it by experiments.datasets.readers.geolife"),
-    "XES": case('<?xml version="1.0"?><log></log>\n', "found '<.* in an XML file, perhaps an XES event log"),
+    "XES": case('<?xml version="1.0"?><log></log>\n', "no event has a case, an activity and a readable time"),
+    "web page": case("<!doctype html>\n<p>x</p>\n", "one column of state, found '<!doctype html>' in a web page"),
     "uid": case(CSV.replace("user", "uid"), FOUND),
     "event log": case(CSV.replace("user,time,state", "case:concept:name,time:timestamp,concept:name"), FOUND),
     "R": case('"user","time","state"\n"1","a",1,"home"\n"2","a",2,"bar"\n', [("a", ["home", "bar"])]),
@@ -153,7 +156,10 @@ FILES = {
     ),
     "wrong user": case(CSV, "one column of user 'usr', found 'user', .*; name it by user=", user="usr"),
     "state and cells": case(CSV, "a column or the cells of pos", state="state", cell_km=1.0),
-    "no times": case(CSV.replace("time", "z"), "must be times, found none for step=", step="1D"),
+    "no times": case(
+        CSV.replace("time", "z"),
+        "there must be times, found none among .*: name their column by time=, or give order='rows'",
+    ),
     "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
     "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
     "header": case("user,time,state\n", "there must be observations, found no row in "),
@@ -180,7 +186,8 @@ FILES = {
         text("@ITEM=1=café\n1 -1 -2\n", "latin-1"), "data: an SPMF file must be text in UTF-8 .*; conv"
     ),
     "SPMF, users": case("1 -1 2 -1 -2\n", "must be read without user, found user=0; leave it out", user=0),
-    "row, bins": case("user,a,b\n1,1.5,2\n", "a sequence a row must be .* bins=2; leave", state="a+b", bins=2),
+    "row, bins": case("user,a,b\n1,1,4\n", [(1, ["1 to 2.5", "2.5 to 4"])], state="a+b", bins=2),
+    "row, step": case("user,a,b\n1,1,2\n", "a sequence a row must be .* step=2; leave", state="a+b", step=2),
     "SPMF, sets": case("1 -1 -2\n1 2 -1 -2\n", "line 2: .* found '1 2 -1 -2'; split sets"),
     "two columns": case(DAYS, [("a", ["bar", "home"])], time="date+clock", time_format="%d.%m.%Y %H:%M"),
     "clock alone": case(DAYS, r"found '09:00' in line 2 of .*; join .* time='date\+time'", time="clock"),
@@ -252,19 +259,19 @@ class TestManyBlocks:
     def frame(self):
         rng = np.random.default_rng(3)
         times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(2000), unit="h")
-        frame = {"user": rng.integers(0, 30, 2000), "time": times, "state": rng.choice(["a", "b", "NA", "7"], 2000)}
+        frame = {"user": rng.integers(0, 30, 2000), "time": times, "state": rng.choice(["a", "b", "NO", "7"], 2000)}
         return pd.DataFrame(frame)
 
     @pytest.mark.parametrize("options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}])
-    @pytest.mark.filterwarnings("ignore:.* of all states are held")
+    @pytest.mark.filterwarnings("ignore:.* of all states are held", "ignore:.* lie between two steps")
     def test_same_sequences(self, tmp_path, monkeypatch, frame, options):
         expected = listed(read_sequences(frame, **options))
         frame.to_csv(tmp_path / "data.csv", index=False)
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
         monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
-        monkeypatch.setattr(observations, "PART", 250)
+        monkeypatch.setattr(rows, "PART", 250)
         for most, kind in ((10**9, np.ndarray), (1, np.memmap)):
-            monkeypatch.setattr(observations, "IN_MEMORY", most)
+            monkeypatch.setattr(rows, "IN_MEMORY", most)
             for data in (tmp_path / "data.csv", tmp_path / "data.parquet", frame):
                 found = read_sequences(data, **options)
                 assert listed(found) == expected
@@ -285,7 +292,7 @@ class TestManyBlocks:
         measured = pd.DataFrame({"user": 1, "time": range(900), "state": rng.choice([0.25, 1.5, 2, 7, 8, 9.5], 900)})
         measured.to_parquet(tmp_path / "data.parquet", row_group_size=100)
         for name, value in {"PART": 250, "IN_MEMORY": 1}.items():
-            monkeypatch.setattr(observations, name, value)
+            monkeypatch.setattr(rows, name, value)
         for bins in (2, 3, 5, 7):
             found = read_sequences(tmp_path / "data.parquet", bins=bins)
             edges = np.unique(np.quantile(measured["state"], np.linspace(0, 1, bins + 1)))
@@ -300,7 +307,7 @@ class TestManyBlocks:
     def test_a_folder_of_files_with_different_columns(self, tmp_path, frame):
         frame.to_csv(tmp_path / "a.csv", index=False)
         frame.drop(columns="time").to_csv(tmp_path / "b.csv", index=False)
-        message = "b.csv: all files of a folder must have the columns user, time, state, found user, state; add"
+        message = "b.csv: there must be one column of time, found 'user', 'state' in a comma-separated file; name it by"
         with pytest.raises(reading.DataFormatError, match=message):
             read_sequences(tmp_path)
 
@@ -310,8 +317,8 @@ class TestManyBlocks:
         folder.mkdir()
         frame.to_csv(tmp_path / "data.csv", index=False)
         code = (
-            "import resource, sys; from tplreport import observations, read_sequences;"
-            "observations.IN_MEMORY = 1;"
+            "import resource, sys; from tplreport import read_sequences, rows;"
+            "rows.IN_MEMORY = 1;"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); read_sequences(sys.argv[1])"
         )
         words = [sys.executable, "-c", code, str(tmp_path / "data.csv")]

@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def visits(tmp_path):
     """A file of twelve people at three places for twenty days."""
-    places = np.random.default_rng(0).choice(["home", "NA", "a, b"], (12, 20))
+    places = np.random.default_rng(0).choice(["home", "7a", "a, b"], (12, 20))
     rows = [(f"p{who}", f"2024-05-{day + 1:02}", place) for (who, day), place in np.ndenumerate(places)]
     pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(tmp_path / "visits.csv", index=False)
     return {"FILE": tmp_path / "visits.csv", "USER": "who", "TIME": "day", "STATE": "place"}
@@ -47,7 +47,7 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
     counts.to_csv(series, index=False, sep=";", decimal=",")
     status, printed, folder = run(**visits, ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6")
     assert (status, printed.err) == (0, "")
-    about = "visits.csv\n12 users, 12 sequences, 3 states, 228 steps\n"
+    about = "visits.csv\nRead: user from 'who', time from 'day', state from 'place'\n"
     assert [printed.out.count(said) for said in (about, "1. No: 6 releases", "order of the chain")] == [1, 1, 1]
     assert "<Figure" not in printed.out
     budgets = pd.read_csv(folder / "own_data_budgets.csv")

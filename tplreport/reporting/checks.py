@@ -6,7 +6,8 @@ quarters of time; alternating quarters make two halves, and each half predicts t
 row is (c + w p) / (|c| + w) for its counts c, the row p without context, and a weight w. The gain in
 log-likelihood is averaged over both directions, and its exponential over `WEIGHTS`. If the context does not
 matter this average is at most 1 in expectation for a known p, so that it exceeds 1 / `FALSE_ALARM` with at
-most that probability (Markov's inequality).
+most that probability (Markov's inequality). As p is estimated, a gain must also exceed `ERRORS` times its
+standard error over users, or over stretches of time where there are few users.
 """
 
 from dataclasses import dataclass
@@ -16,32 +17,38 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.markov.sequences import Sequences
-from tplrepro.words import counted
+from tplrepro.words import counted, plain_number
 
 #: Weights w of the row without context, in steps.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Probability with which a context that does not matter is taken for one that does.
 FALSE_ALARM = 0.05
-#: Fewer steps from a state, on average, are doubtful.
-FEW_STEPS = 10.0
+#: A gain must be so many times its standard error: 5 % of normal errors are larger.
+ERRORS = 1.645
+#: Groups over which the error of a gain is taken.
+FEWEST_GROUPS = 20
+#: A state that is left fewer times is doubtful, and so are states in which users spend more than this share of time.
+FEW_STEPS, MUCH_TIME = 10.0, 0.01
+#: More rows than this share made up by half or more are doubtful; so many states that are left few times as well.
+MANY_ROWS, MANY_STATES = 0.1, 0.5
 
 #: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users
 #: who have more, on stretches of so many steps, drawn at random.
 MOST_STEPS, STRETCH = 4_000_000, 1000
 
-FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
+FINE, DOUBTFUL, REFUSED, UNCHECKED = "fine", "doubtful", "refused", "not checked"
 #: Name of the check of one chain for all users.
 USERS = "differences between users"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of the model: `verdict` is "fine", "doubtful" or "refused"."""
+    """One check of the model: `verdict` is "fine", "doubtful", "refused" or "not checked"."""
 
     name: str
     verdict: str
     sentence: str  # with what to do unless fine
-    value: float  # nats of evidence, steps, or a share
+    value: float  # nats of evidence, or a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,33 +95,39 @@ class Evidence(NamedTuple):
 
     nats: float
     weight: float
+    error: float  # standard error of the nats
 
     @property
     def matters(self) -> bool:
-        return self.nats > -np.log(FALSE_ALARM)
+        return self.nats > max(-np.log(FALSE_ALARM), ERRORS * self.error)
 
     @property
     def in_words(self) -> str:
-        return counted(self.nats, "nat", ".3g")
+        return f"{plain_number(self.nats)} ± {plain_number(self.error)} nats"
 
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
     """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1."""
     n, chosen = steps.n_states, context >= 0
     context, after = context[chosen].astype(np.int64), steps.after[chosen]
-    half = (steps.quarter[chosen] + steps.user[chosen]) % 2
+    user = steps.user[chosen]
+    half = (steps.quarter[chosen] + user) % 2
+    group = user if user.max(initial=0) >= FEWEST_GROUPS - 1 else np.arange(user.size) * FEWEST_GROUPS // user.size
     plain = order * steps.before[chosen].astype(np.int64)
     plain_rows, plain_cells = _rows_and_cells(plain, after, n)
     rows, cells = _rows_and_cells(context * n + plain, after, n)
-    gains = np.zeros(len(WEIGHTS))
+    gains = np.zeros((len(WEIGHTS), group.max(initial=0) + 1))
     for side in (0, 1):
         train, test = half == side, half != side
         count, total = _counts_at(plain_cells, train, test), _counts_at(plain_rows, train, test)
         expected = (count + 1.0 / n) / (total + 1.0)
         count, total = _counts_at(cells, train, test), _counts_at(rows, train, test)
         for k, weight in enumerate(WEIGHTS):
-            gains[k] += 0.5 * np.log((count / expected + weight) / (total + weight)).sum()
-    return Evidence(float(np.logaddexp.reduce(gains) - np.log(len(WEIGHTS))), WEIGHTS[int(np.argmax(gains))])
+            ratio = np.log((count / expected + weight) / (total + weight))
+            gains[k] += 0.5 * np.bincount(group[test], ratio, minlength=gains.shape[1])
+    total, best = gains.sum(axis=1), int(np.argmax(gains.sum(axis=1)))
+    error = float(np.std(gains[best]) * np.sqrt(gains.shape[1]))
+    return Evidence(float(np.logaddexp.reduce(total) - np.log(len(WEIGHTS))), WEIGHTS[best], error)
 
 
 def _rows_and_cells(row: np.ndarray, after: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,11 +176,13 @@ def check_stationarity(steps: Steps) -> Check:
 
 def check_users(steps: Steps) -> tuple[Check, float]:
     """One chain for all users, and the weight of the pooled chain that predicts each user's other steps best."""
+    if not steps.user.any():
+        words = (
+            "there is a single user: nothing is known about how others differ; name the column of users if there is one"
+        )
+        return Check(USERS, UNCHECKED, words, 0.0), WEIGHTS[-1]
     found = evidence_for(steps.user, steps)
     fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
-    if not steps.user.any():
-        found = Evidence(0.0, WEIGHTS[-1])
-        fine = "there is a single user: nothing is known about how others differ; name the column of users if there are"
     doubtful = (
         f"users have habits of their own (own chains at weight {found.weight:g} gain {found.in_words} on "
         "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
@@ -184,16 +199,25 @@ def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
 
 
 def check_amount(counts: Any, smoothing: float) -> list[Check]:
-    """Steps from a state, and the share of a row of probabilities that smoothing makes up."""
-    moves = np.asarray(counts.sum(axis=1)).ravel()
-    mean = float(moves.mean())
-    enough = mean >= FEW_STEPS
-    usual = counted(mean, "time", ",.0f" if mean >= 100 else ".3g")
-    words = f"a state is left {usual} on average, {counted(int(moves.min()), 'time', ',')} at least"
-    remedy = "" if enough else ": use fewer states (larger cells, bins, rare ones together) or more data"
-    checks = [Check("steps a state", FINE if enough else DOUBTFUL, words + remedy, mean)]
-    share = float((smoothing / np.maximum(smoothing + moves, 1e-300)).mean())
-    words, verdict = f"smoothing makes up {share:.1%} of a row on average", FINE
+    """Steps from a state, and how much of a row smoothing makes up: by the share of users' time, not on average."""
+    moves, arrivals = (np.asarray(counts.sum(axis=axis)).ravel() for axis in (1, 0))
+    time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
+    few = moves < FEW_STEPS
+    words = (
+        f"the median state is left {counted(float(np.median(moves)), 'time', ',.4g')}; {few.mean():.0%} of the states, "
+        f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
+    )
+    is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES
+    remedy = "" if is_fine else ": use fewer states (larger cells, bins, rare ones together) or more data"
+    checks = [Check("steps a state", FINE if is_fine else DOUBTFUL, words + remedy, float(time[few].sum()))]
+    made_up = smoothing / np.maximum(smoothing + moves, 1e-300)
+    share, half = float(made_up.mean()), made_up >= 0.5
+    words, verdict = (
+        f"smoothing makes up {share:.1%} of a row on average, and half or more of {half.mean():.0%} of them",
+        FINE,
+    )
     if share >= 0.5:
         words, verdict = f"{words}: the correlation is a guess; use fewer states or more data", REFUSED
+    elif half.mean() > MANY_ROWS or time[half].sum() > MUCH_TIME:
+        words, verdict = f"{words}: what is known of these is a guess; use fewer states or more data", DOUBTFUL
     return [*checks, Check("share made up", verdict, words, share)]

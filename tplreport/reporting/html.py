@@ -19,7 +19,7 @@ h2 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; }
+.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; } .not.checked { color: #666; }
 img { width: 100%; max-width: 46rem; margin-top: 1rem; }
 """
 
@@ -38,11 +38,12 @@ def page_of(report: Any, figures: bool) -> str:
         f"{escape(check.sentence)}.</li>"
         for check in report.checks
     )
+    read = "<br>".join(map(escape, report.read))
     notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{escape(report.size_in_words)}</p>{warning}"
+        f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{warning}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{_image(figure_of(report)) if figures else ''}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"

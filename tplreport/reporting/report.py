@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reporting.checks import FINE, REFUSED, USERS, Check, Steps, checks_of
+from tplreport.reporting.checks import DOUBTFUL, REFUSED, USERS, Check, Steps, checks_of
 from tplreport.reporting.plans import (
     ANYBODY,
     ESTIMATE,
@@ -63,6 +63,7 @@ class Report:
     gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
     interval: LeakageInterval | None  # of the largest TPL of the planned releases
     title: str
+    reading: Any = None  # what was read, if a reader made the sequences
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -80,19 +81,24 @@ class Report:
         return ", ".join(counted(value, name.removesuffix("s"), ",") for name, value in self.size.items())
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """What was read, a line each."""
+        return () if self.reading is None else self.reading.lines
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What heads the report: the sentences of the checks that refuse the model."""
         return tuple(f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED)
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every plan: its budgets, the largest TPL to each adversary, the user level, and the error of a count."""
+        """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the user level."""
         rows = []
         for plan in self.plans:
             budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
             leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
-            row = {"scheme": plan.scheme, "against": plan.against, "smallest budget": budgets[0]}
-            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "error": plan.error}
+            row = {"scheme": plan.scheme, "against": plan.against, "error": plan.error, "smallest budget": budgets[0]}
+            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level}
             rows.append(row | {"message": plan.message})
         for name, error in self.gaussian.items():
             rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
@@ -106,8 +112,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
-        names = ("title", "withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
-        values = {name: getattr(self, name) for name in names}
+        names = ("withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
+        values: dict[str, Any] = {"title": self.title, "read": None if self.reading is None else vars(self.reading)}
+        values |= {name: getattr(self, name) for name in names}
         values |= {"checks": [vars(check) for check in self.checks], "table": self.table.to_dict("records")}
         plan, interval = self.recommendation, self.interval
         values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
@@ -121,8 +128,7 @@ class Report:
         return page_of(self, figures)
 
     def __str__(self) -> str:
-        lines = [self.title] if self.title else []
-        lines.append(self.size_in_words)
+        lines = [*filter(None, [self.title]), *self.read, self.size_in_words]
         lines += [f"WARNING: {warning}." for warning in self.warnings]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
         table = self.table[self.table["message"] == ""].drop(columns="message")
@@ -221,7 +227,8 @@ def report(
         size["checked steps"] = steps.user.size
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
-    believable = all(check.verdict == FINE or (check.name == USERS and against == WORST_USER) for check in checks[:3])
+    doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
+    believable = doubted <= ({USERS} if against == WORST_USER else set())
     is_refused = any(check.verdict == REFUSED for check in checks)
     plan = None if is_refused and not anyway else recommended(plans, alpha, believable or anyway, against)
     settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
@@ -240,6 +247,7 @@ def report(
         gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         title=title,
+        reading=getattr(data, "reading", None),
     )
 
 

@@ -6,10 +6,10 @@ Each function takes a `Report`.
 from math import ceil, log10
 from typing import Any
 
-from tplreport.reporting.checks import FINE
+from tplreport.reporting.checks import DOUBTFUL, REFUSED
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, rounded_down
 from tplreport.schemes import COMPOSED
-from tplrepro.words import counted
+from tplrepro.words import counted, plain_number
 
 
 def verdict(report: Any) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def verdict(report: Any) -> tuple[str, ...]:
 
 
 def _doubts(report: Any) -> str:
-    return ", ".join(check.name for check in report.checks if check.verdict != FINE)
+    return ", ".join(check.name for check in report.checks if check.verdict in (DOUBTFUL, REFUSED))
 
 
 def _may_it(report: Any) -> str:
@@ -73,7 +73,7 @@ def _error(report: Any) -> str:
     """What does it mean for the counts?"""
     plan, settings, count = report.recommendation or report.plans[0], report.settings, report.count
     would = "would then be" if report.withheld else "is then"
-    words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average"
+    words = f"A count of about {plain_number(count)} {would} off by {plain_number(plan.error)} on average"
     if plan.error > count:
         longest = int(settings["alpha"] * count / settings["sensitivity"])
         limit = "even a single release would be"
@@ -85,7 +85,7 @@ def _error(report: Any) -> str:
     if report.gaussian:
         adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
         keeps, error = f"({settings['alpha']:g}, {settings['delta']:g})", report.gaussian[adversary]
-        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {error:.3g}"
+        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {plain_number(error)}"
     return f"{words}."
 
 

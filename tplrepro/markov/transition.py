@@ -84,7 +84,7 @@ class TransitionMatrix(FrozenArrays):
             rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {ROWS[0]}", ROWS[1]))
             check_square(rows)
             check_entries(rows)
-            self.probabilities = rows / _divisors(rows.sum(axis=1), normalize)[:, None]
+            self.probabilities = rows / _divisors(rows.sum(axis=1), normalize, rows.sum(axis=0))[:, None]
             self.probabilities.setflags(write=False)
         self._states = checked_states(states, self.probabilities.shape[0])
         super().__post_init__()
@@ -340,7 +340,7 @@ def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
-    """Counts of steps as a new csr_array (n, n), and the states' labels; also of the pair that `count_transitions` gives."""
+    """Counts of steps as a new csr_array (n, n), and the states' labels; also of what `count_transitions` returns."""
     if isinstance(counts, tuple) and len(counts) == 2 and hasattr(counts[0], "tocsr"):
         counts, found = counts
         states = common_states([found] if states is None else [checked_states(states), found], "states and the counts")
@@ -380,20 +380,26 @@ def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np
     rest = as_numbers(0.0 if background is None else background, "background must be numbers", "give one for each row")
     rest = np.broadcast_to(rest, stored.shape)
     check_entries(rest, "background probabilities")
-    divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize)
+    divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize, matrix.sum(axis=0))
     matrix.data /= np.repeat(divisors, stored)
     return matrix, rest / divisors
 
 
-def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
-    """What to divide rows by: their sums if `normalize`, else 1, or their sums where these are not quite 1."""
+def _divisors(sums: np.ndarray, normalize: bool, columns: np.ndarray) -> np.ndarray:
+    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by rounding.
+
+    The sums of the `columns` tell a transposed matrix.
+    """
     if not normalize:
         gaps = np.abs(sums - 1.0)
         worst = int(np.argmax(gaps))
         if gaps[worst] > ROW_SUM_TOLERANCE:
+            is_transposed = np.abs(columns - 1.0).max() <= ROW_SUM_TOLERANCE
+            remedy = "pass normalize=True to TransitionMatrix to divide each row by its sum"
+            if is_transposed:
+                remedy = "columns do: pass the transposed matrix, whose row i holds the probabilities from state i"
             raise ValueError(
-                f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, found {sums[worst]:.12g} in row {worst}; "
-                "pass normalize=True to TransitionMatrix to divide each row by its sum"
+                f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, found {sums[worst]:.12g} in row {worst}; {remedy}"
             )
         return np.where(gaps > ROUNDED_SUM, sums, 1.0)
     bad = ~((sums > 0) & np.isfinite(sums))

@@ -53,7 +53,7 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
 
 
 def _parse(lines: bytes) -> pa.Table:
-    table = parse_table(lines, COLUMNS, "\t", empty_is_null=True)
+    table = parse_table(lines, COLUMNS, "\t", nulls=("",))
     if lines.count(b":") != 2 * (table.num_rows - table["time"].null_count):
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
     return table.set_column(1, "time", table["time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))

@@ -1,0 +1,200 @@
+"""Rows of observations as they are gathered: labels as codes, rows by user, in memory or in a temporary file.
+
+Labels of users and states are the same whatever format they come from: text without blanks around it, whole
+numbers (1, 1.0, "1" and "1.0") as whole numbers, if all labels of the column are, and no other number twice.
+"""
+
+import errno
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+#: Bytes of arrays that stay in memory.
+IN_MEMORY = 128 << 20
+#: About so many rows of whole users are given back at once.
+PART = 1 << 20
+#: Texts that stand for no value, as R, Python, JSON and SQL write them.
+MISSING = ("", "NA", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None")
+WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
+
+
+class Spill:
+    """Arrays, one after the other: in memory while they are small, in a temporary file from then on.
+
+    The file has no name, stands in the folder that TMPDIR names, and is gone once the process ends, however it ends.
+    """
+
+    def __init__(self) -> None:
+        self.file = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        self.size = 0  # bytes
+        self.places: list[tuple[int, int, np.dtype]] = []  # first byte, length and type of each array
+
+    def __del__(self) -> None:
+        self.file.close()  # which removes it, unless an array is mapped from it
+
+    def append(self, array: np.ndarray) -> None:
+        """Add an array; OSError if there is no room for it."""
+        self.places.append((self.size, len(array), array.dtype))
+        self.size += array.nbytes
+        try:
+            self.file.seek(0, 2)
+            self.file.write(array.tobytes())
+            self.file.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise OSError(
+                f"there must be room for a temporary file, found none in {tempfile.gettempdir()} after "
+                f"{self.size >> 20:,} MB; set TMPDIR to a folder with more"
+            ) from None
+
+    def read(self, k: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """The entries from `start` to `stop` of array k."""
+        first, length, kind = self.places[k]
+        stop = length if stop is None else stop
+        self.file.seek(first + start * kind.itemsize)
+        return np.frombuffer(self.file.read((stop - start) * kind.itemsize), kind)
+
+    def joined(self) -> np.ndarray:
+        """All arrays, which have one type, as one array; it is mapped from the temporary file if there is one."""
+        if self.size > IN_MEMORY:
+            return np.memmap(self.file, self.places[0][2], "r")
+        return np.concatenate([self.read(k) for k in range(len(self.places))])
+
+
+class RowsByUser:
+    """Rows that are added in blocks of columns, and given back in parts of whole users."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.blocks = Spill()  # records, sorted by user
+        self.counts = np.zeros(0, dtype=np.int64)  # rows of each user
+
+    def add(self, columns: dict[str, np.ndarray]) -> None:
+        """Add the columns of a block; "user" holds codes from 0."""
+        users = columns["user"]
+        order = np.argsort(users, kind="stable")
+        columns = columns | {"row": np.arange(self.n_rows, self.n_rows + len(users))}
+        records = np.empty(len(order), [(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
+            records[name] = column[order]
+        self.blocks.append(records)
+        self.n_rows += len(order)
+        counts = np.bincount(users, minlength=len(self.counts))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
+        part_of = (np.cumsum(self.counts) - self.counts) // PART
+        limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
+        edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(len(self.blocks.places))]
+        for number in range(len(limits) - 1):
+            part = _frame([self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)])
+            yield part.iloc[np.argsort(part["row"].to_numpy())]
+
+
+def _frame(pieces: list[np.ndarray]) -> pd.DataFrame:
+    """The columns of records, one below the other."""
+    if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years that it cannot hold
+        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True)
+    names = pieces[0].dtype.names or ()
+    return pd.DataFrame({name: np.concatenate([piece[name] for piece in pieces]) for name in names}, copy=False)
+
+
+def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
+    """A label as it counts; None for a missing one. TypeError for a list or another value that is no label.
+
+    >>> [plain_label(label) for label in (" a ", "1.0", 2.0, True, "007", "NA", float("nan"), 1.5)]
+    ['a', 1, 2, 'True', '007', None, None, 1.5]
+    """
+    if isinstance(label, bytes):
+        label = label.decode()
+    if isinstance(label, str):
+        text = label.strip()
+        if text in missing:
+            return None
+        found = WHOLE.fullmatch(text)
+        return int(found[1]) if found else text
+    if isinstance(label, bool | np.bool_):
+        return str(bool(label))
+    if isinstance(label, Integral):
+        return int(label) if -(10**18) < int(label) < 10**18 else str(label)
+    if isinstance(label, Real) or type(label).__name__ == "Decimal":
+        number: Any = label
+        if number != number:
+            return None
+        if number in (np.inf, -np.inf):
+            return str(number)
+        return plain_label(f"{number:f}") if number == number // 1 else float(number)
+    if label is None or label is pd.NA or label is pd.NaT:
+        return None
+    if isinstance(label, list | dict | set | np.ndarray):
+        raise TypeError(f"a {type(label).__name__}")
+    return label if isinstance(label, tuple) else str(label)
+
+
+class Codes:
+    """Numbers for labels, in the order in which these first occur, over blocks of a column."""
+
+    def __init__(self, name: str, missing: frozenset[str]) -> None:
+        self.name, self.missing = name, missing
+        self.code_of: dict[Hashable, int] = {}
+        self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
+        self.is_declared = False
+        self.absent = Counter[str]()  # rows whose text stands for no value
+
+    def of(self, column: pd.Series, place: Callable[[int], str]) -> np.ndarray:
+        """The codes of a block, int32; -1 for a missing value."""
+        try:
+            if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
+                column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
+            codes, labels = pd.factorize(column)
+            code = np.array([self._code(label) for label in labels.tolist()], dtype=np.int32)
+            if isinstance(column.dtype, pd.CategoricalDtype) and len(column.cat.categories) > len(labels):
+                self.is_declared = True  # a category that does not occur is a label as well
+                for label in column.cat.categories:
+                    self._code(label)
+        except (TypeError, UnicodeDecodeError) as error:
+            raise self._no_label(column, place, error) from None
+        self.counts = np.pad(self.counts, (0, len(self.code_of) - len(self.counts)))
+        rows = np.bincount(codes[codes >= 0], minlength=len(code))
+        np.add.at(self.counts, code[code >= 0], rows[code >= 0])
+        for k in np.flatnonzero(code < 0):
+            self.absent[str(labels[k]).strip()] += int(rows[k])
+        return np.append(code, np.int32(-1))[codes]
+
+    def _code(self, label: Hashable) -> int:
+        name = plain_label(label, self.missing)
+        if name is None:
+            return -1
+        if isinstance(name, str) and "\0" in name:
+            raise TypeError("a character NUL")
+        return self.code_of.setdefault(name, len(self.code_of))
+
+    def _no_label(self, column: pd.Series, place: Callable[[int], str], error: Exception) -> ValueError:
+        """The error for the first value that is no label."""
+        for row, label in enumerate(column.tolist()):
+            try:
+                self._code(label)
+            except (TypeError, UnicodeDecodeError):
+                return ValueError(
+                    f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in {place(row)} "
+                    f"({error}); write a row for each, or correct it"
+                )
+        return ValueError(f"{self.name} must be one text or number a row, found {error} near {place(0)}; correct it")
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The label of each code."""
+        labels = [*self.code_of]
+        kinds = {*map(type, labels)}
+        if not kinds <= {int} and not kinds <= {int, float}:
+            labels = [str(label) if isinstance(label, int | float) else label for label in labels]
+        return np.asarray(pd.Index(labels, tupleize_cols=False))
