@@ -6,7 +6,7 @@ the last time point to the first (Eq. (15)).
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, repeat
+from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,9 @@ Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
 #: The same, or one for each step; None means that the adversary does not know it.
 Correlation = Matrix | Sequence[Matrix | None] | None
 SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
+# Runs that are worth a call of compiled code, and the most that are read at once: few, as Python's collection of
+# garbage looks at them again and again.
+MANY, BLOCK = 256, 1024
 
 
 @dataclass(frozen=True)
@@ -189,16 +192,41 @@ def accumulate(
 ) -> Iterator[float]:
     """Leakages of releases in runs (L or None, epsilon, count) after the leakage `last`, None before the first.
 
-    Within a run the recursion is monotone, so it reaches a fixed point in floating point, which is repeated.
+    Within a run the recursion is monotone, so it reaches a fixed point in floating point, which is repeated. Runs
+    are read in blocks of growing size; a block of single releases with one loss function goes through compiled code.
     """
-    for loss, epsilon, count in runs:
-        for done in range(count):
-            following = step(loss, last, epsilon)
-            if following == last:
-                yield from repeat(following, count - done)
-                break
-            yield following
-            last = following
+    runs, size = iter(runs), 1
+    while block := list(islice(runs, size)):
+        leakages = None if step is not leakage_after or last is None else _of_single_releases(block, last)
+        if leakages is not None:
+            yield from leakages
+            last = leakages[-1]
+        else:
+            for loss, epsilon, count in block:
+                for done in range(count):
+                    following = step(loss, last, epsilon)
+                    if following == last:
+                        yield from repeat(following, count - done)
+                        break
+                    yield following
+                    last = following
+        size = min(2 * size, BLOCK)
+
+
+def _of_single_releases(runs: list, last: float) -> list[float] | None:
+    """The leakages of many runs of one release each with one loss function, after `last`; None for other runs."""
+    loss = runs[0][0]
+    if len(runs) < MANY or any(run[0] is not loss or run[2] != 1 for run in runs):
+        return None
+    epsilons = [epsilon for _, epsilon, _ in runs]
+    if loss is None:
+        return epsilons
+    if type(loss).at is not PrivacyLossFunction.at:
+        return None
+    from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
+
+    compiled.expect(len(runs))
+    return recursion.ascend_from(loss.table, last, np.array(epsilons, dtype=float)).tolist()
 
 
 def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:

@@ -166,6 +166,25 @@ def ascend(
     return leakages, derivative
 
 
+def ascend_from(vertices: np.ndarray, last: float, budgets: np.ndarray) -> np.ndarray:
+    """Leakages (R,) of the recursion along `budgets` (R,) after the leakage `last`, with one loss function.
+
+    Its `vertices` are as in `ascend`. `envelope.recursion` compiles it, for many releases of different budgets.
+    """
+    leakages, scale = np.empty(budgets.size), vertices[0, 4]
+    for t in range(budgets.size):
+        low, high = 0, vertices.shape[0] - 1
+        while low < high:  # bisect_right
+            middle = (low + high) // 2
+            if last < vertices[middle, 3]:
+                high = middle
+            else:
+                low = middle + 1
+        loss = vertex_loss(vertices[low, 0], vertices[low, 1], vertices[low, 2], last / scale)
+        leakages[t] = last = scale * loss + budgets[t]
+    return leakages
+
+
 def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
 

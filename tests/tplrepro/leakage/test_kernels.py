@@ -37,7 +37,7 @@ from tplrepro.leakage.envelope import (
     trees,
 )
 from tplrepro.leakage.envelope.compiled import Kernel
-from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.leakage.temporal import accumulate_steps, leakage_after
 from tplrepro.validation import frozen
 
 ROOMS = few, hulls, recursion, screens, sparse_pairs, trees
@@ -246,6 +246,19 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
     slopes = [L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)]
     for t, slope in enumerate(slopes, start=1):
         assert derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
+
+
+@pytest.mark.parametrize("size", [-8.0, 0.0, 2.0])
+def test_many_budgets_at_once_have_the_leakages_of_one_after_the_other(size):
+    rng = np.random.default_rng(0)
+    steps = [some_functions()[k] for k in rng.integers(0, 5, 5)] + some_functions()
+    steps = [loss for loss in steps for _ in range(2500)]
+    budgets = 10.0**size * rng.uniform(0.1, 1.0, len(steps) + 1)
+    budgets[6000:6100] = budgets[6000]  # a run
+    expected = [float(budgets[0])]
+    for loss, epsilon in zip(steps, budgets[1:].tolist(), strict=True):
+        expected.append(leakage_after(loss, expected[-1], epsilon))
+    assert accumulate_steps(steps, budgets).tolist() == expected
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,6 +8,7 @@ from tplrepro.leakage.envelope.compiled import FAST, kernel
 # They are in `vertex` beside their formulas, which also run as plain Python.
 ascend = kernel()(vertex.ascend)
 ascend_each = kernel()(vertex.ascend_each)
+ascend_from = kernel()(vertex.ascend_from)
 
 
 @kernel(fastmath=FAST)
