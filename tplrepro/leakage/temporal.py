@@ -214,19 +214,18 @@ def accumulate(
 
 
 def _of_single_releases(runs: list, last: float) -> list[float] | None:
-    """The leakages of many runs of one release each with one loss function, after `last`; None for other runs."""
+    """The leakages after `last` of many runs of one release each with one loss function; None for other runs."""
     loss = runs[0][0]
-    if len(runs) < MANY or any(run[0] is not loss or run[2] != 1 for run in runs):
+    if len(runs) < MANY or getattr(type(loss), "at", None) is not PrivacyLossFunction.at:
         return None
-    epsilons = [epsilon for _, epsilon, _ in runs]
-    if loss is None:
-        return epsilons
-    if type(loss).at is not PrivacyLossFunction.at:
+    if any(run[0] is not loss or run[2] != 1 for run in runs):
         return None
     from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
     compiled.expect(len(runs))
-    return recursion.ascend_from(loss.table, last, np.array(epsilons, dtype=float)).tolist()
+    if compiled.Kernel.worth > 0:  # uncompiled, one step at a time is faster
+        return None
+    return recursion.ascend_from(loss.table, last, np.array([epsilon for _, epsilon, _ in runs], dtype=float)).tolist()
 
 
 def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:
