@@ -99,8 +99,10 @@ def prefix_points(rows, i, j, size):
 
 @kernel()
 def edges(points):
-    """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent
-    through the origin last; its support function there; each vertex's d, and 0.
+    """Rows SLOPE, SUPPORT and D (3, k + 1) of the hull of k vertices.
+
+    They are the slopes of its edges, beginning with 0 and ending with the tangent through the origin; the support
+    function h at each slope; and d of each vertex, followed by that of the origin, 0.
     """
     hull = np.empty((3, points.shape[0] + 1))
     d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
@@ -148,7 +150,7 @@ def hull_in_order(points):
 
 @kernel()
 def add_pair(points, new):
-    """The hull of the hull `points` and of the points `new` of one pair."""
+    """The hull of `points`, a hull, and `new`, the points of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
     merged = np.concatenate((points[::-1], new))
     return hull_in_order(merged[np.argsort(merged[:, 0].copy(), kind="mergesort")])

@@ -17,7 +17,7 @@ GROUP = 16
 
 
 class Screen(NamedTuple):
-    """Slopes with the cap on the excess at each; `edge` is the hull's edge that each slope belongs to. Empty: none."""
+    """Slopes, the cap on the excess at each, and the number of the hull's edge with that slope; empty: no screen."""
 
     slope: np.ndarray
     cap: np.ndarray
@@ -26,7 +26,7 @@ class Screen(NamedTuple):
 
 @kernel()
 def last_slopes(rows, largest):
-    """For each row d a slope from which on its excess is 0 whatever the row q; `largest`: each column's entry."""
+    """For each row d a slope from which on its excess over any row q is 0; `largest` holds each column's largest."""
     last = np.empty(rows.shape[0])
     for j in range(rows.shape[0]):
         last[j] = 1e-300
@@ -59,14 +59,14 @@ def rounding_error(columns, base):
 
 @kernel()
 def room_for(n):
-    """For each of a group of rows d the columns in use, their levels and number; and room for sums over a chunk."""
+    """Arrays for a group of rows d: each one's columns in use, their levels and their number; and sums of a chunk."""
     columns, levels = np.empty((GROUP, n), np.int64), np.empty((GROUP, n), np.float32)
     return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.float32)
 
 
 @kernel()
 def use(m, n, room):
-    """Begin with all columns for row m of the group."""
+    """Mark all columns as in use for row m of the group."""
     columns, _, size, _ = room
     for k in range(n):
         columns[m, k] = k
@@ -146,8 +146,9 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
 
 @kernel()
 def fewest_caps(slopes, caps, edge, far, hull, most):
-    """Which of the caps at these slopes, that of `edge` each, make a screen: the fewest, taken greedily, that
-    settle a row d whose excesses are 0 from slope `far` on; none if that takes more than `most`.
+    """Numbers of the fewest caps, chosen greedily, that settle a row d whose excesses are 0 from slope `far` on.
+
+    `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are needed.
     """
     chosen = np.zeros(most, dtype=np.int64)
     last = hull.shape[1] - 1
@@ -203,7 +204,10 @@ def mark_outside(rows, transposed, largest, far, hull, screen, first, marks):
 
 @kernel()
 def improve_partners(transposed, rows, slopes, pairs):
-    """Of each two equal pairs (2 S, 2), tangent at slopes (S,), give the first the best q and the second the best d."""
+    """Look for better partners of pairs (2 S, 2) at slopes (S,), where each pair comes twice, one after the other.
+
+    The first is given the row q with the largest excess over its d, the second the row d over which its q has it.
+    """
     n = rows.shape[1]
     room, totals = room_for(n), np.empty((GROUP, n), np.float32)
     use(np.int64(0), n, room)

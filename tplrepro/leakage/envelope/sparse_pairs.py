@@ -27,7 +27,10 @@ ROOM = 1.0 + 1e-12
 
 @kernel()
 def sums_of_largest(rows):
-    """top_i(m) and m for the m that matter, row i's from start[i] + i on."""
+    """Sums of each row's m largest entries, and m, where a stored entry or the background, as a whole, is the last.
+
+    A row has one more of them than it stores entries; those of row i begin at start[i] + i.
+    """
     value, n = rows.value, rows.background.size
     top, size = np.empty(value.size + n), np.empty(value.size + n)
     for i in range(n):
@@ -47,7 +50,7 @@ def sums_of_largest(rows):
 
 @kernel()
 def scatter(j, rows, work):
-    """Spread row j out as d; returns its numbers of runs of equal values and of entries, and its background."""
+    """Write row j into the workspace as d; returns its numbers of runs and of entries, and background."""
     runs = 0
     for k in range(rows.start[j], rows.start[j + 1]):
         c, value = rows.column[k], rows.value[k]
@@ -65,7 +68,7 @@ def scatter(j, rows, work):
 
 @kernel()
 def gather(j, rows, work):
-    """Take row j back in."""
+    """Undo `scatter` of row j."""
     for k in range(rows.start[j], rows.start[j + 1]):
         work.dense[rows.column[k]] = -1.0
 
