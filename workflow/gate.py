@@ -67,14 +67,19 @@ def advertised(root=ROOT):
 
 def forms(command):
     """(program with target or subcommand, names of options) of each thing that a command does."""
-    words = shlex.split(command)
-    options = {word.partition("=")[0] for word in words if re.match(r"[A-Z_]+=|-", word)}
-    first, *others = [word for word in words if not re.match(r"[A-Z_]+=|-", word)]
-    program = first.rpartition("/")[2]
-    if program in ("make", "tplrepro", "python", "docker", "conda", "micromamba"):
-        several = others if program == "make" else others[:1]
-        return [(f"{program} {word}", options) for word in several]
-    return [(program, options)]
+    found = []
+    for part in re.split(r" \| | && |; ", command):
+        words = shlex.split(part)
+        options = {word.partition("=")[0] for word in words if re.match(r"[A-Z_]+=|--?[a-z]", word)}
+        first, *others = [word for word in words if not re.match(r"[A-Z_]+=|--?[a-z]", word)]
+        program = first.rpartition("/")[2]
+        if program == "make":
+            found += [(f"make {target}", options) for target in others]
+        elif program in ("tplrepro", "python", "docker", "conda"):
+            found.append((" ".join([program, *others[:1]]), options))
+        elif program not in ("echo", "export", "rm"):
+            found.append((program, options))
+    return found
 
 
 def unguarded(root=ROOT):
@@ -162,7 +167,7 @@ def _unserved(line, process, log):
 
 
 def write_examples(folder=LOGS):
-    """A file of observations and a series, as a reader's own."""
+    """Observations, a matrix and series of counts, as a reader's own."""
     rng, rows = np.random.default_rng(0), ["user,day,place"]
     for user in range(150):
         place = 0
@@ -172,6 +177,9 @@ def write_examples(folder=LOGS):
     write_whole(folder / "my.csv", "\n".join([*rows, ""]).encode())
     series = [f"{day},{100 + day},{50 - day}" for day in range(30)]
     write_whole(folder / "series.csv", "\n".join(["day,home,work", *series, ""]).encode())
+    write_whole(folder / "moves.csv", b"home,work\n0.8,0.2\n0.1,0.9\n")
+    hours = [f"2024-05-01 {hour:02}:00,{300 - hour},{100 + hour}" for hour in range(24)]
+    write_whole(folder / "counts.csv", "\n".join(["time,home,work", *hours, ""]).encode())
 
 
 def main(arguments):
