@@ -224,10 +224,13 @@ class Release:
     """One release, as an event, a budget or a profile; equal for equal events and for the same profile."""
 
     def __init__(self, event: Any):
-        is_profile = isinstance(event, PrivacyProfile)
-        self.event = event if is_profile else deepcopy(event)
-        self._key: Any = event if is_profile else (type(event), repr(event))
+        self.event = event
+        self._key: Any = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
         self._profiles: dict[float, PrivacyProfile] = {}
+
+    def copied(self) -> "Release":
+        """The same, which a caller's changes of the event do not reach."""
+        return self if isinstance(self.event, PrivacyProfile) else Release(deepcopy(self.event))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key

@@ -246,11 +246,8 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
     for entry in events:
         event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         counts.append(check_horizon(count, "the count of an event"))
-        numbers.append(
-            -1
-            if event is None
-            else different.setdefault(event if isinstance(event, Release) else Release(event), len(different))
-        )
+        release = event if event is None or isinstance(event, Release) else Release(event)
+        numbers.append(-1 if release is None else different.setdefault(release, len(different)))
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
     grid = automatic_grid(different) if grid is None else check_grid(grid)
