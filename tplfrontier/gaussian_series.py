@@ -19,7 +19,7 @@ from tplfrontier.checks import check_covariance
 from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius
 from tplrepro.validation import LARGEST, as_numbers, check_level
 
-LEAST_SHARE = 1e-8  # a smoothed variance below this share of the filtered one has lost its digits
+LEAST_SHARE = 1e-8  # a variance given all outputs below this share of that given past ones has lost its digits
 LIMIT_ERROR = 1e-10  # relative, of the covariance that a limit comes from
 SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
 
@@ -182,7 +182,7 @@ def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
 
 
 def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:
-    """For a state of one number: the information of the past and of the future, with the present once."""
+    """The information (T,) for a state of one number: that of the outputs up to t, plus that of later ones."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = present[:1]

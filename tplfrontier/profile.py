@@ -188,6 +188,7 @@ class PrivacyProfile(FrozenArrays):
         return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
 
     def _thinned(self) -> "PrivacyProfile":
+        """The same with at most `POINTS` points: every second one is left out until it fits."""
         profile = self
         while profile.deltas.size > POINTS:
             if profile.grid > MOST_GRID / 2.0:  # larger losses count as infinite
