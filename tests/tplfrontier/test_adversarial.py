@@ -17,7 +17,7 @@ from scipy.special import ndtr
 import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import exact_loss, exact_tpl, gaussian_leakage_mpmath
-from tests.tplrepro.leakage.matrices import KINDS, random_matrix
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 
 mpf = mpmath.mpf
 LOSSES = np.array([0.0, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0])
@@ -123,16 +123,6 @@ def check_gaussian_series(seed):
         assert limit == pytest.approx(float(mpmath.sqrt(2 * side - known)), rel=1e-14)
 
 
-def check_allocate_noise(seed):
-    """The exact law of two states leaks at most epsilon, and hardly less where the states are alike."""
-    rng = np.random.default_rng(seed)
-    sides = [extreme_matrix(rng, 2) if rng.random() < 0.8 else None for _ in range(2)]
-    epsilon, delta = float(10.0 ** rng.uniform(-1.5, 1)), float(10.0 ** rng.uniform(-9, -1))
-    method = str(rng.choice(["equal", "least_variance"]))
-    found = tf.allocate_noise(epsilon, delta, *sides, int(rng.integers(1, 5)), method=method)
-    assert (tf.ExactGaussianProfile(found, *sides).delta(epsilon) <= delta * (1 + 1e-9) + 1e-13).all()
-
-
 def check_several(seed):
     """The exact TPL of the budgets within alpha for the share of the chains, in 40 digits."""
     rng = np.random.default_rng(seed)
@@ -148,6 +138,13 @@ def check_several(seed):
     budgets = [mpf(float(budget)) for budget in budgets]
     leakages = [max(exact_tpl(budgets, *map(exact_loss, pair))) for pair in pairs]
     assert sum(leakage <= alpha for leakage in leakages) >= share * len(pairs)
+
+
+def test_a_pair_without_a_budget_is_left_out_or_an_error():
+    pairs, by_bound = [(BACKWARD, FORWARD)] * 3 + [(np.eye(2), np.eye(2))], partial(tpl.allocate_by_upper_bound, 1.0)
+    assert tf.allocate_for_several(by_bound, pairs, share=0.75) == by_bound(BACKWARD, FORWARD)
+    with pytest.raises(tpl.NoFiniteSupremumError):
+        tf.allocate_for_several(by_bound, pairs, share=0.76)
 
 
 def check_profile(seed):
@@ -213,16 +210,53 @@ def check_theorem_1_prime(seed, adaptive=False):
         assert hockey_stick(given, np.array([alpha])) <= delta
 
 
+def extreme_event(rng, depth=0):
+    size = float(10.0 ** rng.uniform(-6, 4) if rng.random() < 0.7 else rng.choice([1e-300, 1e-12, 40.0, 701.0, 1e8]))
+    return (
+        lambda: size,
+        lambda: None if depth == 0 else 0.5,
+        lambda: dp_event.GaussianDpEvent(size),
+        lambda: dp_event.LaplaceDpEvent(size),
+        lambda: dp_event.DiscreteLaplaceDpEvent(min(max(size, 1e-4), 50.0), int(rng.integers(1, 6))),
+        lambda: dp_event.RandomizedResponseDpEvent(float(rng.choice([1e-12, 0.5, 1 - 1e-12])), int(rng.integers(2, 6))),
+        lambda: dp_event.PoissonSampledDpEvent(float(rng.choice([0, 1e-15, 0.5, 1.0])), extreme_event(rng, 1)),
+        lambda: tf.PrivacyProfile.pure(min(size, 600.0), 0.01 if size < 100 else 0.3, float(rng.choice([0, 1e-12, 1]))),
+    )[int(rng.integers(8))]()
+
+
+def check_extremes(seed):
+    """No event and no chain leads to an internal error or a warning, or below the pure leakages."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    events = [*(extreme_event(rng) for _ in range(int(rng.integers(0, 4)))), float(10.0 ** rng.uniform(-3, 2))]
+    pairs, grid = bool(rng.random() < 0.3), [None, 0.01, 5.0, 300.0][int(rng.integers(4))]
+    events = events if pairs else [(event, int(rng.choice([1, 2, 60]))) for event in events]
+    sides = [extreme_matrix(rng, n) if rng.random() < 0.8 else None for _ in range(2)]
+    r = tf.temporal_privacy_profile(events, *sides, grid=grid, pairs=pairs)
+    for values in (r.epsilon(1e-9), r.delta(0.0), r.delta(1.0), r.both.largest, [r.w_event(1).delta(1.0)]):
+        assert not np.isnan(values).any()
+    epsilons = events if pairs else [event for event, count in events for _ in range(count)]
+    if all(isinstance(epsilon, float) for epsilon in epsilons):
+        pure = tpl.temporal_privacy_leakage(epsilons, *sides).tpl
+        assert pairs or (r.both.largest >= pure * (1 - 1e-15)).all()
+        assert (r.both.largest <= pure * (1 + 2e-9) + 1e-12).all()
+
+
 CHECKS = {
     check_event_level_budgets: 3000,
     check_exact_gaussian: 2000,
-    check_allocate_noise: 150,
+    check_extremes: 1000,
     check_gaussian_series: 2000,
     check_several: 1000,
     check_profile: 400,
     check_theorem_1_prime: 1000,
     partial(check_theorem_1_prime, adaptive=True): 500,
 }
+
+
+@pytest.mark.parametrize("P", [[[1 - 1e-15, 1e-15], [0, 1]], np.eye(2)])
+def test_two_releases_that_hide_nothing(P):
+    assert tf.temporal_privacy_profile([(40.0, 2)], P).epsilon(1e-9) == pytest.approx([40.0, 80.0])
 
 
 @pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])
