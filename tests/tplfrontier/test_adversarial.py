@@ -50,7 +50,7 @@ def hockey_stick(laws, losses):
 def check_event_level_budgets(seed):
     """Against rational sums; theorem 1' in 50 digits."""
     rng = np.random.default_rng(seed)
-    R, T = rng.integers(1, 7, 2)
+    R, T = int(rng.choice([1, 2, 5, 100])), int(rng.integers(1, 7))
     A = rng.normal(size=(R, T)) * (rng.random((R, T)) < 0.8) if rng.random() < 0.7 else np.full((R, T), 0.1)
     scale, width = 10.0 ** rng.uniform(-2, 2, R), float(rng.choice([0.3, 1.0, 2.0]))
     if rng.random() < 0.3:  # products and squares that are no floats
