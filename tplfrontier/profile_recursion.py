@@ -91,7 +91,7 @@ class Side:
 
     @property
     def is_identity(self) -> bool:
-        """Whether each value determines all others."""
+        """Whether the whole profile passes each step."""
         return all(step.is_identity for step in (*self.steps, *(step for *_, step in self.pauses)))
 
     def profiles(

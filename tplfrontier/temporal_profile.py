@@ -115,8 +115,9 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @property
     def _determined(self) -> bool:
-        """Whether each value determines all others, so that all times leak what all releases do."""
-        return self._past.is_identity and self._future.is_identity
+        """Whether whole profiles pass all steps of both sides, so that all times leak what all releases do."""
+        single = isinstance(self._nothing, PrivacyProfile)
+        return single and self._past.is_identity and self._future.is_identity
 
     def _series(self, *sides: ProfileSeries) -> ProfileSeries:
         distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
