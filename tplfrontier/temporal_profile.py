@@ -215,11 +215,11 @@ def temporal_privacy_profile(
     kinds, releases, grid = _read(events, horizon, grid)
     nothing: Profile = PrivacyProfile.nothing(grid)
     if pairs:
-        _, _, states = steps_of_both_sides(
-            transition_matrix, backward, forward, releases.size
-        )  # refuses loss functions
+        # Loss functions are refused, as they may belong to more than one matrix.
+        _, _, states = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
         n = len(states or range(2))
-        nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
+        if n > 1:
+            nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
     past, future = Side.both(timeline, releases[timeline.times].tolist())
     return TemporalPrivacyProfile(tuple(kinds), releases, past, future, nothing)

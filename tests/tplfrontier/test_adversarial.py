@@ -24,8 +24,10 @@ LOSSES = np.array([0.0, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0])
 
 
 def extreme_matrix(rng, n):
-    """Any chain, one near the identity or near independence, or one with zeros."""
-    kind = str(rng.choice([*KINDS, "lazy", "equal rows"]))
+    """Any chain, one near the identity or near independence, one with zeros, or a permutation."""
+    kind = str(rng.choice([*KINDS, "lazy", "equal rows", "permutation"]))
+    if kind == "permutation":
+        return np.eye(n)[rng.permutation(n)]
     if kind not in ("lazy", "equal rows"):
         return np.array(random_matrix(rng, kind, n))
     P = rng.dirichlet(np.ones(n), n)
@@ -150,7 +152,7 @@ def test_a_pair_without_a_budget_is_left_out_or_an_error():
 def check_profile(seed):
     """Normal and subsampled normal releases of states along a line, which take part with a probability."""
     rng = np.random.default_rng(seed)
-    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 5))
     events, laws = [], []
     for _ in range(T):
         multiplier, share = float(10.0 ** rng.uniform(-0.5, 1)), float(rng.choice([1.0, 0.5, 0.05, 1e-3]))
@@ -254,9 +256,11 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("P", [[[1 - 1e-15, 1e-15], [0, 1]], np.eye(2)])
-def test_two_releases_that_hide_nothing(P):
-    assert tf.temporal_privacy_profile([(40.0, 2)], P).epsilon(1e-9) == pytest.approx([40.0, 80.0])
+def test_two_releases_that_hide_nothing_and_a_single_state():
+    for pairs in (False, True):
+        assert tf.temporal_privacy_profile([0.5, 0.5], [[1.0]], pairs=pairs).delta(0.5).tolist() == [0.0, 0.0]
+    for P in ([[1 - 1e-15, 1e-15], [0, 1]], np.eye(2)):
+        assert tf.temporal_privacy_profile([(40.0, 2)], P).backward.epsilon(1e-9) == pytest.approx([40.0, 80.0])
 
 
 @pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])
