@@ -5,9 +5,9 @@ KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabil
 
     r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i.
 
-So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i and j has the
-largest p_i(S) for each p_j(S). The joint hull of all points (D_j, U_i) along these curves bounds the loss of all
-these matrices; tangents enclose the curves, which are concave ("Estimated matrices" in docs/theory/promises.md).
+So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i and j has
+the largest p_i(S) for each p_j(S). The joint hull of all points (D_j, U_i) along these curves bounds the loss
+of all these matrices. Tangents enclose the curves, which are concave (docs/theory/promises.md).
 """
 
 from collections.abc import Iterable
@@ -31,10 +31,10 @@ ROUNDING = 1e-14
 def loss_from_counts(counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> PrivacyLossFunction:
     """A loss function that exceeds that of the true chain with a given confidence; time and memory O(n^3).
 
-    `counts` (n, n) are numbers of steps from each state (row) to each state (column), and `states` their labels, as in
-    `TransitionMatrix.from_counts`; the transposed counts give the backward side. `confidence` in (0, 1) is a
-    probability over the observed steps. The result is conservative: L(alpha) = alpha if a state was never left. Its
-    `matrix` holds the observed shares, and its `vertices` need not belong to sets of columns.
+    `counts` (n, n) are numbers of steps from each state (row) to each state (column), and `states` their labels,
+    as in `TransitionMatrix.from_counts`; the transposed counts give the backward side. `confidence` in (0, 1) is
+    a probability over the observed steps. The result is conservative: L(alpha) = alpha if a state was never
+    left. Its `matrix` holds the observed shares, and its `vertices` need not belong to sets of columns.
 
     >>> steps = np.array([[80, 20], [10, 90]])
     >>> [round(loss_from_counts(counts)(1.0), 4) for counts in (steps, 1000 * steps)]

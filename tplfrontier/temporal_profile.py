@@ -39,7 +39,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
     _earlier: dict = field(default_factory=dict, repr=False)
-    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where they are known
+    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where known
 
     def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
         """The same, with what a shorter series that this one begins with has worked out.
@@ -115,7 +115,7 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @property
     def _determined(self) -> bool:
-        """Whether whole profiles pass all steps of both sides, so that all times leak what all releases do."""
+        """Whether whole profiles pass all steps, so that all times leak what all releases do."""
         single = isinstance(self._nothing, PrivacyProfile)
         return single and self._past.is_identity and self._future.is_identity
 

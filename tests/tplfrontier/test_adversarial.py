@@ -1,7 +1,7 @@
-"""Random and extreme cases against oracles that share no code with the package: rationals, 50 digits, all outputs.
+"""Random and extreme cases against oracles that share no code with the package: rationals, 50 digits, outputs.
 
-Outputs of normal noise are put into bins, whose laws are exact up to rounding: what they leak is a lower bound of
-what the outputs leak.
+Outputs of normal noise are put into bins, whose laws are exact up to rounding: bins leak at most what the
+outputs leak.
 """
 
 from fractions import Fraction
@@ -95,7 +95,7 @@ def check_exact_gaussian(seed):
 
 
 def output_laws(shift, P, step):
-    """Densities of a normal output of the neighbouring time, given each state, (2, K), and the weights of their sum."""
+    """Densities of the output at the neighbouring time, given each state, (2, K), and the weights of their sum."""
     z = step * np.arange(-14.0 // step, (14.0 + shift) // step)
     densities = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) / np.sqrt(2 * np.pi)
     return P @ densities, np.full(z.size, step)
@@ -117,7 +117,7 @@ def check_gaussian_series(seed):
     noise = 10.0 ** rng.uniform(-3, 5, T if rng.random() < 0.5 else None)
     expected = np.array(gaussian_leakage_mpmath(series.covariance, np.broadcast_to(noise, T), 1.0), float)
     np.testing.assert_allclose(tf.gaussian_series_leakage(series, noise, 1.0), expected, rtol=1e-9)
-    if series.value.size == 1 and not (np.ptp(noise) or series.value[0] != 1.0):  # AR(1), whose limit is a root
+    if series.value.size == 1 and not (np.ptp(noise) or series.value[0] != 1.0):  # AR(1)
         a, innovation, known = map(mpf, (series.transition.item(), series.innovation.item(), 1 / float(np.min(noise))))
         rest = 1 - a * a - innovation * known  # one side's I is known + a^2 I / (1 + innovation I)
         side = (mpmath.sqrt(rest * rest + 4 * innovation * known) - rest) / (2 * innovation)
@@ -157,7 +157,7 @@ def check_profile(seed):
     for _ in range(T):
         multiplier, share = float(10.0 ** rng.uniform(-0.5, 1)), float(rng.choice([1.0, 0.5, 0.05, 1e-3]))
         places = rng.random(n)
-        places[:2] = 0.0, 1.0  # the largest distance is 1; a user who takes no part looks like the first state
+        places[:2] = 0.0, 1.0  # a user who takes no part looks like the first state
         event = dp_event.GaussianDpEvent(multiplier)
         events.append(event if share == 1.0 else dp_event.PoissonSampledDpEvent(share, event))
         drawn = bins(places, multiplier)
@@ -173,7 +173,7 @@ def check_profile(seed):
 
 
 def known(laws, steps):
-    """The laws of all outputs before each time given the state at that time; few of their bins are kept apart."""
+    """The laws of all outputs before each time given the state at that time, in at most 40 bins."""
     n = len(laws[0])
     before = [np.ones((n, 1))]
     for t, law in enumerate(laws[:-1]):
@@ -184,7 +184,7 @@ def known(laws, steps):
 
 
 def check_theorem_1_prime(seed, adaptive=False):
-    """All paths of two states and all bins of up to three answers; rows may shrink after a large first answer."""
+    """All paths of two states, all bins of up to three answers; rows may shrink after a large first answer."""
     rng = np.random.default_rng(seed)
     T, R = int(rng.integers(2, 6)), int(rng.integers(1, 4))
     P, initial = tpl.TransitionMatrix(0.98 * rng.dirichlet([1, 1], 2) + 0.01), rng.dirichlet([2, 2])
@@ -202,7 +202,7 @@ def check_theorem_1_prime(seed, adaptive=False):
     count = 24
     laws = np.ones((len(paths), 1))
     for row in range(R):
-        shares = (1.0, rng.random()) if adaptive and row else (1.0, 1.0)  # below and above the middle of the first
+        shares = (1.0, rng.random()) if adaptive and row else (1.0, 1.0)
         options = [bins(np.sqrt(2) * share * paths @ A[row], scale, count) for share in shares]
         large = (np.arange(laws.shape[1]) * count // max(laws.shape[1], 1) >= count // 2).astype(int)
         laws = np.stack([laws[:, k, None] * options[large[k]] for k in range(laws.shape[1])], axis=1)
