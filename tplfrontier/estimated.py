@@ -1,13 +1,13 @@
-"""The loss function of every matrix that counts of steps do not rule out.
+"""A loss function above those of all matrices that are plausible given counts of observed steps.
 
 With probability at least `confidence`, all rows i, sets S of columns and numbers of steps at once satisfy
 KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabilities P_i(S), where
 
     r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i.
 
-The joint hull of the curves of the ends of these intervals, P_j(S) at least D_j(S) and P_i(S) at most U_i(S),
-along every ROC curve bounds the loss of all these matrices; tangents enclose the curves, which are concave
-("Estimated matrices" in docs/theory/promises.md).
+So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i and j has
+the largest p_i(S) for each p_j(S). The joint hull of all points (D_j, U_i) along these curves bounds the loss
+of all these matrices. Tangents enclose the curves, which are concave (docs/theory/promises.md).
 """
 
 from collections.abc import Iterable
@@ -29,12 +29,12 @@ ROUNDING = 1e-14
 
 
 def loss_from_counts(counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> PrivacyLossFunction:
-    """The loss function of all matrices that counts of steps (n, n) do not rule out; time and memory O(n^3).
+    """A loss function that exceeds that of the true chain with a given confidence; time and memory O(n^3).
 
-    With probability at least `confidence`, in (0, 1), over the observed steps, it is above that of the chain that made
-    them. It is conservative: the identity if a state was never left. `counts` and `states` as in
-    `TransitionMatrix.from_counts`; the transposed counts give the backward side. The result's `matrix` holds the
-    shares, and its `vertices` may be of no set of columns.
+    `counts` (n, n) are numbers of steps from each state (row) to each state (column), and `states` their labels,
+    as in `TransitionMatrix.from_counts`; the transposed counts give the backward side. `confidence` in (0, 1) is
+    a probability over the observed steps. The result is conservative: L(alpha) = alpha if a state was never
+    left. Its `matrix` holds the observed shares, and its `vertices` need not belong to sets of columns.
 
     >>> steps = np.array([[80, 20], [10, 90]])
     >>> [round(loss_from_counts(counts)(1.0), 4) for counts in (steps, 1000 * steps)]

@@ -84,6 +84,7 @@ class EventAccountant(Account):
     def _kept(self, release: Any) -> Release:
         kept = Release(release)
         if kept not in self._events:
+            kept = kept.copied()
             _ = kept.epsilon  # ValueError if it is unsupported
         return self._events.setdefault(kept, kept)
 
@@ -108,7 +109,9 @@ class EventAccountant(Account):
         read, profile = self._profiled
         ledger = self._ledger[:]
         if profile is None or read < len(ledger):
-            entries = [(self._kept(release) if epsilon else None, count) for release, epsilon, count in ledger]
+            distinct = {id(release): release for release, epsilon, _ in ledger if epsilon}
+            kept = {key: self._kept(release) for key, release in distinct.items()}
+            entries = [(kept[id(release)] if epsilon else None, count) for release, epsilon, count in ledger]
             grid, earlier = self._grid, profile
             if grid is None:  # halved until it suits the weakest release, so that it seldom changes
                 finest = automatic_grid({release for release, _ in entries if release})

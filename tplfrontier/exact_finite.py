@@ -19,7 +19,7 @@ from tplrepro.validation import as_numbers, by_state, check_horizon
 
 MAX_MESSAGES = 200_000  # of one time before inner ones are left out; a release then takes some seconds
 DIGITS = 13  # messages that agree in these count as one
-MARGIN = 1e-11  # a message is left out if it is this far inside the hull of the messages, which sum to 1
+MARGIN = 1e-11  # a message, whose entries sum to 1, is left out if it is this far inside the hull of all
 
 
 def mechanism_leakage(
@@ -30,7 +30,7 @@ def mechanism_leakage(
     Parameters
     ----------
     likelihoods : array-like (n, K) of numbers > 0, or a list of T of these (then without `horizon`)
-        Pr(o | l), a row for each state, a column for each output. A factor of a column has no effect.
+        Pr(o | l), a row for each state, a column for each output. To scale a column changes nothing.
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
@@ -84,7 +84,7 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
 
 
 def _extreme(messages: np.ndarray) -> np.ndarray:
-    """The messages without copies, and without most of those inside the cone of the others."""
+    """The messages (K, n) without duplicates, and without most of those inside the cone that the others span."""
     if messages.shape[1] == 2:
         ratios = messages[:, 0] / messages[:, 1]
         return messages[[ratios.argmin(), ratios.argmax()]]

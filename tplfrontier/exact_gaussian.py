@@ -98,7 +98,7 @@ class ExactGaussianProfile:
 
 
 def _messages(shifts: np.ndarray, steps: Iterable) -> list:
-    """The log ratios (k,) of 0, ..., T - 1 releases for the next state, and their weights in both (2, k)."""
+    """For each time the log ratios (k,) that earlier releases give for its state, and their probabilities (2, k)."""
     messages = [(np.zeros(1), np.ones((2, 1)))]
     # A sum over a grid is as good as an integral where the grid is fine for both releases that meet on it.
     for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
@@ -125,7 +125,7 @@ def _messages(shifts: np.ndarray, steps: Iterable) -> list:
 
 
 def _together(past: tuple, future: tuple) -> tuple:
-    """The log ratios and weights of both messages, which are independent given the state between them."""
+    """The log ratios of past and future together, which are independent given the state, and their probabilities."""
     (ratios, weights), (later_ratios, later_weights) = past, future
     both = weights[:, :, None] * later_weights[:, None]
     return np.add.outer(ratios, later_ratios).ravel(), both.reshape(2, -1)

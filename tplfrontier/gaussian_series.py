@@ -1,4 +1,4 @@
-"""Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
+"""Exact leakage of a normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
 
 The values x_1..x_T of a person are normal with covariance K, and x + noise is released. Given x_t, all
 outputs are normal with a mean linear in x_t and a covariance that does not depend on it: x_t and x_t + change
@@ -19,7 +19,7 @@ from tplfrontier.checks import check_covariance
 from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius
 from tplrepro.validation import LARGEST, as_numbers, check_level
 
-LEAST_SHARE = 1e-8  # a smoothed variance below this share of the filtered one has lost its digits
+LEAST_SHARE = 1e-8  # a smaller share of a variance, left after later outputs, has lost its digits
 LIMIT_ERROR = 1e-10  # relative, of the covariance that a limit comes from
 SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
 
@@ -56,8 +56,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     """The mu of a value in the middle of an endless stationary series: no series, however long, leaks more.
 
     Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not
-    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary, or
-    changes so slowly that the equation cannot be solved to 10 digits.
+    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary,
+    or changes so slowly that the equation cannot be solved to 10 digits.
 
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
@@ -88,8 +88,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     error = _change(P, F @ filtered @ F.T + Q) / (1.0 - min(spectral_radius(closed), 1.0 - 1e-15) ** 2)
     if not error <= LIMIT_ERROR:
         raise ValueError(
-            f"the Riccati equation must be solved to {LIMIT_ERROR:g}, found an error of about {error:.3g}; its series "
-            "hardly forgets: take gaussian_series_leakage of a long one"
+            f"the Riccati equation must be solved to {LIMIT_ERROR:g}, found an error of about {error:.3g}; "
+            "the series hardly forgets: take gaussian_series_leakage of a long one"
         )
     explained = solve_discrete_lyapunov(F, F @ gained @ F.T) + gained
     future = solve_discrete_lyapunov(closed.T, np.outer(H, H) / S)
@@ -182,7 +182,7 @@ def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
 
 
 def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:
-    """For a state of one number: the information of the past and of the future, with the present once."""
+    """The information (T,) for a state of one number: of the outputs up to t, plus that of later ones."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = present[:1]
@@ -198,7 +198,7 @@ def _scalar_information(a: float, innovation: float, variance: float, noise: np.
 
 
 def _scalar_limit(a: float, innovation: float, noise: float) -> float:
-    """The information about a value in the middle: 2 I - 1/noise, where I = 1/noise + a^2 I / (1 + innovation I)."""
+    """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation I)."""
     present = 1.0 / noise
     forgotten = (1.0 - a) * (1.0 + a) - innovation * present
     root = sqrt(forgotten * forgotten + 4.0 * innovation * present)

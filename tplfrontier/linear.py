@@ -78,14 +78,14 @@ def _quantile(horizon: int, delta: float, n_states: int) -> float:
 
 
 def _rounded_up(used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The sum of numbers times 2^exponent in each column that is `used`, rounded up, inf beyond the largest float."""
+    """The sum of numbers times 2^exponent, 0 in columns that are not `used`, rounded up to inf if need be."""
     with np.errstate(over="ignore", under="ignore"):
         parts = [np.ldexp(numbers + UNDERFLOW, exponent) + SMALLEST for numbers, exponent in terms]
         return np.where(used, np.sum(parts, axis=0) * (1.0 + 4.0 * EPS), 0.0)
 
 
 def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_array, int, float]:
-    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent <= 1, (R, T), the exponent, and a factor above rounding.
+    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent, (R, T), the exponent, and a factor above rounding.
 
     Mantissas and exponents are divided separately, as their products may be no floats.
     """

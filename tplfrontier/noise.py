@@ -1,11 +1,11 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-The search works on squared shifts 1 / m_t^2 of noise multipliers m_t, in units in which a single release
-may have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal ones
-are best. Otherwise the least total variance is sought with an approximation: each profile is replaced by
-that of a normal shift with the same epsilon at delta, so that a step of correlation becomes a function of
-its square, in place of L in the recursion of TPL. The error at each time is added until it agrees with the
-profiles.
+A release with noise multiplier m_t shifts a normal law by 1 / m_t. The search works on budgets proportional to
+1 / m_t^2; a single release may have the budget `epsilon`. Where two rows of a matrix have disjoint supports,
+all releases compose, the budgets add up, and equal ones are best. Otherwise the least total variance is sought
+with an approximation: the profile of all earlier releases is replaced by that of one normal shift with the same
+epsilon at delta, so that a step of correlation maps budgets to budgets, as L maps leakages in the recursion of
+TPL. The difference from the profiles is then added at each time, until both agree.
 """
 
 from dataclasses import dataclass
@@ -126,7 +126,7 @@ class _Series:
 
 
 class _Step:
-    """The approximation of a step of correlation: the budget after it by the budget before it."""
+    """An approximate step of correlation, from the budget before it to the budget after it."""
 
     def __init__(self, loss: PrivacyLossFunction, series: _Series):
         budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)

@@ -1,15 +1,15 @@
 """Privacy profiles of each ordered pair of states: the recursion without the largest over pairs at each step.
 
 For two rows q, d of the transition matrix let a = q - g d, with positive and negative parts a+ and a-, and
-A, M their sums. If delta_jk bounds the hockey-stick divergences of the outputs' laws given the states j and k,
-that of the mixtures of these laws by q and d is at most
+A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the states j and k, that of
+the mixtures of these laws by q and d is at most
 
     sum_jk a+_j a-_k / M  delta_jk(M / A)
 
 (the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below
 that. Losses below 0 of a pair follow from the reverse order. Work grows with n^4 points of the grid.
 
-`PairProfiles` composes and steps as a `PrivacyProfile` does, so that one recursion (`profile_recursion`) serves both.
+`PairProfiles` composes and steps as a `PrivacyProfile` does: one recursion, `profile_recursion`, serves both.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from tplfrontier.pairwise import UP, log_ratios
 from tplfrontier.profile import EPS, MOST_LOSS, ROOM, PrivacyProfile, composed, interpolated, product_rounding
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
-SETTLED = 1.0 + 1e-9  # a bound on the loss of a long run exceeds the losses of its releases by up to this factor
+SETTLED = 1.0 + 1e-9  # the bound on the loss of a long run may be too large by this factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class PairProfiles:
         return PairProfiles(result)
 
     def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PairProfiles":
-        """The profiles about the neighbouring state, through the matrix of a loss function, a product of `length`."""
+        """The profiles about the neighbouring state, through the product of `length` matrices of a loss function."""
         if self.largest == 0.0:
             return self
         rows = loss.matrix.toarray()
@@ -113,11 +113,11 @@ def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, gri
 
 
 def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
-    """The largest convex function of e^x below a bound at losses 0, grid, ..., and that of the reverse order below 0.
+    """The largest convex function of e^x below a bound at losses 0, grid, ..., and the reverse order's below 0.
 
     The divergences are convex in e^x, the bound of one step need not be: chords between any points are bounds.
     """
-    reverse = reverse[: max(int(MOST_LOSS / grid) - bound.size, 0) + 1]  # e^x between any two points must be a float
+    reverse = reverse[: max(int(MOST_LOSS / grid) - bound.size, 0) + 1]  # or e^x overflows
     losses = grid * np.arange(1 - reverse.size, bound.size)
     if bound.size == 1 or losses[-1] > MOST_LOSS:
         return bound

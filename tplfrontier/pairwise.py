@@ -26,10 +26,10 @@ from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
-#: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others;
-#: e^300 and its inverse leave room in doubles.
+#: A search replaces larger bounds by a cap, in nats, and the smaller result of both counts. Beyond 30, rounding
+#: errors of the largest likelihoods hide the others; e^300 and its inverse leave room in doubles.
 CAPS = (30.0, 300.0)
-#: The bounds that choose the trees are higher by once to twice this share of the largest: closed, and without ties.
+#: Searches raise each bound at random by one to two times this share of the largest, which avoids ties.
 BLUR = 1e-13
 REMEDY = "give (n, n), for one time with a horizon or for each, 0 between a state and itself, inf for no bound"
 #: Each step is raised by this, which exceeds the rounding of its logarithm and sums, and of BPL + FPL - R.
@@ -41,7 +41,8 @@ class PairwiseLeakage(FrozenArrays):
     """The leakages of T releases about each ordered pair of states, (T, n, n) each, in nats.
 
     Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in
-    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, lowered to sums along shorter ways.
+    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, where none exceeds the sum of two
+    others via a third state.
     """
 
     bounds: np.ndarray
@@ -71,8 +72,8 @@ def pairwise_leakage(
 
     ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that
     disagree. Results are upper bounds also in floating point, mostly by about 1e-13. But likelihoods beyond
-    e^300 do not fit: where the leakage of a pair exceeds 300 nats, those after the next step may be much larger
-    than need be, up to the largest of all pairs (on the identity 850 for 406 were seen). One step of one side
+    e^300 do not fit: where the leakage of a pair exceeds 300 nats, those after the next step may be much too
+    large, up to the largest of all pairs (on the identity 850 for 406 were seen). One step of one side
     takes 4 s for 100 states without zeros and 0.3 s for 50, on two cores.
 
     Examples
@@ -118,7 +119,7 @@ def transition_matrix(matrix: Any) -> TransitionMatrix | None:
 
 
 def _closed(bounds: Any, states: Sequence) -> np.ndarray:
-    """Checked bounds (n, n) in the order of the states, lowered to the sums along shorter ways."""
+    """Checked bounds (n, n) in the order of the states, lowered to the lengths of shortest paths."""
     n = len(states)
     closed = as_numbers(by_state(bounds, states, "bounds", (0, 1)), "bounds must be numbers", REMEDY).copy()
     if closed.shape != (n, n):

@@ -36,7 +36,7 @@ EPS = float(np.finfo(float).eps)
 UP = 1.0 + 16.0 * EPS  # exceeds the rounding of the few operations between two upper bounds
 MOST_GRID = 512.0  # e^grid must stay a float
 MOST_LOSS = 700.0  # of larger ones e^loss is no float
-ROOM = 2.0**-50  # each step of a recursion adds this, so that a longer series reproduces profiles within rounding
+ROOM = 2.0**-50  # added by each step, so that a longer series reproduces profiles within rounding
 TAIL = 2.0**-53  # probability of the largest losses of one composition that may count as infinite loss
 POINTS = 2**14  # longer grids keep every second point only
 DIRECT = 2**23  # up to this number of multiplications a convolution is a direct sum, without a Fourier error
@@ -188,6 +188,7 @@ class PrivacyProfile(FrozenArrays):
         return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
 
     def _thinned(self) -> "PrivacyProfile":
+        """The same with at most `POINTS` points: every second one is left out until it fits."""
         profile = self
         while profile.deltas.size > POINTS:
             if profile.grid > MOST_GRID / 2.0:  # larger losses count as infinite
@@ -224,10 +225,13 @@ class Release:
     """One release, as an event, a budget or a profile; equal for equal events and for the same profile."""
 
     def __init__(self, event: Any):
-        is_profile = isinstance(event, PrivacyProfile)
-        self.event = event if is_profile else deepcopy(event)
-        self._key: Any = event if is_profile else (type(event), repr(event))
+        self.event = event
+        self._key: Any = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
         self._profiles: dict[float, PrivacyProfile] = {}
+
+    def copied(self) -> "Release":
+        """The same, which a caller's changes of the event do not reach."""
+        return self if isinstance(self.event, PrivacyProfile) else Release(deepcopy(self.event))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key

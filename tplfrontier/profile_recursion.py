@@ -1,9 +1,9 @@
-"""The recursion of privacy profiles along one side: what all earlier releases tell about the value at each time.
+"""The recursion of privacy profiles along one side: what earlier releases tell about the value at each time.
 
     base_1 = nothing,    base_{t+1} = step_t(base_t (+) release_t)
 
-with the composition (+) and the step of correlation from time t to t + 1, which is Eq. (13) of [1] with profiles
-instead of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for each pair of states.
+with the composition (+) and the step of correlation from time t to t + 1: Eq. (13) of [1] with profiles instead
+of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for each pair of states.
 Long runs of equal releases, and schedules that repeat, take fewer steps (`profile_runs`).
 """
 
@@ -63,8 +63,8 @@ class ProfileSeries(FrozenArrays):
 class Side:
     """One side in the order in which its knowledge grows: R releases and the R - 1 `steps` between them.
 
-    Release k is of the kind `released[k]`, at `times[k]`. `pauses` are the other time points: (time, number of
-    the release before, step from there).
+    Release k is of the kind `released[k]`, at `times[k]`. `pauses` are the other time points: (time, number
+    of the release before, step from there).
     """
 
     horizon: int
@@ -91,7 +91,7 @@ class Side:
 
     @property
     def is_identity(self) -> bool:
-        """Whether each value determines all others."""
+        """Whether the whole profile passes each step."""
         return all(step.is_identity for step in (*self.steps, *(step for *_, step in self.pauses)))
 
     def profiles(

@@ -13,7 +13,7 @@ from tplrepro.validation import check_probability
 def allocate_for_several(
     allocate: Callable[[Any, Any], Any], pairs: Iterable[tuple[Any, Any]], *, share: float = 1.0
 ) -> Any:
-    """The largest budgets that `allocate` finds for each of several pairs, or for a share of them.
+    """Budgets that are within alpha for each of several pairs of matrices, or for a share of the pairs.
 
     `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with each
     budget, so that the least budget at each time is within alpha for every pair that counts; the pairs with

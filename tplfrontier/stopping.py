@@ -19,7 +19,7 @@ from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
-EACH = 32  # beyond so many first budgets, some are interpolated
+EACH = 32  # of more first budgets than these, some are interpolated between others
 MANY_STARTS = 96  # up to this number, SLSQP runs from all starts
 IMPROVEMENT = 1e-7  # larger numbers are not tried after two relative improvements of the error below this
 SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail

@@ -39,7 +39,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
     _earlier: dict = field(default_factory=dict, repr=False)
-    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where they are known
+    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where known
 
     def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
         """The same, with what a shorter series that this one begins with has worked out.
@@ -115,8 +115,9 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @property
     def _determined(self) -> bool:
-        """Whether each value determines all others, so that all times leak what all releases do."""
-        return self._past.is_identity and self._future.is_identity
+        """Whether whole profiles pass all steps, so that all times leak what all releases do."""
+        single = isinstance(self._nothing, PrivacyProfile)
+        return single and self._past.is_identity and self._future.is_identity
 
     def _series(self, *sides: ProfileSeries) -> ProfileSeries:
         distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
@@ -214,11 +215,11 @@ def temporal_privacy_profile(
     kinds, releases, grid = _read(events, horizon, grid)
     nothing: Profile = PrivacyProfile.nothing(grid)
     if pairs:
-        _, _, states = steps_of_both_sides(
-            transition_matrix, backward, forward, releases.size
-        )  # refuses loss functions
+        # Loss functions are refused, as they may belong to more than one matrix.
+        _, _, states = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
         n = len(states or range(2))
-        nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
+        if n > 1:
+            nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
     past, future = Side.both(timeline, releases[timeline.times].tolist())
     return TemporalPrivacyProfile(tuple(kinds), releases, past, future, nothing)
@@ -246,11 +247,8 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
     for entry in events:
         event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         counts.append(check_horizon(count, "the count of an event"))
-        numbers.append(
-            -1
-            if event is None
-            else different.setdefault(event if isinstance(event, Release) else Release(event), len(different))
-        )
+        release = event if event is None or isinstance(event, Release) else Release(event)
+        numbers.append(-1 if release is None else different.setdefault(release, len(different)))
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
     grid = automatic_grid(different) if grid is None else check_grid(grid)

@@ -1,7 +1,7 @@
-"""Random and extreme cases against oracles that share no code with the package: rationals, 50 digits, all outputs.
+"""Random and extreme cases against oracles that share no code with the package: rationals, 50 digits, outputs.
 
-Outputs of normal noise are put into bins, whose laws are exact up to rounding: what they leak is a lower bound of
-what the outputs leak.
+Outputs of normal noise are put into bins, whose laws are exact up to rounding: bins leak at most what the
+outputs leak.
 """
 
 from fractions import Fraction
@@ -17,15 +17,17 @@ from scipy.special import ndtr
 import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import exact_loss, exact_tpl, gaussian_leakage_mpmath
-from tests.tplrepro.leakage.matrices import KINDS, random_matrix
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 
 mpf = mpmath.mpf
 LOSSES = np.array([0.0, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0])
 
 
 def extreme_matrix(rng, n):
-    """Any chain, one near the identity or near independence, or one with zeros."""
-    kind = str(rng.choice([*KINDS, "lazy", "equal rows"]))
+    """Any chain, one near the identity or near independence, one with zeros, or a permutation."""
+    kind = str(rng.choice([*KINDS, "lazy", "equal rows", "permutation"]))
+    if kind == "permutation":
+        return np.eye(n)[rng.permutation(n)]
     if kind not in ("lazy", "equal rows"):
         return np.array(random_matrix(rng, kind, n))
     P = rng.dirichlet(np.ones(n), n)
@@ -50,7 +52,7 @@ def hockey_stick(laws, losses):
 def check_event_level_budgets(seed):
     """Against rational sums; theorem 1' in 50 digits."""
     rng = np.random.default_rng(seed)
-    R, T = rng.integers(1, 7, 2)
+    R, T = int(rng.choice([1, 2, 5, 100])), int(rng.integers(1, 7))
     A = rng.normal(size=(R, T)) * (rng.random((R, T)) < 0.8) if rng.random() < 0.7 else np.full((R, T), 0.1)
     scale, width = 10.0 ** rng.uniform(-2, 2, R), float(rng.choice([0.3, 1.0, 2.0]))
     if rng.random() < 0.3:  # products and squares that are no floats
@@ -93,7 +95,7 @@ def check_exact_gaussian(seed):
 
 
 def output_laws(shift, P, step):
-    """Densities of a normal output of the neighbouring time, given each state, (2, K), and the weights of their sum."""
+    """Densities of the output at the neighbouring time, given each state, (2, K), and the weights of their sum."""
     z = step * np.arange(-14.0 // step, (14.0 + shift) // step)
     densities = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) / np.sqrt(2 * np.pi)
     return P @ densities, np.full(z.size, step)
@@ -115,22 +117,12 @@ def check_gaussian_series(seed):
     noise = 10.0 ** rng.uniform(-3, 5, T if rng.random() < 0.5 else None)
     expected = np.array(gaussian_leakage_mpmath(series.covariance, np.broadcast_to(noise, T), 1.0), float)
     np.testing.assert_allclose(tf.gaussian_series_leakage(series, noise, 1.0), expected, rtol=1e-9)
-    if series.value.size == 1 and not (np.ptp(noise) or series.value[0] != 1.0):  # AR(1), whose limit is a root
+    if series.value.size == 1 and not (np.ptp(noise) or series.value[0] != 1.0):  # AR(1)
         a, innovation, known = map(mpf, (series.transition.item(), series.innovation.item(), 1 / float(np.min(noise))))
         rest = 1 - a * a - innovation * known  # one side's I is known + a^2 I / (1 + innovation I)
         side = (mpmath.sqrt(rest * rest + 4 * innovation * known) - rest) / (2 * innovation)
         limit = tf.gaussian_series_limit(series, float(np.min(noise)), 1.0)
         assert limit == pytest.approx(float(mpmath.sqrt(2 * side - known)), rel=1e-14)
-
-
-def check_allocate_noise(seed):
-    """The exact law of two states leaks at most epsilon, and hardly less where the states are alike."""
-    rng = np.random.default_rng(seed)
-    sides = [extreme_matrix(rng, 2) if rng.random() < 0.8 else None for _ in range(2)]
-    epsilon, delta = float(10.0 ** rng.uniform(-1.5, 1)), float(10.0 ** rng.uniform(-9, -1))
-    method = str(rng.choice(["equal", "least_variance"]))
-    found = tf.allocate_noise(epsilon, delta, *sides, int(rng.integers(1, 5)), method=method)
-    assert (tf.ExactGaussianProfile(found, *sides).delta(epsilon) <= delta * (1 + 1e-9) + 1e-13).all()
 
 
 def check_several(seed):
@@ -150,15 +142,22 @@ def check_several(seed):
     assert sum(leakage <= alpha for leakage in leakages) >= share * len(pairs)
 
 
+def test_a_pair_without_a_budget_is_left_out_or_an_error():
+    pairs, by_bound = [(BACKWARD, FORWARD)] * 3 + [(np.eye(2), np.eye(2))], partial(tpl.allocate_by_upper_bound, 1.0)
+    assert tf.allocate_for_several(by_bound, pairs, share=0.75) == by_bound(BACKWARD, FORWARD)
+    with pytest.raises(tpl.NoFiniteSupremumError):
+        tf.allocate_for_several(by_bound, pairs, share=0.76)
+
+
 def check_profile(seed):
     """Normal and subsampled normal releases of states along a line, which take part with a probability."""
     rng = np.random.default_rng(seed)
-    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 5))
     events, laws = [], []
     for _ in range(T):
         multiplier, share = float(10.0 ** rng.uniform(-0.5, 1)), float(rng.choice([1.0, 0.5, 0.05, 1e-3]))
         places = rng.random(n)
-        places[:2] = 0.0, 1.0  # the largest distance is 1; a user who takes no part looks like the first state
+        places[:2] = 0.0, 1.0  # a user who takes no part looks like the first state
         event = dp_event.GaussianDpEvent(multiplier)
         events.append(event if share == 1.0 else dp_event.PoissonSampledDpEvent(share, event))
         drawn = bins(places, multiplier)
@@ -174,7 +173,7 @@ def check_profile(seed):
 
 
 def known(laws, steps):
-    """The laws of all outputs before each time given the state at that time; few of their bins are kept apart."""
+    """The laws of all outputs before each time given the state at that time, in at most 40 bins."""
     n = len(laws[0])
     before = [np.ones((n, 1))]
     for t, law in enumerate(laws[:-1]):
@@ -185,7 +184,7 @@ def known(laws, steps):
 
 
 def check_theorem_1_prime(seed, adaptive=False):
-    """All paths of two states and all bins of up to three answers; rows may shrink after a large first answer."""
+    """All paths of two states, all bins of up to three answers; rows may shrink after a large first answer."""
     rng = np.random.default_rng(seed)
     T, R = int(rng.integers(2, 6)), int(rng.integers(1, 4))
     P, initial = tpl.TransitionMatrix(0.98 * rng.dirichlet([1, 1], 2) + 0.01), rng.dirichlet([2, 2])
@@ -203,7 +202,7 @@ def check_theorem_1_prime(seed, adaptive=False):
     count = 24
     laws = np.ones((len(paths), 1))
     for row in range(R):
-        shares = (1.0, rng.random()) if adaptive and row else (1.0, 1.0)  # below and above the middle of the first
+        shares = (1.0, rng.random()) if adaptive and row else (1.0, 1.0)
         options = [bins(np.sqrt(2) * share * paths @ A[row], scale, count) for share in shares]
         large = (np.arange(laws.shape[1]) * count // max(laws.shape[1], 1) >= count // 2).astype(int)
         laws = np.stack([laws[:, k, None] * options[large[k]] for k in range(laws.shape[1])], axis=1)
@@ -213,16 +212,55 @@ def check_theorem_1_prime(seed, adaptive=False):
         assert hockey_stick(given, np.array([alpha])) <= delta
 
 
+def extreme_event(rng, depth=0):
+    size = float(10.0 ** rng.uniform(-6, 4) if rng.random() < 0.7 else rng.choice([1e-300, 1e-12, 40.0, 701.0, 1e8]))
+    return (
+        lambda: size,
+        lambda: None if depth == 0 else 0.5,
+        lambda: dp_event.GaussianDpEvent(size),
+        lambda: dp_event.LaplaceDpEvent(size),
+        lambda: dp_event.DiscreteLaplaceDpEvent(min(max(size, 1e-4), 50.0), int(rng.integers(1, 6))),
+        lambda: dp_event.RandomizedResponseDpEvent(float(rng.choice([1e-12, 0.5, 1 - 1e-12])), int(rng.integers(2, 6))),
+        lambda: dp_event.PoissonSampledDpEvent(float(rng.choice([0, 1e-15, 0.5, 1.0])), extreme_event(rng, 1)),
+        lambda: tf.PrivacyProfile.pure(min(size, 600.0), 0.01 if size < 100 else 0.3, float(rng.choice([0, 1e-12, 1]))),
+    )[int(rng.integers(8))]()
+
+
+def check_extremes(seed):
+    """No event and no chain leads to an internal error or a warning, or below the pure leakages."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    events = [*(extreme_event(rng) for _ in range(int(rng.integers(0, 4)))), float(10.0 ** rng.uniform(-3, 2))]
+    pairs, grid = bool(rng.random() < 0.3), [None, 0.01, 5.0, 300.0][int(rng.integers(4))]
+    events = events if pairs else [(event, int(rng.choice([1, 2, 60]))) for event in events]
+    sides = [extreme_matrix(rng, n) if rng.random() < 0.8 else None for _ in range(2)]
+    r = tf.temporal_privacy_profile(events, *sides, grid=grid, pairs=pairs)
+    for values in (r.epsilon(1e-9), r.delta(0.0), r.delta(1.0), r.both.largest, [r.w_event(1).delta(1.0)]):
+        assert not np.isnan(values).any()
+    epsilons = events if pairs else [event for event, count in events for _ in range(count)]
+    if all(isinstance(epsilon, float) for epsilon in epsilons):
+        pure = tpl.temporal_privacy_leakage(epsilons, *sides).tpl
+        assert pairs or (r.both.largest >= pure * (1 - 1e-15)).all()
+        assert (r.both.largest <= pure * (1 + 2e-9) + 1e-12).all()
+
+
 CHECKS = {
     check_event_level_budgets: 3000,
     check_exact_gaussian: 2000,
-    check_allocate_noise: 150,
+    check_extremes: 1000,
     check_gaussian_series: 2000,
     check_several: 1000,
     check_profile: 400,
     check_theorem_1_prime: 1000,
     partial(check_theorem_1_prime, adaptive=True): 500,
 }
+
+
+def test_two_releases_that_hide_nothing_and_a_single_state():
+    for pairs in (False, True):
+        assert tf.temporal_privacy_profile([0.5, 0.5], [[1.0]], pairs=pairs).delta(0.5).tolist() == [0.0, 0.0]
+    for P in ([[1 - 1e-15, 1e-15], [0, 1]], np.eye(2)):
+        assert tf.temporal_privacy_profile([(40.0, 2)], P).backward.epsilon(1e-9) == pytest.approx([40.0, 80.0])
 
 
 @pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])

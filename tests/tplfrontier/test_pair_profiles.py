@@ -22,13 +22,23 @@ def test_no_random_family_leaks_more(seeds):
     assert max(worst_ratio(seed, pairs=True) for seed in seeds) < 1.0 + 1e-9
 
 
-def test_ends_are_the_pure_leakages_pair_by_pair():
+SHIFTED = np.roll(np.eye(3), 1, axis=0)  # of which each value determines the next, but not with the same label
+
+
+@pytest.mark.parametrize("steps", [THREE, [THREE, SHIFTED, THREE], [SHIFTED, THREE, SHIFTED]])
+def test_ends_are_the_pure_leakages_pair_by_pair(steps):
     epsilons = [0.5, 1.0, 0.2, 0.7]
-    r = tf.temporal_privacy_profile(epsilons, THREE, THREE, pairs=True)
+    r = tf.temporal_privacy_profile(epsilons, steps, steps, pairs=True)
     level = 1.0 - np.eye(3)
-    leakage = tf.pairwise_leakage([e * level for e in epsilons], THREE, THREE)
+    leakage = tf.pairwise_leakage([e * level for e in epsilons], steps, steps)
     for series, expected in ((r.backward, leakage.bpl), (r.forward, leakage.fpl), (r.both, leakage.tpl)):
         np.testing.assert_allclose(series.largest, expected.max(axis=(1, 2)), rtol=1e-12)
+
+
+def test_pairs_are_kept_where_two_of_several_rows_have_no_state_in_common():
+    P = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])
+    one, pairs = (tf.temporal_privacy_profile([0.5] * 3, P, grid=0.02, pairs=each) for each in (False, True))
+    assert pairs.delta(0.6)[-1] < 0.99 * one.delta(0.6)[-1]
 
 
 @pytest.mark.parametrize(("epsilon", "leave"), [(0.1, 0.2), (0.5, 0.2), (0.3, 0.02)])
