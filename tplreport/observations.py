@@ -7,7 +7,7 @@ are the same whatever the format (see `rows`). Observations are ordered by insta
 follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
@@ -20,7 +20,7 @@ import pandas as pd
 from tplreport.grid import Box, Grid, as_box
 from tplreport.logs import read_xes
 from tplreport.reading import DataFormatError
-from tplreport.rows import MISSING, Codes, RowsByUser, Spill
+from tplreport.rows import MISSING, Codes, RowsByUser, Spill, plain_label
 from tplreport.table import (
     USUAL_NAMES,
     column_names,
@@ -49,6 +49,7 @@ from tplrepro.validation import check_choice, warn_caller
 from tplrepro.words import counted
 
 POSITION = ("latitude", "longitude")
+TEXTS = ("user", "state")
 SAME_TIME = ("first", "last", "rows")
 Duration = str | float | timedelta | None
 
@@ -86,6 +87,9 @@ class Observed(Sequences):
     """Sequences that were read, with what was read."""
 
     reading: WhatWasRead | None = None
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *(self.reading.lines if self.reading else ())])
 
 
 @dataclass(eq=False)
@@ -272,8 +276,9 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
     begin, kinds = 0, dict[str, tuple[bool, bool]]()
     for block in blocks:
         place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
-        block = _long(block, begin, table.width) if table.width > 1 else with_instants(block, time_format, place, kinds)
-        columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
+        block = with_instants(block, time_format, place, kinds)
+        given, block = block, _long(block, begin, table.width) if table.width > 1 else block
+        columns = {name: block[name].to_numpy() for name in block if name not in (*TEXTS, *POSITION)}
         columns["user"] = np.zeros(len(block), np.int32)
         if "user" in block:
             columns["user"] = table.users.of(block["user"], place)
@@ -289,7 +294,7 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         if "time" in block and table.width == 1:
             first, last = columns["time"].min(), columns["time"].max()
             table.span = [min([first, *table.span]), max([last, *table.span])]
-        table.ends = [*table.ends[:1], *(_shown(block, row) for row in (0, -1))][:: 2 if table.ends else 1]
+        table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][:: 2 if table.ends else 1]
         table.rows.add(columns)
         begin += len(block)
     if not begin:
@@ -298,9 +303,11 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         )
 
 
-def _shown(block: pd.DataFrame, row: int) -> dict[str, str]:
+def _shown(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
     """A row as it was understood."""
-    return {name: str(block[name].iloc[row]) for name in block if name not in LOCAL.values()}
+    values = {name: block[name].iloc[row] for name in block if name not in LOCAL.values()}
+    labels = {name: plain_label(value, table.users.missing) for name, value in values.items() if name[:5] in TEXTS}
+    return {name: str(labels.get(name, value)) for name, value in values.items()}
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
@@ -380,7 +387,7 @@ def to_sequences(
     of_users = with_bar(table.rows.parts(), table.rows.n_rows, "sequences") if progress else table.rows.parts()
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
-        of_users = (_in_seconds(part, table, cutter.seconds) for part in of_users)
+        of_users = _in_seconds(of_users, table, cutter.seconds)
     users = table.users.labels if table.users.code_of else None
     try:
         parts = (cutter.sequences(part, states.cells_of(part)) for part in of_users)
@@ -392,15 +399,16 @@ def to_sequences(
     return Observed(*found, _reading(table, cutter.dropped, is_timed))
 
 
-def _in_seconds(part: pd.DataFrame, table: Table, step: float) -> pd.DataFrame:
-    """Rows whose times that are numbers are seconds."""
-    for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
-        if part[name].dtype.kind in "iuf":
-            if table.unit is None:
-                rows = part["row"].to_numpy()
-                check_seconds(part[name].to_numpy(), step, lambda row: table.place(int(rows[row])))  # noqa: B023
-            part = part.assign(**{name: seconds_of(part[name].to_numpy(), table.unit)})
-    return part
+def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
+    """Rows whose times that are numbers are seconds; those of the first part are checked."""
+    for number, part in enumerate(parts):
+        for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
+            times, rows = part[name].to_numpy(), part["row"].to_numpy()
+            if times.dtype.kind in "iuf":
+                if number == 0 and name == "time" and table.unit is None:
+                    check_seconds(times, table.span, step, lambda row: table.place(int(rows[row])))  # noqa: B023
+                part = part.assign(**{name: seconds_of(times, table.unit)})
+        yield part
 
 
 def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
@@ -413,7 +421,9 @@ def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWa
         times = f"numbers, {unit}" if is_number else "time stamps"
         first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
         span = str(first), str(last)
-    columns = {role: str(name) for role, name in table.columns.items()}
+    columns = {role: str(name) for role, name in table.columns.items() if not role.startswith("state ")}
+    if table.width > 1:
+        columns["states"] = ", ".join(str(name) for role, name in table.columns.items() if role not in columns)
     first, last, rows = table.ends[0], table.ends[-1], table.rows.n_rows // (table.width + (table.width > 1))
     return WhatWasRead(table.source, columns, times, span, rows, dropped, first, last)
 

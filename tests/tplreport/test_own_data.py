@@ -63,6 +63,12 @@ CASES = {
     "autumn": (TIMES.format(*["2024-10-27 02:30"] * 2), {}, "if clocks went back .* offset from UTC"),
     "JSON in Latin-1": (JSON.encode("latin-1"), {}, "line 1: .*not UTF-8: convert .* iconv -f LATIN1"),
     "JSON array": ('[{"user": 1, "place": "a"}]', {}, "line 1: .*found a JSON array; write one object a line"),
+    "dates as floats": (
+        DAYS.replace(",a", ".0,a").replace(",b", ".0,b").replace(",c", ".0,c"),
+        {"step": "1D", "time_format": "%Y%m%d.0"},
+        [(1, ["a", "b", "c"])],
+    ),
+    "GeoJSON": ('{"type": "FeatureCollection", "features": [1]}', {}, "lists or records in it: write one object"),
     "JSON of lists": ('{"locations": [{"user": 1}]}', {}, "lists or records in it: write one object a line"),
     "JSON, line": (JSON.replace("2024-01-02", "soon"), {}, "found 'soon' in line 2 of"),
     "NUL": (TIMES.format(1, 2).replace("1,1,a", "1,1,a\0"), {}, r"found 'a\\x00' in line 2 of .*NUL"),
@@ -121,7 +127,7 @@ def test_three_calls_are_one_and_say_what_was_read():
         "Read: user from 'who', time from 'day', state from 'x'",
         "Times: time stamps, from 2024-01-01 00:00:00 to 2024-01-03 00:00:00",
         "Rows: 2 of 3 count; not 1: without a state, which ends a sequence",
-        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; last row: user 1, time 2024-01-03 00:00:00, state nan",
+        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; last row: user 1, time 2024-01-03 00:00:00, state None",
     )
     unnamed = to_sequences(to_states(read_table(frame.rename(columns={"who": "n"}), order="rows", state="day")))
     assert "no column of users: all rows of a file are one user's" in unnamed.reading.lines[0]
