@@ -8,7 +8,7 @@ follow the local clock given by the offset or time zone, shorter ones UTC, since
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -94,7 +94,7 @@ class Observed(Sequences):
 
 @dataclass(eq=False)
 class Table:
-    """The rows of a file, by user; what `read_table` returns."""
+    """The rows of a file, by user, which `read_table` returns, and their states, which `to_states` adds."""
 
     source: str
     columns: dict[str, Hashable]
@@ -108,6 +108,9 @@ class Table:
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
     ties: str | None = None  # as `same_time`: events of a log are in order
+    cells_of: Callable[[pd.DataFrame], np.ndarray] | None = None  # of rows; -1 for none
+    labels_of: Callable[[np.ndarray], Any] = np.asarray
+    declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # cells that are states in any case
 
     @property
     def box(self) -> Box:
@@ -118,16 +121,6 @@ class Table:
             problem = "positions must be degrees within 90 north and south, 180 east and west"
             raise DataFormatError(f"{problem}, found {found}; give box= to leave others out", self.source)
         return Box(south, north, west, east)
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """The rows of a table, with a state each; what `to_states` returns."""
-
-    table: Table
-    cells_of: Callable[[pd.DataFrame], np.ndarray]  # of rows; -1 for none
-    labels_of: Callable[[np.ndarray], Any]
-    declared: np.ndarray  # cells that are states though no row may have them
 
 
 def read_table(
@@ -332,7 +325,7 @@ def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     return numbers
 
 
-def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> States:
+def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> Table:
     """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
 
     Parameters
@@ -343,23 +336,23 @@ def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None
     ValueError for measured numbers without bins, and bins of what is no number.
     """
     if grid is not None:
-        return States(
-            table, lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels, np.zeros(0, np.int64)
-        )
+        cells: Callable = lambda part: grid.cell(part["latitude"], part["longitude"])  # noqa: E731
+        return replace(table, cells_of=cells, labels_of=grid.labels)
     cell_of, labels = _binned(table, bins, binning)
-    declared = np.unique(cell_of[:-1] if table.states.is_declared else cell_of[:0])
-    return States(table, lambda part: cell_of[part["cell"].to_numpy()], lambda seen: labels[seen], declared)
+    declared = np.unique(cell_of[:-1]) if table.states.is_declared else table.declared
+    cells = lambda part: cell_of[part["cell"].to_numpy()]  # noqa: E731
+    return replace(table, cells_of=cells, labels_of=lambda seen: labels[seen], declared=declared)
 
 
 def to_sequences(
-    states: States,
+    table: Table,
     *,
     step: Duration = None,
     max_gap: Duration = None,
     same_time: str | None = None,
     progress: bool = False,
 ) -> Sequences:
-    """The sequences of states of each user, with what was read as `reading`.
+    """The sequences of states of each user, with what was read as `reading`; states are those of `to_states`.
 
     Parameters
     ----------
@@ -376,7 +369,9 @@ def to_sequences(
     The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be no
     seconds, a user in two states at one time, and the errors of `fixed_steps`.
     """
-    table = states.table
+    cells_of = table.cells_of
+    if cells_of is None:
+        return to_sequences(to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress)
     if same_time is not None:
         check_choice(same_time, "same_time", SAME_TIME)
     if table.width > 1:
@@ -390,12 +385,12 @@ def to_sequences(
         of_users = _in_seconds(of_users, table, cutter.seconds)
     users = table.users.labels if table.users.code_of else None
     try:
-        parts = (cutter.sequences(part, states.cells_of(part)) for part in of_users)
-        found = _joined(parts, states.labels_of, users, states.declared)
+        parts = (cutter.sequences(part, cells_of(part)) for part in of_users)
+        found = _joined(parts, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
     values, _, labels, _ = found
-    cutter.warn(table.source, labels, len(values), states.labels_of)
+    cutter.warn(table.source, labels, len(values), table.labels_of)
     return Observed(*found, _reading(table, cutter.dropped, is_timed))
 
 
@@ -476,8 +471,8 @@ def read_sequences(
             raise
         except ValueError as error:
             raise ValueError(f"{error}, for the positions in {table.source}") from None
-    states = to_states(table, grid=grid, bins=bins, binning=binning)
-    return to_sequences(states, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
+    table = to_states(table, grid=grid, bins=bins, binning=binning)
+    return to_sequences(table, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
 
 
 def _joined(

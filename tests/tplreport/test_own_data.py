@@ -127,7 +127,8 @@ def test_three_calls_are_one_and_say_what_was_read():
         "Read: user from 'who', time from 'day', state from 'x'",
         "Times: time stamps, from 2024-01-01 00:00:00 to 2024-01-03 00:00:00",
         "Rows: 2 of 3 count; not 1: without a state, which ends a sequence",
-        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; last row: user 1, time 2024-01-03 00:00:00, state None",
+        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; "
+        "last row: user 1, time 2024-01-03 00:00:00, state None",
     )
     unnamed = to_sequences(to_states(read_table(frame.rename(columns={"who": "n"}), order="rows", state="day")))
     assert "no column of users: all rows of a file are one user's" in unnamed.reading.lines[0]
