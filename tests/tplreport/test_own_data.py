@@ -33,6 +33,8 @@ WORDS = "user,time,place\n" + "".join(
 )
 BIG = WORDS.replace("NULL", "9007199254740993").replace("None", "2.0")
 
+LATE = "".join(f'{{"user": "u", "time": {k}, "state": {"2.0" if k < 1000 else 2**53 + 1}}}\n' for k in range(1001))
+
 #: The file, the arguments, its sequences or the error, and the warning.
 CASES = {
     "times of another name": (STARTED, {}, "none among .*'started_at' holds times: name .* time=, or .* order='rows'"),
@@ -46,7 +48,12 @@ CASES = {
     "NA kept": (R.format("NA"), {"missing": "-"}, [(1, ["a", "NA", "b"])]),
     "null in all spellings": (WORDS, {}, [("u", ["x"]), ("u", ["y"]), ("u", ["z"])], "'NULL'.*|'None'.*|'nan'"),
     "nameless user": (WORDS.replace("u,3", "nan,3"), {"missing": "nan"}, "user must .*, found 'nan' in line 5"),
-    "steps that drop": (EVERY, {"step": "1h"}, [("u", ["a", "a", "a", "c"])], "176 of 180 rows .* lost: 'b'"),
+    "steps that drop": (
+        EVERY,
+        {"step": "1h"},
+        [("u", ["a", "a", "a", "c"])],
+        "176 of 180 rows .* not count, between .* loses the states 'b'",
+    ),
     "dates as numbers": (DAYS, {"step": "1D"}, r"found 20240131 in line 2 of .*, a date; .*='%Y%m%d'$"),
     "dates in their format": (DAYS, {"step": "1D", "time_format": "%Y%m%d"}, [(1, ["a", "b", "c"])]),
     "days as numbers": (TIMES.format(3, 80), {"step": "1D"}, "3 in line 2 .* within one step; give time_unit='D'"),
@@ -73,6 +80,7 @@ CASES = {
     "JSON, line": (JSON.replace("2024-01-02", "soon"), {}, "found 'soon' in line 2 of"),
     "NUL": (TIMES.format(1, 2).replace("1,1,a", "1,1,a\0"), {}, r"found 'a\\x00' in line 2 of .*NUL"),
     "large": (BIG, {}, [("u", ["x", "9007199254740993", "y", "2"]), ("u", ["z"])], "'nan'"),
+    "large, late": (LATE, {}, [("u", [2] * 1000 + [9007199254740993])]),
     "XML": (LOG.format(EVENT.format("B", 2, "") + EVENT.format("A", 1, "")), {}, [("c1", ["A", "B"])]),
     "ties": (LOG.format(EVENT.format("B", 1, "") + EVENT.format("A", 1, "")), {}, [("c1", ["B", "A"])]),
     "phases": (LOG.format(STAY), {}, [("c1", ["A", "A"])], r"several phases \(complete, start\)"),
