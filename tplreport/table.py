@@ -231,7 +231,7 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
 
 def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
     """The lines of a file that are not blank, with their numbers from 1, block by block."""
-    for block, first_line in line_blocks(path):
+    for block, first_line in line_blocks(path, 1 << 22):  # as Python objects they take several times the memory
         yield [(number, line) for number, line in enumerate(block.split(b"\n"), first_line) if line.strip()]
 
 
