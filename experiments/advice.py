@@ -81,7 +81,7 @@ def simulated(kind: str, rng: np.random.Generator) -> Outcome:
     return Outcome(
         kind,
         alpha,
-        doubted=advice.withheld or any(check.verdict != "fine" for check in advice.checks[:3]),
+        doubted=advice.withheld or any(check.verdict == "doubtful" for check in advice.checks[:3]),
         withheld=advice.withheld,
         composed=model.scheme == COMPOSED,
         true_tpl=0.0 if advice.withheld else true_tpl(advice.recommendation),

@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,14 +34,14 @@ HELP = {
     "step": "time between two time points, such as 1h; without it each observation is a step",
     "max_gap": "how long the last known state holds, or a sequence may pause, such as 6h",
     "time_format": "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
-    "time_unit": "unit of times that are numbers: s, ms, us or ns",
+    "time_unit": "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet",
     "same_time": "which of a user's states at one time counts: first, last or rows (their order); else an error",
     "until": "column of the ends of spells, which begin at --time",
     "bins": "number of bins of a state that is a measured number",
     "binning": "bins of equal shares (quantiles, the default) or of equal width",
-    "order": "what orders the rows where there are no times",
-    "missing": "text that stands for a missing state",
-    "box": "south,north,west,east: positions outside are left out",
+    "order": "rows, if there are no times and the rows of each user are in order of time",
+    "missing": "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
+    "box": "south,north,west,east of the cells in degrees; a position outside ends a sequence",
     "draws": "draws for the interval of the leakage; 0: none",
     "against": "whom the plan withstands: 'the upper end', 'the worst user\\'s habits' or 'any prior'",
     "epsilon": "budget planned for each release, nats; by default alpha, which ignores the correlation",
@@ -59,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tplrepro.leakage.filter import LeakageExceededError
 
     try:
-        return run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(  # without the line of Python that said so
+                f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
+            )
+            return run(options)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"tplrepro {command}: {_as_typed(str(error), options)}", file=sys.stderr)
         return REFUSED if isinstance(error, LeakageExceededError) else WRONG

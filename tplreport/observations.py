@@ -7,8 +7,8 @@ are the same whatever the format (see `rows`). Observations are ordered by insta
 follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ import pandas as pd
 from tplreport.grid import Box, Grid, as_box
 from tplreport.logs import read_xes
 from tplreport.reading import DataFormatError
-from tplreport.rows import MISSING, Codes, RowsByUser, Spill
+from tplreport.rows import MISSING, Codes, RowsByUser, Spill, plain_label
 from tplreport.table import (
     USUAL_NAMES,
     column_names,
@@ -49,6 +49,7 @@ from tplrepro.validation import check_choice, warn_caller
 from tplrepro.words import counted
 
 POSITION = ("latitude", "longitude")
+TEXTS = ("user", "state")
 SAME_TIME = ("first", "last", "rows")
 Duration = str | float | timedelta | None
 
@@ -87,10 +88,13 @@ class Observed(Sequences):
 
     reading: WhatWasRead | None = None
 
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *(self.reading.lines if self.reading else ())])
+
 
 @dataclass(eq=False)
 class Table:
-    """The rows of a file, by user; what `read_table` returns."""
+    """The rows of a file, by user, which `read_table` returns, and their states, which `to_states` adds."""
 
     source: str
     columns: dict[str, Hashable]
@@ -104,6 +108,9 @@ class Table:
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
     ties: str | None = None  # as `same_time`: events of a log are in order
+    cells_of: Callable[[pd.DataFrame], np.ndarray] | None = None  # of rows; -1 for none
+    labels_of: Callable[[np.ndarray], Any] = np.asarray
+    declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # cells that are states in any case
 
     @property
     def box(self) -> Box:
@@ -114,16 +121,6 @@ class Table:
             problem = "positions must be degrees within 90 north and south, 180 east and west"
             raise DataFormatError(f"{problem}, found {found}; give box= to leave others out", self.source)
         return Box(south, north, west, east)
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """The rows of a table, with a state each; what `to_states` returns."""
-
-    table: Table
-    cells_of: Callable[[pd.DataFrame], np.ndarray]  # of rows; -1 for none
-    labels_of: Callable[[np.ndarray], Any]
-    declared: np.ndarray  # cells that are states though no row may have them
 
 
 def read_table(
@@ -272,8 +269,9 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
     begin, kinds = 0, dict[str, tuple[bool, bool]]()
     for block in blocks:
         place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
-        block = _long(block, begin, table.width) if table.width > 1 else with_instants(block, time_format, place, kinds)
-        columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
+        block = with_instants(block, time_format, place, kinds)
+        given, block = block, _long(block, begin, table.width) if table.width > 1 else block
+        columns = {name: block[name].to_numpy() for name in block if name not in (*TEXTS, *POSITION)}
         columns["user"] = np.zeros(len(block), np.int32)
         if "user" in block:
             columns["user"] = table.users.of(block["user"], place)
@@ -289,7 +287,7 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         if "time" in block and table.width == 1:
             first, last = columns["time"].min(), columns["time"].max()
             table.span = [min([first, *table.span]), max([last, *table.span])]
-        table.ends = [*table.ends[:1], *(_shown(block, row) for row in (0, -1))][:: 2 if table.ends else 1]
+        table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][:: 2 if table.ends else 1]
         table.rows.add(columns)
         begin += len(block)
     if not begin:
@@ -298,9 +296,11 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         )
 
 
-def _shown(block: pd.DataFrame, row: int) -> dict[str, str]:
+def _shown(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
     """A row as it was understood."""
-    return {name: str(block[name].iloc[row]) for name in block if name not in LOCAL.values()}
+    values = {name: block[name].iloc[row] for name in block if name not in LOCAL.values()}
+    labels = {name: plain_label(value, table.users.missing) for name, value in values.items() if name[:5] in TEXTS}
+    return {name: str(labels.get(name, value)) for name, value in values.items()}
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
@@ -325,7 +325,7 @@ def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     return numbers
 
 
-def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> States:
+def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> Table:
     """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
 
     Parameters
@@ -336,23 +336,23 @@ def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None
     ValueError for measured numbers without bins, and bins of what is no number.
     """
     if grid is not None:
-        return States(
-            table, lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels, np.zeros(0, np.int64)
-        )
+        cells: Callable = lambda part: grid.cell(part["latitude"], part["longitude"])  # noqa: E731
+        return replace(table, cells_of=cells, labels_of=grid.labels)
     cell_of, labels = _binned(table, bins, binning)
-    declared = np.unique(cell_of[:-1] if table.states.is_declared else cell_of[:0])
-    return States(table, lambda part: cell_of[part["cell"].to_numpy()], lambda seen: labels[seen], declared)
+    declared = np.unique(cell_of[:-1]) if table.states.is_declared else table.declared
+    cells = lambda part: cell_of[part["cell"].to_numpy()]  # noqa: E731
+    return replace(table, cells_of=cells, labels_of=lambda seen: labels[seen], declared=declared)
 
 
 def to_sequences(
-    states: States,
+    table: Table,
     *,
     step: Duration = None,
     max_gap: Duration = None,
     same_time: str | None = None,
     progress: bool = False,
 ) -> Sequences:
-    """The sequences of states of each user, with what was read as `reading`.
+    """The sequences of states of each user, with what was read as `reading`; states are those of `to_states`.
 
     Parameters
     ----------
@@ -369,7 +369,9 @@ def to_sequences(
     The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be no
     seconds, a user in two states at one time, and the errors of `fixed_steps`.
     """
-    table = states.table
+    cells_of = table.cells_of
+    if cells_of is None:
+        return to_sequences(to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress)
     if same_time is not None:
         check_choice(same_time, "same_time", SAME_TIME)
     if table.width > 1:
@@ -380,27 +382,28 @@ def to_sequences(
     of_users = with_bar(table.rows.parts(), table.rows.n_rows, "sequences") if progress else table.rows.parts()
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
-        of_users = (_in_seconds(part, table, cutter.seconds) for part in of_users)
+        of_users = _in_seconds(of_users, table, cutter.seconds)
     users = table.users.labels if table.users.code_of else None
     try:
-        parts = (cutter.sequences(part, states.cells_of(part)) for part in of_users)
-        found = _joined(parts, states.labels_of, users, states.declared)
+        parts = (cutter.sequences(part, cells_of(part)) for part in of_users)
+        found = _joined(parts, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
     values, _, labels, _ = found
-    cutter.warn(table.source, labels, len(values), states.labels_of)
+    cutter.warn(table.source, labels, len(values), table.labels_of)
     return Observed(*found, _reading(table, cutter.dropped, is_timed))
 
 
-def _in_seconds(part: pd.DataFrame, table: Table, step: float) -> pd.DataFrame:
-    """Rows whose times that are numbers are seconds."""
-    for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
-        if part[name].dtype.kind in "iuf":
-            if table.unit is None:
-                rows = part["row"].to_numpy()
-                check_seconds(part[name].to_numpy(), step, lambda row: table.place(int(rows[row])))  # noqa: B023
-            part = part.assign(**{name: seconds_of(part[name].to_numpy(), table.unit)})
-    return part
+def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
+    """Rows whose times that are numbers are seconds; those of the first part are checked."""
+    for number, part in enumerate(parts):
+        for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
+            times, rows = part[name].to_numpy(), part["row"].to_numpy()
+            if times.dtype.kind in "iuf":
+                if number == 0 and name == "time" and table.unit is None:
+                    check_seconds(times, table.span, step, lambda row: table.place(int(rows[row])))  # noqa: B023
+                part = part.assign(**{name: seconds_of(times, table.unit)})
+        yield part
 
 
 def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
@@ -413,7 +416,9 @@ def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWa
         times = f"numbers, {unit}" if is_number else "time stamps"
         first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
         span = str(first), str(last)
-    columns = {role: str(name) for role, name in table.columns.items()}
+    columns = {role: str(name) for role, name in table.columns.items() if not role.startswith("state ")}
+    if table.width > 1:
+        columns["states"] = ", ".join(str(name) for role, name in table.columns.items() if role not in columns)
     first, last, rows = table.ends[0], table.ends[-1], table.rows.n_rows // (table.width + (table.width > 1))
     return WhatWasRead(table.source, columns, times, span, rows, dropped, first, last)
 
@@ -466,8 +471,8 @@ def read_sequences(
             raise
         except ValueError as error:
             raise ValueError(f"{error}, for the positions in {table.source}") from None
-    states = to_states(table, grid=grid, bins=bins, binning=binning)
-    return to_sequences(states, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
+    table = to_states(table, grid=grid, bins=bins, binning=binning)
+    return to_sequences(table, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
 
 
 def _joined(

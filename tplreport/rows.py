@@ -19,8 +19,8 @@ import pandas as pd
 IN_MEMORY = 128 << 20
 #: About so many rows of whole users are given back at once.
 PART = 1 << 20
-#: Texts that stand for no value, as R, Python, JSON and SQL write them.
-MISSING = ("", "NA", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None")
+#: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
+MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 

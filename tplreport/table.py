@@ -231,7 +231,7 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
 
 def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
     """The lines of a file that are not blank, with their numbers from 1, block by block."""
-    for block, first_line in line_blocks(path):
+    for block, first_line in line_blocks(path, 1 << 22):  # as Python objects they take several times the memory
         yield [(number, line) for number, line in enumerate(block.split(b"\n"), first_line) if line.strip()]
 
 
@@ -244,11 +244,7 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
         first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
         if not columns:
             names = [*dict.fromkeys(name for row in first for name in row)]
-            kind = (
-                " in JSON, with lists or records in it: write one object a line"
-                if isinstance([*first[0].values(), 0][0], list | dict)
-                else ""
-            )
+            kind = " in JSON, with lists or records in it: write one object a line" if _is_nested(first[0]) else ""
             columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
         table = _json_table(lines, first, [*columns.values()])
         if table is None:
@@ -273,6 +269,10 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
     raise DataFormatError(
         f"there must be one JSON object a line, found {problem}; write one object a line", path, number
     )
+
+
+def _is_nested(row: dict[Hashable, Any]) -> bool:
+    return any(isinstance(value, list | dict) for value in row.values())
 
 
 def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]) -> pa.Table | None:

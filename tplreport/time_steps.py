@@ -145,14 +145,15 @@ class Cutter:
         """Say which rows do not count, and how many of all values are held; `labels` are those that occur."""
         if repeated := self.dropped[REPEATED]:
             warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
-        if between := self.dropped[BETWEEN]:
+        if between := self.dropped.pop(BETWEEN, 0):
             occur = set(labels.tolist())
             unused = [label for label in np.asarray(labels_of(np.array([*self.unused]))).tolist() if label not in occur]
-            more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
-            lost = f"; states that are lost: {', '.join(map(repr, unused[:5]))}{more}" if unused else ""
+            names = f"{', '.join(map(repr, unused[:5]))}{f' and {len(unused) - 5} more' * (len(unused) > 5)}"
+            lost = f", which loses the states {names}" if unused else ""
+            self._drop(BETWEEN + lost, between)
             warn_caller(
-                f"{between:,} of {self.rows:,} rows of {source} lie between two steps of {self.step!r} and do not "
-                f"count{lost}; give a shorter step to count more"
+                f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of {self.step!r}{lost}; give a "
+                "shorter step to count more"
             )
         if self.held:
             warn_caller(

@@ -103,12 +103,14 @@ def fitting_formats(values: Iterable[Any]) -> list[str]:
     (['%Y%m%d'], [])
     """
     texts = pd.Series([*{str(value).strip(): None for value in values}], dtype=str)
-    if texts.str.fullmatch("[0-9]+").all():
-        lengths = set(texts.str.len())
+    if texts.str.fullmatch(r"[0-9]+(\.0)?").all():
+        point = ".0" * bool(texts.str.endswith(".0").all())  # of a column of floats
+        lengths = set(texts.str.len() - len(point))
         if lengths == {7, 8}:  # the zero of a day or month is lost
-            texts, lengths = texts.str.zfill(8), {8}
+            texts, lengths = texts.str.zfill(8 + len(point)), {8}
         enough = 3 if lengths == {6} else 1  # fewer numbers of six digits may be anything
-        possible = {form: None for form, digits in DIGITS.items() if lengths == {digits} and len(texts) >= enough}
+        digits = [form for form, digits in DIGITS.items() if lengths == {digits} and len(texts) >= enough]
+        possible = {form + point: None for form in digits}
     else:
         with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
             guesses = [guess_datetime_format(texts.iloc[0], dayfirst=is_first) for is_first in (True, False)]
@@ -220,18 +222,18 @@ def seconds_of(times: np.ndarray, unit: str | None) -> np.ndarray:
     return times if many == parts else times.astype(float) * many / parts
 
 
-def check_seconds(times: np.ndarray, step: float, place: PlaceOfRow) -> None:
-    """ValueError for numbers of no named unit that can hardly be seconds: dates, days, serials, milliseconds."""
-    if not len(times):
-        return
-    low, high = float(times.min()), float(times.max())
+def check_seconds(times: np.ndarray, span: list[float], step: float, place: PlaceOfRow) -> None:
+    """ValueError for numbers of no named unit that can hardly be seconds: dates, days, serials, milliseconds.
+
+    `times` are the first ones, with their `place`; `span` are the least and the largest of all.
+    """
+    low, high = map(float, span)
     found = f"found {times[0]} in {place(0)}"
     if forms := fitting_formats(times[:SAMPLE]):
         found, remedy = f"{found}, a date", f"give time_format={' or '.join(map(repr, forms))}"
     elif max(abs(low), abs(high)) > LATEST:
         first = int(np.argmax(np.abs(times.astype(float)) > LATEST))
-        units = ("ms", "us", "ns")
-        likely = next((name for name in units if abs(times[first]) / UNITS[name][1] <= LATEST), "ns")
+        likely = next((name for name in ("ms", "us") if max(abs(low), abs(high)) / UNITS[name][1] <= LATEST), "ns")
         found = f"found {times[first]} in {place(first)}, after the year 5000"
         remedy = f"give time_unit={likely!r} for {likely} since 1970"
     elif 0 < high - low < step:

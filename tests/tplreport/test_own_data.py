@@ -33,6 +33,8 @@ WORDS = "user,time,place\n" + "".join(
 )
 BIG = WORDS.replace("NULL", "9007199254740993").replace("None", "2.0")
 
+LATE = "".join(f'{{"user": "u", "time": {k}, "state": {"2.0" if k < 1000 else 2**53 + 1}}}\n' for k in range(1001))
+
 #: The file, the arguments, its sequences or the error, and the warning.
 CASES = {
     "times of another name": (STARTED, {}, "none among .*'started_at' holds times: name .* time=, or .* order='rows'"),
@@ -46,7 +48,12 @@ CASES = {
     "NA kept": (R.format("NA"), {"missing": "-"}, [(1, ["a", "NA", "b"])]),
     "null in all spellings": (WORDS, {}, [("u", ["x"]), ("u", ["y"]), ("u", ["z"])], "'NULL'.*|'None'.*|'nan'"),
     "nameless user": (WORDS.replace("u,3", "nan,3"), {"missing": "nan"}, "user must .*, found 'nan' in line 5"),
-    "steps that drop": (EVERY, {"step": "1h"}, [("u", ["a", "a", "a", "c"])], "176 of 180 rows .* lost: 'b'"),
+    "steps that drop": (
+        EVERY,
+        {"step": "1h"},
+        [("u", ["a", "a", "a", "c"])],
+        "176 of 180 rows .* not count, between .* loses the states 'b'",
+    ),
     "dates as numbers": (DAYS, {"step": "1D"}, r"found 20240131 in line 2 of .*, a date; .*='%Y%m%d'$"),
     "dates in their format": (DAYS, {"step": "1D", "time_format": "%Y%m%d"}, [(1, ["a", "b", "c"])]),
     "days as numbers": (TIMES.format(3, 80), {"step": "1D"}, "3 in line 2 .* within one step; give time_unit='D'"),
@@ -63,10 +70,17 @@ CASES = {
     "autumn": (TIMES.format(*["2024-10-27 02:30"] * 2), {}, "if clocks went back .* offset from UTC"),
     "JSON in Latin-1": (JSON.encode("latin-1"), {}, "line 1: .*not UTF-8: convert .* iconv -f LATIN1"),
     "JSON array": ('[{"user": 1, "place": "a"}]', {}, "line 1: .*found a JSON array; write one object a line"),
+    "dates as floats": (
+        DAYS.replace(",a", ".0,a").replace(",b", ".0,b").replace(",c", ".0,c"),
+        {"step": "1D", "time_format": "%Y%m%d.0"},
+        [(1, ["a", "b", "c"])],
+    ),
+    "GeoJSON": ('{"type": "FeatureCollection", "features": [1]}', {}, "lists or records in it: write one object"),
     "JSON of lists": ('{"locations": [{"user": 1}]}', {}, "lists or records in it: write one object a line"),
     "JSON, line": (JSON.replace("2024-01-02", "soon"), {}, "found 'soon' in line 2 of"),
     "NUL": (TIMES.format(1, 2).replace("1,1,a", "1,1,a\0"), {}, r"found 'a\\x00' in line 2 of .*NUL"),
     "large": (BIG, {}, [("u", ["x", "9007199254740993", "y", "2"]), ("u", ["z"])], "'nan'"),
+    "large, late": (LATE, {}, [("u", [2] * 1000 + [9007199254740993])]),
     "XML": (LOG.format(EVENT.format("B", 2, "") + EVENT.format("A", 1, "")), {}, [("c1", ["A", "B"])]),
     "ties": (LOG.format(EVENT.format("B", 1, "") + EVENT.format("A", 1, "")), {}, [("c1", ["B", "A"])]),
     "phases": (LOG.format(STAY), {}, [("c1", ["A", "A"])], r"several phases \(complete, start\)"),
@@ -121,7 +135,8 @@ def test_three_calls_are_one_and_say_what_was_read():
         "Read: user from 'who', time from 'day', state from 'x'",
         "Times: time stamps, from 2024-01-01 00:00:00 to 2024-01-03 00:00:00",
         "Rows: 2 of 3 count; not 1: without a state, which ends a sequence",
-        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; last row: user 1, time 2024-01-03 00:00:00, state nan",
+        "first row: user 1, time 2024-01-02 00:00:00, state 1.5; "
+        "last row: user 1, time 2024-01-03 00:00:00, state None",
     )
     unnamed = to_sequences(to_states(read_table(frame.rename(columns={"who": "n"}), order="rows", state="day")))
     assert "no column of users: all rows of a file are one user's" in unnamed.reading.lines[0]

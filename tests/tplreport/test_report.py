@@ -129,17 +129,22 @@ class TestChecks:
         half = (steps.quarter + steps.user) % 2
         gains = []
         for weight in checks.WEIGHTS:
-            gain = 0.0
+            each = np.zeros(half.size)
             for side in (0, 1):
                 for m in np.flatnonzero(half != side):
                     row = (half == side) & (steps.before == steps.before[m])
                     cell = row & (steps.after == steps.after[m])
                     p = (cell.sum() + 1 / 3) / (row.sum() + 1)
                     own = steps.user == steps.user[m]
-                    gain += np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p) / 2
-            gains.append(gain)
-        assert found.nats == pytest.approx(np.log(np.mean(np.exp(gains))), abs=1e-12)
-        assert found.weight == checks.WEIGHTS[int(np.argmax(gains))]
+                    each[m] = np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p) / 2
+            gains.append(each)
+        totals = np.sum(gains, axis=1)
+        assert found.nats == pytest.approx(np.log(np.mean(np.exp(totals))), abs=1e-12)
+        assert found.weight == checks.WEIGHTS[int(np.argmax(totals))]
+        best = gains[int(np.argmax(totals))]  # its error is that of the sum over 20 stretches
+        stretches = np.bincount(20 * np.arange(best.size) // best.size, best)
+        assert found.error == pytest.approx(np.sqrt(20 * np.mean((stretches - stretches.mean()) ** 2)), abs=1e-12)
+        assert [checks.Evidence(4.9, 1.0, error).matters for error in (1.0, 5.0)] == [True, False]
 
 
 def test_labels_with_html_are_escaped(advice):

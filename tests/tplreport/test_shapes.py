@@ -263,7 +263,7 @@ class TestManyBlocks:
         return pd.DataFrame(frame)
 
     @pytest.mark.parametrize("options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}])
-    @pytest.mark.filterwarnings("ignore:.* of all states are held", "ignore:.* lie between two steps")
+    @pytest.mark.filterwarnings("ignore:.* of all states are held", "ignore:.* between two steps")
     def test_same_sequences(self, tmp_path, monkeypatch, frame, options):
         expected = listed(read_sequences(frame, **options))
         frame.to_csv(tmp_path / "data.csv", index=False)

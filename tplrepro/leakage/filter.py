@@ -116,10 +116,11 @@ class TemporalFilter:
         for done in range(check_horizon(count, "count")):
             tolerated, base = self._limits(state)
             if epsilon > (largest := self._largest(tolerated, base)):
+                digits = next(n for n in range(6, 18) if f"{largest:.{n}g}" != f"{epsilon:.{n}g}")
                 raise LeakageExceededError(
-                    f"epsilon must be at most {largest:.12g}, the most that keeps every TPL within alpha = "
-                    f"{self.alpha:g} with a floor of {self.floor:g}, found {epsilon:g} for release {done + 1} of "
-                    f"{count}; spend less, or skip"
+                    f"epsilon must be at most {largest:.{digits}g}, the most that keeps every TPL within alpha = "
+                    f"{self.alpha:g} with a floor of {self.floor:g}, found {epsilon:.{digits}g} for release "
+                    f"{done + 1} of {count}; spend less, or skip"
                 )
             bpl = (base + epsilon) * UP
             following = 0, bpl, max(min(self.alpha - bpl, tolerated - epsilon) * DOWN, 0.0)

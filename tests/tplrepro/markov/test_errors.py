@@ -32,6 +32,7 @@ MATRICES = [
     ([[0.0, 0.0], [1.0, 0.0]], {"normalize": True}, "positive, finite sum.*0 in row 0"),
     ([[1.0, -1.0], [1.0, 0.0]], {"normalize": True}, "found -1 in row 0, column 1"),
     ([[1.0, np.nan], [1.0, 0.0]], {"normalize": True}, "found nan in row 0"),
+    ([[0.9, 0.5], [0.1, 0.5]], {}, "found 0.6 in row 1; columns do: pass the transposed matrix"),
     ([[0.5, 0.5 + 2e-9], HALVES], {}, r"1e-09, found 1\.000000002 in row 0; pass normalize=True"),
     (EYE, {"background": 0.1}, "background needs a scipy.sparse matrix"),
     (EYE, {"states": ["a"]}, "states must be 2 labels, found 1; give"),
