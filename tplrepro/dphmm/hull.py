@@ -9,7 +9,7 @@ wider than K by `slack`, lest rounding put an edge's difference outside.
 """
 
 from contextlib import suppress
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import factorial, hypot
 
 import numpy as np
@@ -24,6 +24,10 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 2.0**-46
+#: With a wider slack, noise of norm 128 / (1 + slack) or more is rounded by more than the slack covers.
+MOST_SLACK = 4.0
+#: The most that a coordinate may be larger than its width and yet be taken for flat, where others are far wider.
+MOST_ROUNDING = 2.0**42
 #: A corner of a polygon this close to the line between its neighbours is rounding, not a corner.
 ROUNDING = 1e-12
 
@@ -31,7 +35,8 @@ ROUNDING = 1e-12
 class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
-    `magnitude` is the size of the answers whose differences they are, which decides how far rounding may move them.
+    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides how far rounding
+    may move them.
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
@@ -49,7 +54,7 @@ class SensitivityHull(FrozenArrays):
     slack: float  # by how much of K the half-spaces are wider
     halfspaces: np.ndarray  # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
 
-    def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
+    def __init__(self, differences: ArrayLike, magnitude: ArrayLike = 0.0):
         points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
         largest = float(np.abs(points).max(initial=0.0))
         # Outside these bounds volumes underflow or overflow, and with them the noise.
@@ -62,26 +67,37 @@ class SensitivityHull(FrozenArrays):
         # A coordinate that changes by less than the rounding of another one is a dimension nevertheless, since
         # it must not be released as it is: then each coordinate is measured by its own largest difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
-        tolerance = FLAT * max(largest, magnitude, 1e-300)
-        uneven = ((widths > 0.0) & (widths <= tolerance)).any()
-        self._unit = np.where(uneven & (widths > 0.0), widths, 1.0)
-        self.tolerance = FLAT if uneven else tolerance
+        self._magnitude = np.broadcast_to(magnitude, widths.shape)
+        tolerance = FLAT * max(largest, float(self._magnitude.max()), 1e-300)
+        self._uneven = bool(((widths > 0.0) & (widths <= tolerance)).any())
+        self._unit = np.where(self._uneven & (widths > 0.0), widths, 1.0)
+        if self._uneven:
+            tolerance = FLAT * min(max(1.0, float((self._magnitude / self._unit).max())), MOST_ROUNDING)
+        self.tolerance = tolerance
         spanning, self._scaled_basis = _span(points, self.tolerance, self._unit)
-        self._basis = np.linalg.qr(spanning.T)[0] if uneven else self._scaled_basis
-        self.dimension = len(spanning)
+        self._spanning, self.dimension = spanning, len(spanning)
+        to_coordinates = _even_coordinates(spanning / self._unit, self._scaled_basis) / self._unit[:, None]
         if self.dimension > 1:
-            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self._basis)
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, to_coordinates)
         else:
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
             self.facet_vertices = self.vertices[:, None][:, : self.dimension]
             normals = self.vertices / (end @ end or 1.0)
-        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
+        inside, content = self._scaled_basis, 1.0
+        if self._uneven:
+            inside, content = to_coordinates, float(_content(spanning, self._unit))
+        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ inside)) * content / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
         # a . v is rounded as its summands, which cancel where K is thin; 256 also covers the noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
+        if self.slack > MOST_SLACK:
+            raise ValueError(
+                "differences must span a body whose norm can be computed, found one so thin aslant that rounding is "
+                f"{self.slack / 256:.2g} of it; give answers in other coordinates, or round them"
+            )
         apart = normals @ spanning.T if self.dimension else normals  # coordinates in which no body is thin
         self.halfspaces = normals[_one_of_each_pair(apart)] / (1 + self.slack)
         self.__post_init__()  # freezes them
@@ -110,7 +126,7 @@ class SensitivityHull(FrozenArrays):
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
         """The convex hull of K, a vector (d,) or several (k, d), and their negatives."""
-        return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
+        return SensitivityHull(np.vstack([self.vertices, vector]), self._magnitude)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Exact dimensions (k,) and volumes (k,) of the hulls `extended` by each of the vectors (k, d).
@@ -127,7 +143,12 @@ class SensitivityHull(FrozenArrays):
 
     def _height(self, v: np.ndarray) -> np.ndarray:
         """Distances (...) of vectors (..., d) from the span, 0 where they are rounding errors."""
-        height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
+        if self._uneven:
+            spanning = np.broadcast_to(self._spanning, (*v.shape[:-1], *self._spanning.shape))
+            above = np.concatenate([spanning, v[..., None, :]], axis=-2)
+            height = _content(above, self._unit) / _content(self._spanning, self._unit)
+        else:
+            height = np.linalg.norm(v - (v @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
         return np.where(np.linalg.norm(self.beside(v), axis=-1) > self.rounding(v), height, 0.0)
 
     def beside(self, v: np.ndarray) -> np.ndarray:
@@ -170,7 +191,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     [[-4.0, -1.0], [1.0, -1.0], [3.0, 0.0], [4.0, 1.0], [-1.0, 1.0], [-3.0, 0.0]]
     """
     f = as_answers(answers, policy.n_states)
-    magnitude = float(np.abs(f[policy.possible]).max())
+    magnitude = np.abs(f[policy.possible]).max(axis=0)
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers' own hull.
         corners = _corners(f[policy.possible])
@@ -210,14 +231,24 @@ def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.nd
     return points[chosen], basis
 
 
+def _content(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """The k-dimensional volume (...) of the parallelotopes of vectors (..., k, d), by the formula of Cauchy and Binet.
+
+    Coordinates are measured in `unit` (d,), so that none of them is rounded as a larger one.
+    """
+    k, d = vectors.shape[-2:]
+    columns = [list(chosen) for chosen in combinations(range(d), k)]
+    minors = [np.linalg.det((vectors / unit)[..., chosen]) * unit[chosen].prod() for chosen in columns]
+    return np.sqrt(np.square(minors).sum(axis=0))
+
+
 def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull loses corners."""
     return basis @ np.linalg.inv(spanning @ basis)
 
 
-def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
+def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray) -> tuple[np.ndarray, ...]:
     """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals a, a . v <= 1."""
-    to_coordinates = _even_coordinates(spanning, basis)
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
     points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
