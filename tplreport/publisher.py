@@ -37,6 +37,7 @@ from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import Matrix, loss_functions, temporal_privacy_leakage
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
+from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
 FORMAT = "tplreport publisher 1"
@@ -115,6 +116,9 @@ class Publisher:
 
     def __repr__(self) -> str:
         return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {len(self)} times)"
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.ledger.set_index("time"))
 
     def __len__(self) -> int:
         """The number of time points so far."""
