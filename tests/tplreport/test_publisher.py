@@ -324,6 +324,28 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
         _ = found.leakage
 
 
+def test_what_a_backup_did_not_see_drawn_is_not_drawn_again(publisher, path, monkeypatch):
+    def back_up_before_the_draw(*arguments, **options):
+        publisher.backup(path.with_name("copy"))
+        return draw(*arguments, **options)
+
+    draw = module.release_counts
+    monkeypatch.setattr(module, "release_counts", back_up_before_the_draw)
+    publisher.publish(0, 10)
+    copy = tr.Publisher(path.with_name("copy"))
+    assert copy.ledger["kind"].tolist() == ["spent, not drawn"]
+    with pytest.raises(ValueError, match="spent elsewhere"):
+        copy.resume().publish(0, 10)
+    assert copy.leakage.tpl.tolist() == publisher.leakage.tpl.tolist()
+
+
+def test_a_late_mark_does_not_replace_a_later_one(publisher, path):
+    publisher.publish(0, 1)
+    last = publisher._marked()
+    publisher._mark(1, publisher.settings["id"])
+    assert publisher._marked() == last
+
+
 def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
     rng = np.random.default_rng(0)
     for _ in range(200):
