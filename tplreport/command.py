@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         (_publish, "publish noisy counts that cannot leak twice", f"{chain} {publishing}"),
         (_ledger, "what was spent and handed out", "leakage noisy csv backup convert sensitivity alpha"),
     ):
-        words = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
+        words: dict[str, Any] = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
         command = commands.add_parser(run.__name__.strip("_"), **words)
         if run is _report:
             command.add_argument("file", help="observations: who was in which state at which time")
