@@ -245,11 +245,11 @@ def _budgets(options: dict) -> int:
 
 
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
-    """Print a table, and write what the options ask for."""
+    """Print a table, without its middle if it is long, and write what the options ask for."""
     if options["json"]:
         print(table.reset_index().to_json(orient="records", date_format="iso", double_precision=15))
     else:
-        print(table.to_string(float_format="{:.6g}".format))
+        print(table.to_string(max_rows=60, float_format="{:.6g}".format))
     if options["csv"]:
         write_whole(Path(options["csv"]), table.to_csv().encode())
     if options.get("plot"):

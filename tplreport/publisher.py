@@ -132,6 +132,10 @@ class Publisher:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_database"):
+            self.close()
+
     def close(self) -> None:
         """Close the file; it opens again when needed."""
         with self._lock:
