@@ -182,7 +182,10 @@ class Publisher:
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
         values = checked_counts(counts)
-        with self._transaction() as database:
+        with self._transaction(write=False) as database:
+            known = self._setting(database, "clock")
+            anything_new = known is None or Clock(**known).positions(times)[-1] >= self._state(database)["next"]
+        with self._transaction(write=anything_new) as database:
             clock = self._clock(database, times)
             values, columns = self._in_columns(database, values, labels)
             positions = clock.positions(times)
@@ -204,11 +207,12 @@ class Publisher:
                         f"time {clock.label(at)} was published with other counts, and what was handed out cannot be "
                         "corrected; take its value from to_frame()"
                     )
-            budgets = self._spend(state, len(positions) - old, epsilon)
-            empty = [bytes(8 * len(labels))] * len(budgets)
-            rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
-            database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
-            self._keep(database, state, len(budgets))
+            if old < len(positions):
+                budgets = self._spend(state, len(positions) - old, epsilon)
+                empty = [bytes(8 * len(labels))] * len(budgets)
+                rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
+                database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
+                self._keep(database, state, len(budgets))
         if old:
             some = f"time {clock.label(positions[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
             LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
@@ -248,9 +252,8 @@ class Publisher:
         budget = epsilon if epsilon is not None else self.settings["floor"]
         if not budget:
             raise ValueError("publish needs a budget, found no floor and no plan; give epsilon, such as remaining / 10")
-        if count:
-            self._filter.state = state["filter"]
-            state["filter"] = self._filter.spend(budget, count).state
+        self._filter.state = state["filter"]
+        state["filter"] = self._filter.spend(budget, count).state
         return [float(budget)] * count
 
     def skip(self, time: Any, until: Any = None) -> Self:
@@ -469,7 +472,8 @@ class Publisher:
         mark = os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             os.pwrite(mark, f"{identity} {inode:<20} {number:<20}\n".encode(), 0)
-            os.fsync(mark)
+            if known != [identity, inode]:  # later ones may be lost with the power: they only grow
+                os.fsync(mark)
         finally:
             os.close(mark)
 
