@@ -24,6 +24,10 @@ COLUMNS |= dict.fromkeys(("order", "missing", "box"), str)
 COLUMNS |= {"cell_km": float, "bins": int}
 NUMBERS: dict[str, type] = {"draws": int, "against": str}
 NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
+#: Options of the other subcommands.
+OTHERS: dict[str, type] = dict.fromkeys(("alpha", "floor"), float) | {"horizon": int}
+FLAGS = ("anyway", "numbered", "allow_large", "leakage", "noisy", "json")
+SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")  # in the order of `schemes.SCHEMES`
 HELP = {
     "user": "column of users; by default found by its usual names, as the others",
     "time": "column of times",
@@ -43,13 +47,37 @@ HELP = {
     "missing": "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
     "box": "south,north,west,east of the cells in degrees; a position outside ends a sequence",
     "draws": "draws for the interval of the leakage; 0: none",
-    "against": "whom the plan withstands: 'the upper end', 'the worst user\\'s habits' or 'any prior'",
-    "epsilon": "budget planned for each release, nats; by default alpha, which ignores the correlation",
-    "delta": "shows Gaussian noise that keeps (alpha, delta), too",
+    "against": "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
+    "epsilon": "budget of each release, nats; by default alpha in a report, the floor where one publishes",
+    "delta": "Gaussian noise that keeps (alpha, delta): shown in a report; to publish it, --plan has noise multipliers",
     "sensitivity": "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
     "smoothing": "steps added to each row of counts, spread over the states",
     "confidence": "that the true chain is among those that the plan withstands, such as 0.95",
     "count": "usual size of a count",
+    "alpha": "level that every time point keeps, nats",
+    "horizon": "number of releases T",
+    "anyway": "recommend a plan though a check refuses the model",
+    "html": "write the report as a page to this file",
+    "budgets": "CSV of budgets: a column for each plan that a report writes; epsilon, where their leakage is asked for",
+    "json": "print JSON in place of text",
+    "matrix": "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each",
+    "backward": "CSV of the backward matrix; by default that of a stationary chain",
+    "data": "observations in place of --matrix: every chain that they leave possible counts",
+    "csv": "write the table to this CSV file",
+    "plot": "draw the leakages into this file (.png, .svg, .pdf)",
+    "scheme": f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
+    "floor": "of a new file: the budget of each time, for ever",
+    "plan": "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
+    "allow_large": "of a new file: alpha may be above 20 nats",
+    "time_column": "column of times of the counts; by default found by its usual names",
+    "numbered": "times are the numbers of the rows, and the column of times stays as it is",
+    "skip": "let this time pass without a release, before anything is published",
+    "skip_until": "the last of several times to skip",
+    "resume": "publish from a copy of the file: the last time that may have been published elsewhere, or none",
+    "leakage": "the leakages of all times, in place of what was spent",
+    "noisy": "the noisy counts, in place of what was spent",
+    "backup": "write a copy of the file, which is whole also while others publish",
+    "convert": "make the file from this account's file of version 0.3, with --sensitivity",
 }
 
 
@@ -83,98 +111,47 @@ def _as_typed(message: str, options: dict) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
     commands = parser.add_subparsers(dest="command", required=True)
-    for run, about, add in (
-        (_leakage, "what a series of budgets leaks over time", _leakage_options),
-        (_budgets, "budgets that keep a level at every time", _budget_options),
-        (_report, "which budgets keep a promise about the people in a file", report_options),
-        (_publish, "publish noisy counts that cannot leak twice", _publish_options),
-        (_ledger, "what a publisher's file has spent and handed out", _ledger_options),
+    chain = f"matrix backward data {' '.join(COLUMNS)} confidence"
+    publishing = (
+        "alpha sensitivity floor plan delta epsilon allow_large time_column numbered skip skip_until resume csv"
+    )
+    for run, about, names in (
+        (_leakage, "what a series of budgets leaks over time", f"{chain} epsilon horizon budgets csv plot"),
+        (_budgets, "budgets that keep a level at every time", f"alpha! horizon! {chain} scheme csv plot"),
+        (_report, "which budgets keep a promise about the people in a file", report_options()),
+        (_publish, "publish noisy counts that cannot leak twice", f"{chain} {publishing}"),
+        (_ledger, "what was spent and handed out", "leakage noisy csv backup convert sensitivity alpha"),
     ):
-        name = run.__name__.strip("_")
-        command = commands.add_parser(name, help=about, description=about, allow_abbrev=False, epilog=EPILOG)
-        add(command)
-        command.add_argument("--json", action="store_true", help="print JSON in place of text")
+        words: dict[str, Any] = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
+        command = commands.add_parser(run.__name__.strip("_"), **words)
+        if run is _report:
+            command.add_argument("file", help="observations: who was in which state at which time")
+        if run in (_publish, _ledger):
+            command.add_argument(
+                "file", help="the publisher's file; a new one needs --alpha, --sensitivity and a chain"
+            )
+        if run is _publish:
+            command.add_argument("counts", nargs="?", help="CSV of counts with a column of times; -: standard input")
+        for name in [*dict.fromkeys(names.split()), "json"]:
+            _add(command, name.rstrip("!"), required=name.endswith("!"))
         command.set_defaults(run=run)
     return parser
 
 
-def _add(command: argparse.ArgumentParser, kinds: dict[str, type]) -> None:
-    for name, kind in kinds.items():
-        command.add_argument(f"--{name.replace('_', '-')}", type=kind, help=HELP[name])
+def report_options() -> str:
+    """The options of ``tplrepro report``, required ones with a mark; their types and help are above."""
+    return f"alpha! horizon! {' '.join(COLUMNS)} {' '.join(NUMBERS)} anyway html budgets"
 
 
-def report_options(command: argparse.ArgumentParser) -> None:
-    """All options of ``tplrepro report`` but --json."""
-    command.add_argument("file", help="observations: who was in which state at which time")
-    command.add_argument("--alpha", type=float, required=True, help="level that every time point keeps, in nats")
-    command.add_argument("--horizon", type=int, required=True, help="number of releases T")
-    _add(command, COLUMNS | NUMBERS)
-    command.add_argument("--anyway", action="store_true", help="recommend a plan though a check refuses the model")
-    command.add_argument("--html", help="write the report as a page to this file")
-    command.add_argument("--budgets", help="write the budgets of every plan to this CSV file")
-
-
-def _chain_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--matrix", help="CSV of the forward matrix Pr(next state | state): names of states, then rows"
-    )
-    command.add_argument("--backward", help="CSV of the backward matrix; by default the reversal of a stationary chain")
-    command.add_argument(
-        "--data", help="observations in place of --matrix: every chain that they leave possible counts"
-    )
-    _add(command, {**COLUMNS, "confidence": float})
-
-
-def _leakage_options(command: argparse.ArgumentParser) -> None:
-    _chain_options(command)
-    command.add_argument("--epsilon", type=float, help="budget of each release, nats, with --horizon")
-    command.add_argument("--horizon", type=int, help="number of releases T")
-    command.add_argument("--budgets", help="CSV with a column epsilon: the budget of each release")
-    command.add_argument("--csv", help="write the table to this file")
-    command.add_argument("--plot", help="draw the leakages into this file (.png, .svg, .pdf)")
-
-
-def _budget_options(command: argparse.ArgumentParser) -> None:
-    _chain_options(command)
-    command.add_argument("--alpha", type=float, required=True, help="level that every time point keeps, in nats")
-    command.add_argument("--horizon", type=int, required=True, help="number of releases T")
-    command.add_argument("--scheme", choices=SCHEME_NAMES, default="optimal", help="how budgets spread over time")
-    command.add_argument("--csv", help="write the budgets to this file, which publish takes as --plan")
-    command.add_argument("--plot", help="draw budgets and leakages into this file (.png, .svg, .pdf)")
-
-
-def _publish_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", help="the publisher's file; a new one needs --alpha, --sensitivity and a chain")
-    command.add_argument("counts", nargs="?", help="CSV of counts with a column of times; -: from standard input")
-    _chain_options(command)
-    command.add_argument("--alpha", type=float, help="of a new file: the level that every time keeps, in nats")
-    command.add_argument("--sensitivity", type=float, help=f"of a new file: {HELP['sensitivity']}")
-    command.add_argument("--floor", type=float, help="of a new file: the budget of each time, for ever")
-    command.add_argument("--plan", help="of a new file: CSV of budgets, with a column epsilon (or noise_multiplier)")
-    command.add_argument("--delta", type=float, help="of a new file: Gaussian noise by a plan of noise multipliers")
-    command.add_argument("--epsilon", type=float, help="budget of these times, in place of the floor")
-    command.add_argument("--time-column", help="column of times of the counts; by default found by its usual names")
-    command.add_argument("--numbered", action="store_true", help="times are the numbers of the rows; labels stay")
-    command.add_argument("--skip", metavar="TIME", help="let this time pass without a release, then publish")
-    command.add_argument("--skip-until", metavar="TIME", help="the last of several times to skip")
-    command.add_argument("--resume", metavar="TIME", nargs="?", const="", help="publish from a copy: see its error")
-    command.add_argument("--csv", help="write the noisy counts to this file")
-    command.add_argument("--allow-large", action="store_true", help="alpha may be above 20 nats")
-
-
-def _ledger_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", help="the publisher's file")
-    command.add_argument("--leakage", action="store_true", help="the leakages of all times, in place of what was spent")
-    command.add_argument("--noisy", action="store_true", help="the noisy counts, in place of what was spent")
-    command.add_argument("--csv", help="write the table to this file")
-    command.add_argument("--backup", help="write a copy of the file, whole also while others publish")
-    command.add_argument("--convert", metavar="OLD", help="make the file from an account's file of version 0.3")
-    command.add_argument("--sensitivity", type=float, help="of a file made by --convert")
-    command.add_argument("--alpha", type=float, help="of a file made by --convert, if the account had no level")
-
-
-#: Names of schemes, in the order of `schemes.SCHEMES`.
-SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
+def _add(command: argparse.ArgumentParser, name: str, required: bool) -> None:
+    words: dict[str, Any] = {"action": "store_true"} if name in FLAGS else {"required": required}
+    if name not in FLAGS:
+        words["type"] = (COLUMNS | NUMBERS | OTHERS).get(name, str)
+    if name == "scheme":
+        words |= {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]}
+    if name == "resume":
+        words |= {"nargs": "?", "const": ""}
+    command.add_argument(f"--{name.replace('_', '-')}", help=HELP[name], **words)
 
 
 def read_observations(source: Any, **options: Any) -> Any:
@@ -273,11 +250,11 @@ def _budgets(options: dict) -> int:
 
 
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
-    """Print a table, and write what the options ask for."""
+    """Print a table, without its middle if it is long, and write what the options ask for."""
     if options["json"]:
         print(table.reset_index().to_json(orient="records", date_format="iso", double_precision=15))
     else:
-        print(table.to_string(float_format="{:.6g}".format))
+        print(table.to_string(max_rows=60, float_format="{:.6g}".format))
     if options["csv"]:
         write_whole(Path(options["csv"]), table.to_csv().encode())
     if options.get("plot"):

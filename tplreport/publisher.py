@@ -37,6 +37,7 @@ from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import Matrix, loss_functions, temporal_privacy_leakage
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
+from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
 FORMAT = "tplreport publisher 1"
@@ -98,6 +99,7 @@ class Publisher:
         allow_large: bool = False,
     ):
         self.path = Path(path).resolve()
+        self._mark_path = self.path.with_name(f"{self.path.name}.mark")
         self._lock = RLock()
         self._database: sqlite3.Connection | None = None
         self._process = os.getpid()
@@ -116,6 +118,9 @@ class Publisher:
     def __repr__(self) -> str:
         return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {len(self)} times)"
 
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.ledger.set_index("time"))
+
     def __len__(self) -> int:
         """The number of time points so far."""
         with self._transaction(write=False) as database:
@@ -126,6 +131,10 @@ class Publisher:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_database"):
+            self.close()
 
     def close(self) -> None:
         """Close the file; it opens again when needed."""
@@ -164,7 +173,7 @@ class Publisher:
         table = counts.to_frame("count") if isinstance(counts, pd.Series) else counts
         parts = []
         with progress_bar(len(table), progress, "Publishing", "time") as bar:
-            for first in range(0, len(table), CHUNK):
+            for first in range(0, max(len(table), 1), CHUNK):
                 part = table.iloc[first : first + CHUNK]
                 parts.append(self._publish(part.index, part.to_numpy(), table.columns.tolist(), epsilon))
                 bar.update(len(part))
@@ -173,7 +182,10 @@ class Publisher:
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
         values = checked_counts(counts)
-        with self._transaction() as database:
+        with self._transaction(write=False) as database:
+            known = self._setting(database, "clock")
+            anything_new = known is None or Clock(**known).positions(times)[-1] >= self._state(database)["next"]
+        with self._transaction(write=anything_new) as database:
             clock = self._clock(database, times)
             values, columns = self._in_columns(database, values, labels)
             positions = clock.positions(times)
@@ -195,11 +207,12 @@ class Publisher:
                         f"time {clock.label(at)} was published with other counts, and what was handed out cannot be "
                         "corrected; take its value from to_frame()"
                     )
-            budgets = self._spend(state, len(positions) - old, epsilon)
-            empty = [bytes(8 * len(labels))] * len(budgets)
-            rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
-            database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
-            self._keep(database, state | {"next": state["next"] + len(budgets)})
+            if old < len(positions):
+                budgets = self._spend(state, len(positions) - old, epsilon)
+                empty = [bytes(8 * len(labels))] * len(budgets)
+                rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
+                database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
+                self._keep(database, state, len(budgets))
         if old:
             some = f"time {clock.label(positions[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
             LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
@@ -239,10 +252,8 @@ class Publisher:
         budget = epsilon if epsilon is not None else self.settings["floor"]
         if not budget:
             raise ValueError("publish needs a budget, found no floor and no plan; give epsilon, such as remaining / 10")
-        if count:
-            self._filter.state = state["skipped"], state["bpl"], state["bound"]
-            self._filter.spend(budget, count)
-            state["skipped"], state["bpl"], state["bound"] = self._filter.state
+        self._filter.state = state["filter"]
+        state["filter"] = self._filter.spend(budget, count).state
         return [float(budget)] * count
 
     def skip(self, time: Any, until: Any = None) -> Self:
@@ -259,11 +270,11 @@ class Publisher:
 
     def _pass(self, database: sqlite3.Connection, state: dict, count: int, kind: int, budget: float | None) -> None:
         if self._filter and kind == SKIPPED:
-            self._filter.state = state["skipped"], state["bpl"], state["bound"]
-            state["skipped"], state["bpl"], state["bound"] = self._filter.skip(count).state
+            self._filter.state = state["filter"]
+            state["filter"] = self._filter.skip(count).state
         row = state["next"], count, kind, budget
         database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", row)
-        self._keep(database, state | {"next": state["next"] + count})
+        self._keep(database, state, count)
 
     @classmethod
     def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
@@ -287,23 +298,25 @@ class Publisher:
         as spent, with as much as alpha allows. None: nothing was published since.
         """
         with self._transaction(write=False) as database:
-            database.execute("UPDATE state SET number = number + 1")
+            database.execute("UPDATE state SET number = max(number, ?) + 1", (self._marked()[2],))
+            # Whether their noise was drawn elsewhere is not known.
+            database.execute(f"UPDATE times SET kind = {ELSEWHERE} WHERE kind = {INTENDED}")
             if until is not None:
                 clock, state = self._clock(database, [until]), self._state(database)
                 count = clock.positions([until])[0] - state["next"] + 1
                 if count > 0:
                     if self._filter:  # the tightest state that a filter can be in, as if it had no more to give
-                        state |= dict(zip(("skipped", "bpl", "bound"), self._filter.exhausted(), strict=True))
+                        state["filter"] = self._filter.exhausted()
                     self._pass(database, state, count, ELSEWHERE, None)
             number = self._state(database)["number"]
-        self._mark(number)
+        self._mark(number, self.settings["id"])
         return self
 
     @property
     def columns(self) -> list:
         """The labels of the counts; empty before the first."""
         with self._transaction(write=False) as database:
-            return self._settings(database).get("columns", [])
+            return self._setting(database, "columns") or []
 
     @property
     def remaining(self) -> float:
@@ -314,7 +327,7 @@ class Publisher:
                 plan = self.settings["plan"]
                 end = inf if self.settings["delta"] else 0.0
                 return plan[state["next"]] if state["next"] < len(plan) else end
-            self._filter.state = state["skipped"], state["bpl"], state["bound"]
+            self._filter.state = state["filter"]
             return self._filter.remaining
 
     @property
@@ -346,13 +359,10 @@ class Publisher:
     def to_frame(self) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count."""
         with self._transaction(write=False) as database:
-            clock, settings = self._clock(database), self._settings(database)
-            rows = self._rows(database, "position, noisy", f"kind = {PUBLISHED}")
-        labels = settings.get("columns", [])
-        values = np.frombuffer(b"".join(noisy for _, noisy in rows), np.dtype(settings.get("kind", "i8")))
-        return pd.DataFrame(
-            values.reshape(len(rows), len(labels)).copy(), clock.index([at for at, _ in rows]), columns=labels
-        )
+            clock, rows = self._clock(database), self._rows(database, "position, noisy", f"kind = {PUBLISHED}")
+            labels, kind = (self._setting(database, name) for name in ("columns", "kind"))
+        values = np.frombuffer(b"".join(noisy for _, noisy in rows), kind or "i8").reshape(len(rows), len(labels or []))
+        return pd.DataFrame(values.copy(), clock.index([at for at, _ in rows]), labels)
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV."""
@@ -407,7 +417,7 @@ class Publisher:
             except sqlite3.Error as error:
                 raise self._unusable(error) from None
             if write:
-                self._mark(number)
+                self._mark(number, self.settings["id"])
 
     def _open(self) -> sqlite3.Connection:
         if self._database is None or self._process != os.getpid():  # a connection does not survive a fork
@@ -435,12 +445,8 @@ class Publisher:
         if found.st_nlink > 1:
             raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
         number = self._state(database)["number"]
-        try:
-            identity, inode, last = self.path.with_name(self.path.name + ".mark").read_text().split()
-            known = identity == self._settings(database)["id"] and int(inode) == found.st_ino and int(last) <= number
-        except (OSError, ValueError):
-            known = False
-        if not known:
+        identity, inode, last = self._marked()
+        if (identity, inode) != (self._setting(database, "id"), found.st_ino) or last > number:
             raise OSError(
                 f"{self.path} is a copy, was renamed without {self.path.name}.mark, or an older state was put back: "
                 "releases may be missing in it; publish from the original, or call resume(until) with the last time "
@@ -449,13 +455,25 @@ class Publisher:
         database.execute("UPDATE state SET number = number + 1")
         return number + 1
 
-    def _mark(self, number: int, identity: str = "") -> None:
-        """Write the mark: one short line, by one call."""
-        line = f"{identity or self.settings['id']} {os.stat(self.path).st_ino:<20} {number:<20}\n".encode()
-        mark = os.open(self.path.with_name(self.path.name + ".mark"), os.O_WRONLY | os.O_CREAT, 0o644)
+    def _marked(self) -> tuple[str, int, int]:
+        """The identity, the inode and the number of changes in the mark, if there is one."""
         try:
-            os.pwrite(mark, line, 0)
-            os.fsync(mark)
+            identity, inode, number = self._mark_path.read_text().split()
+            return identity, int(inode), int(number)
+        except (OSError, ValueError):
+            return "", 0, -1
+
+    def _mark(self, number: int, identity: str) -> None:
+        """Write the mark, one short line by one call, unless another process has written a later one."""
+        *known, last = self._marked()
+        inode = os.stat(self.path).st_ino
+        if known == [identity, inode] and last >= number:
+            return
+        mark = os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.pwrite(mark, f"{identity} {inode:<20} {number:<20}\n".encode(), 0)
+            if known != [identity, inode]:  # later ones may be lost with the power: they only grow
+                os.fsync(mark)
         finally:
             os.close(mark)
 
@@ -466,11 +484,15 @@ class Publisher:
         return OSError(f"{self.path} cannot be used ({error}); {remedy}")
 
     @staticmethod
-    def _settings(database: sqlite3.Connection) -> dict:
-        settings = {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM settings")}
-        if settings.get("format") != FORMAT:
-            raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {settings.get('format')!r}")
-        return settings
+    def _setting(database: sqlite3.Connection, name: str) -> Any:
+        """One setting; None before it is set."""
+        found = database.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return found and json.loads(found[0])
+
+    def _settings(self, database: sqlite3.Connection) -> dict:
+        if (found := self._setting(database, "format")) != FORMAT:
+            raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
+        return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM settings")}
 
     @staticmethod
     def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
@@ -478,12 +500,14 @@ class Publisher:
 
     @staticmethod
     def _state(database: sqlite3.Connection) -> dict:
-        cursor = database.execute("SELECT number, next, skipped, bpl, bound FROM state")
-        return dict(zip((name for name, *_ in cursor.description), cursor.fetchone(), strict=True))
+        number, following, *of_filter = database.execute("SELECT * FROM state").fetchone()
+        return {"number": number, "next": following, "filter": tuple(of_filter)}
 
     @staticmethod
-    def _keep(database: sqlite3.Connection, state: dict) -> None:
-        database.execute("UPDATE state SET next = :next, skipped = :skipped, bpl = :bpl, bound = :bound", state)
+    def _keep(database: sqlite3.Connection, state: dict, count: int) -> None:
+        """The state after `count` further times."""
+        values = state["next"] + count, *state["filter"]
+        database.execute("UPDATE state SET next = ?, skipped = ?, bpl = ?, bound = ?", values)
 
     @staticmethod
     def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
@@ -492,25 +516,24 @@ class Publisher:
 
     def _clock(self, database: sqlite3.Connection, times: Any = ()) -> Clock:
         """The times of the file; the first time that is given sets their start."""
-        settings = self._settings(database)
-        if "clock" not in settings and len(times):
-            settings["clock"] = Clock.starting(times[0], settings["step"])
-            self._set(database, "clock", settings["clock"])
-        return Clock(**settings.get("clock", Clock.starting(0, 1)))
+        clock = self._setting(database, "clock")
+        if clock is None and len(times):
+            clock = Clock.starting(times[0], self.settings["step"])
+            self._set(database, "clock", clock)
+        return Clock(**clock or Clock.starting(0, 1))
 
     def _in_columns(self, database: sqlite3.Connection, values: np.ndarray, labels: list) -> tuple[np.ndarray, list]:
         """Counts (T, n) in the order and kind of those published so far, and the labels in that order."""
-        settings = self._settings(database)
-        if "columns" not in settings:
+        columns, kind = (self._setting(database, name) for name in ("columns", "kind"))
+        if columns is None:
             if not all(isinstance(label, (str, int, float)) for label in labels) or len({*labels}) < len(labels):
                 raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
-            settings |= {"columns": labels, "kind": values.dtype.str}
-            self._set(database, "columns", labels)
-            self._set(database, "kind", settings["kind"])
-        columns, kind = settings["columns"], np.dtype(settings["kind"])
+            columns, kind = labels, values.dtype.str
+            self._set(database, "columns", columns)
+            self._set(database, "kind", kind)
         if {*labels} != {*columns} or len(labels) != len(columns):
             raise ValueError(f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them")
-        if values.dtype != kind and kind.kind == "i":
+        if values.dtype.str != kind and np.dtype(kind).kind == "i":
             raise ValueError("counts must be whole numbers as before, found decimals; round them")
         return np.ascontiguousarray(values[:, [labels.index(name) for name in columns]], dtype=kind), columns
 

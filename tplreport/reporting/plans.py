@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplfrontier.estimated import loss_from_counts
@@ -21,6 +22,7 @@ from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 from tplrepro.validation import FrozenArrays
+from tplrepro.words import as_html
 
 #: Significant digits of budgets.
 DIGITS = 6
@@ -52,6 +54,10 @@ class Plan(FrozenArrays):
     tpl: dict[str, float]  # largest TPL to each adversary
     error: float = np.nan  # mean absolute Laplace noise
     message: str = ""  # why there are no budgets
+
+    def _repr_html_(self) -> str:
+        heading = f"{self.scheme}, against {self.against}" + (f": {self.message}" if self.message else "")
+        return as_html(heading, pd.DataFrame({"epsilon": [] if self.budgets is None else self.budgets}))
 
     @property
     def user_level(self) -> float:

@@ -44,7 +44,7 @@ class TemporalLeakage(FrozenArrays):
     epsilons: np.ndarray
     bpl: np.ndarray
     fpl: np.ndarray
-    index: Any = field(default=None, kw_only=True)  # the labels of the times, if the budgets had some
+    index: Any = field(default=None, kw_only=True, repr=False)  # the labels of the times, if the budgets had some
 
     @property
     def tpl(self) -> np.ndarray:
