@@ -6,7 +6,7 @@ such chain, the recommendation is α/T, which needs none: it keeps the whole ser
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from tplreport.reporting.plans import (
 )
 from tplreport.reporting.sentences import Verdict, at_each_time, budgets_in_words, doubts_of, judge, verdict
 from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
+from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
@@ -41,6 +42,9 @@ from tplrepro.validation import (
     check_smoothing,
 )
 from tplrepro.words import as_html, counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
@@ -134,6 +138,12 @@ class Report:
         values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
         values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns the axes."""
+        with extra():
+            import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
+        return self.budgets.set_index("t").plot(ax=ax, xlabel="release t", ylabel="budget (nats)", logy=True)
 
     def to_html(self, figures: bool = True) -> str:
         """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
