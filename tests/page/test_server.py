@@ -2,7 +2,6 @@
 
 import http.client
 import re
-import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -68,8 +67,8 @@ def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
     own = {"Cookie": answer.getheader("Set-Cookie").partition(";")[0]}
     other, rebound = own | {"Origin": EVIL}, own | {"Origin": EVIL, "Host": "evil.example"}
     kernel = re.search(r'"kernelId": *"([^"]+)"', text)[1]
-    for path in (f"/api/kernels/{kernel}/channels", f"/voila/execution/{kernel}"):
-        assert [ask(path, SOCKET | headers)[0] for headers in ({}, other, rebound, own)] == [403, 403, 403, 101]
+    path = f"/api/kernels/{kernel}/channels"
+    assert [ask(path, SOCKET | headers)[0] for headers in ({}, other, rebound, own)] == [403, 403, 403, 101]
     assert [ask(f"/api/kernels/{kernel}", headers)[0] for headers in ({}, rebound, own)] == [403, 403, 200]
     assert ask("/", other)[0] == 403
     farewell = f"/voila/api/shutdown/{kernel}"
@@ -93,16 +92,3 @@ def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhe
     assert {"--Voila.ip=127.0.0.1", "--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
     template = page_environment()["JUPYTER_PATH"].split(":")[0]
     assert subprocess.run(["grep", "-rl", "://", template], capture_output=True).stdout == b""
-
-
-def test_ctrl_c_ends_the_server_and_its_kernels(tmp_path):
-    with serve(page_command(browser=False), tmp_path) as (process, address, token):
-        link = urlsplit(address)
-        connection = http.client.HTTPConnection(link.hostname, link.port, timeout=60)
-        connection.request("GET", f"/?token={token}")
-        assert connection.getresponse().read()
-        kernels = psutil.Process(process.pid).children()
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-        wait_until(lambda: not any(kernel.is_running() for kernel in kernels))
-    assert "Traceback" not in (tmp_path / "log.txt").read_text()
