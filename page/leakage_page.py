@@ -22,7 +22,7 @@ from tplrepro.validation import check_choice
 FIRST, OBSERVATIONS = "Fig. 8 of TKDE 2019", "my data: a file of observations"
 BOTH, BACKWARD, FORWARD = "both sides", "backward only", "forward only"
 EQUAL, USUAL = "ε at each release", "by its usual name"
-REST = 0.3  # seconds without a change after which the slow parts begin
+REST, ANSWER = 0.3, 2.0  # seconds without a change until the slow parts begin, and until a figure must have answered
 
 
 @lru_cache(maxsize=8)
@@ -33,10 +33,7 @@ def loss_of(text: str, reverse: bool = False) -> PrivacyLossFunction:
 
 
 class LeakagePage(ipywidgets.VBox):
-    """What a series of releases leaks, and which budgets keep a promise; it begins with an example.
-
-    `analysis`, `schemes` and `report` are the last valid results, and `problems` says what has been wrong since.
-    """
+    """The page; `analysis` and `schemes` are the last valid results, `problems` says what has been wrong since."""
 
     def __init__(
         self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, **more: float
@@ -203,6 +200,13 @@ class LeakagePage(ipywidgets.VBox):
         self._show(self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems) or self.analysis)
         report = tables.report_html(inputs.report) if inputs.report else ""
         self.advice.value = tables.saved_html(self.analysis) + report
+        if self._rest is not None:
+            self._rest = asyncio.get_running_loop().call_later(ANSWER, self._renew)
+
+    def _renew(self) -> None:
+        """Replace a figure that did not answer: anywidget drops all messages to one that took 2 s to load."""
+        if self.analysis is not None and self.panel.children[0]._trace_edit_in_process:
+            self.panel.children = [plots.draw(self.analysis, self.schemes)]
 
     def _show(self, analysis: Analysis) -> None:
         self.analysis = analysis

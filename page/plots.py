@@ -1,7 +1,4 @@
-"""The plots: one Plotly figure of three panels, whose curves change in place.
-
-Colours are Okabe and Ito's, each with its own dash; text and grid take the colours of the theme (`style.css`).
-"""
+"""One Plotly figure of three panels, whose curves change in place; text and grid are coloured by `style.css`."""
 
 import sys
 from typing import Any

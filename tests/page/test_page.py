@@ -154,6 +154,21 @@ def test_what_is_slow_waits_until_changes_rest(page):
     assert page.analysis.inputs.alpha == 3.0
 
 
+def test_a_figure_whose_browser_does_not_answer_is_replaced(page, monkeypatch):
+    """As on a machine that is too slow for anywidget."""
+    monkeypatch.setattr(leakage_page, "ANSWER", 0.1)
+    (before,) = page.panel.children
+
+    async def change():
+        page.epsilon.slider.value = 0.2
+        await asyncio.sleep(REST + 2)
+
+    asyncio.run(change())
+    (after,) = page.panel.children
+    assert after is not before
+    assert np.array_equal(after.data[2].y, page.analysis.leakage.tpl)
+
+
 @pytest.mark.parametrize("name", ["epsilon", "alpha"])
 def test_a_move_of_a_slider_takes_less_than_50_ms(page, name):
     """Of the processor, for 50 states and 100 releases, with what is sent to the browser."""
