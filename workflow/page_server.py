@@ -1,14 +1,9 @@
 """Voilà for its own user only: a token, one host name, no requests from other pages, few kernels at once."""
 
 import secrets
-import signal
 import threading
 import webbrowser
 from pathlib import Path
-
-if __name__ == "__main__":  # Ctrl-C while the rest loads ends without a traceback
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
@@ -51,15 +46,6 @@ class PageServer(Voila):
         # XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
-
-    def listen(self):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        super().listen()
-
-    def stop(self):
-        """End all kernels; a second Ctrl-C does not interrupt that."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        super().stop()
 
     def launch_browser(self):
         """Open a file of the user that leads to the link, because others can see a browser's arguments."""

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +16,8 @@ FLAGS = (
 #: Seconds: to start, and for anything on the page to happen.
 START, PATIENCE = 90, 30
 CURVE = """
-name => [...document.querySelectorAll(".tplr-panel")].map(panel => panel.numbers).find(drawn => name in drawn)[name][1]
+name => [...[...document.querySelectorAll(".js-plotly-plot")].flatMap(plot => plot.data)
+    .find(curve => curve.name === name).y]
 """
 
 
@@ -54,21 +54,17 @@ def browser():
 class Page:
     """The page as its user sees it."""
 
-    def __init__(self, browser, address, theme=None, system="light"):
+    def __init__(self, browser, address, scheme="light"):
         viewport = {"width": 1280, "height": 900}
-        self.context = browser.new_context(viewport=viewport, color_scheme=system, accept_downloads=True)
+        self.context = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True)
         self.tab = self.context.new_page()
         self.tab.set_default_timeout(1000 * PATIENCE)
-        self.theme = theme or system
         self.errors, self.addresses = [], []
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.tab.on("request", lambda request: self.addresses.append(request.url))
-        self.tab.goto(f"{address}&theme={theme}" if theme else address, wait_until="commit")
-        # The labels and the optimal budgets follow the plots.
-        late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]"]
-        for selector in (".tplr-panel:nth-child(4) > svg text", *late):
-            self.tab.wait_for_selector(selector, timeout=1000 * START, state="attached")
+        self.tab.goto(address, wait_until="commit")
+        self.tab.get_by_text("Starting a Python kernel").wait_for(timeout=1000 * START)
+        self.tab.wait_for_selector(".scatterlayer .trace", timeout=1000 * START, state="attached")
 
     def leave(self):
         self.tab.close(run_before_unload=True)
@@ -77,12 +73,6 @@ class Page:
     def wait_until(self, holds):
         wait_until(holds, PATIENCE, lambda seconds: self.tab.wait_for_timeout(1000 * seconds))
 
-    def wait_until_right(self):
-        self.tab.wait_for_function("!document.querySelector('.tplr-problem, .tplr-stale')")
-
-    def wait_for_text(self, text, selector="body"):
-        self.wait_until(lambda: text in self.tab.locator(selector).first.inner_text())
-
     def curve(self, name):
         """The heights of a plotted curve."""
         return self.tab.evaluate(CURVE, name)
@@ -90,60 +80,22 @@ class Page:
     def control(self, label):
         return self.tab.get_by_label(label, exact=True).first
 
-    def handle(self, label):
-        return self.tab.locator(f".noUi-handle[aria-label='{label}']").first
-
-    def typed(self, label):
-        """The number beside a slider."""
-        return float(self.control(f"{label}, typed").input_value())
-
-    def type_number(self, label, value):
-        entry = self.control(f"{label}, typed")
-        entry.fill(str(value))
-        entry.press("Enter")
+    def enter(self, label, value):
+        self.control(label).fill(str(value))
+        self.control(label).blur()
 
     def choose(self, label, option):
         self.control(label).select_option(label=option)
 
-    def press(self, name):
-        self.tab.get_by_role("button", name=name, exact=True).click()
-
-    def download(self, name):
-        """What is downloaded where a button is pressed."""
-        with self.tab.expect_download() as download:
-            self.press(name)
-        return download.value.suggested_filename, Path(download.value.path()).read_bytes()
-
     def upload(self, content):
         with self.tab.expect_file_chooser() as chooser:
-            self.tab.locator("button.widget-upload").first.click()
+            self.tab.locator("button.widget-upload:visible").click()
         chooser.value.set_files({"name": "file.csv", "mimeType": "text/csv", "buffer": content})
 
 
-def opened(request, browser, address):
-    page = Page(browser, address, *getattr(request, "param", ()))
+@pytest.fixture(params=["light", "dark"])
+def page(request, browser, address):
+    page = Page(browser, address, request.param)
+    page.scheme = request.param
     yield page
     page.leave()
-
-
-# What is asked for in the address, and the theme of the reader's system, which counts where nothing is asked for.
-themed_page = pytest.fixture(scope="module", params=[("light", "dark"), (None, "dark")], ids=["light", "dark"])(opened)
-shared_page = pytest.fixture(scope="module")(opened)
-
-
-@pytest.fixture
-def page(shared_page):
-    """One page for all tests of a module, each beginning with the same input."""
-    shared_page.tab.bring_to_front()  # Chromium draws no frames for a tab behind another
-    if shared_page.control("a different budget for each release").is_checked():
-        shared_page.press("Reset to ε")
-    shared_page.choose("Backward", "counterpart of forward")
-    shared_page.choose("Forward", "an example")
-    shared_page.choose("Example", "Fig. 8 of TKDE 2019")
-    shared_page.press("both")
-    for label, value in (("ε (nats)", 0.1), ("Releases T", 10), ("Target α (nats)", 1), ("Sensitivity", 2)):
-        if shared_page.typed(label) != value:
-            shared_page.type_number(label, value)
-    shared_page.wait_until_right()
-    shared_page.wait_for_text("0.4286", "[data-number='tpl']")
-    return shared_page

@@ -4,6 +4,7 @@ import re
 import subprocess
 import time
 from contextlib import contextmanager
+from datetime import datetime
 
 from workflow.configuration import ROOT
 from workflow.explore import page_environment
@@ -18,9 +19,10 @@ def wait_until(holds, seconds=120, sleep=time.sleep, pause=0.05):
     return found
 
 
-def upload(control, content, name="file.csv"):
+def upload(field, content, name="file.csv"):
     """Choose a file, as the browser sends it."""
-    control.value = {"name": name, "size": len(content), "content": memoryview(content)}
+    file = {"name": name, "type": "", "size": len(content), "content": memoryview(content)}
+    field.entry.value = (file | {"last_modified": datetime.now()},)
 
 
 @contextmanager

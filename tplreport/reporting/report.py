@@ -6,10 +6,11 @@ such chain, the recommendation is α/T, which needs none: it keeps the whole ser
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from tplreport.reporting.checks import DOUBTFUL, REFUSED, USERS, Check, Steps, checks_of
 from tplreport.reporting.plans import (
@@ -26,8 +27,9 @@ from tplreport.reporting.plans import (
     plans_for,
     recommended,
 )
-from tplreport.reporting.sentences import at_each_time, verdict
+from tplreport.reporting.sentences import Verdict, at_each_time, budgets_in_words, doubts_of, judge, verdict
 from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
+from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
@@ -40,6 +42,9 @@ from tplrepro.validation import (
     check_smoothing,
 )
 from tplrepro.words import as_html, counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
@@ -62,8 +67,21 @@ class Report:
     smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
     gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
     interval: LeakageInterval | None  # of the largest TPL of the planned releases
+    adversaries: dict[str, Pair]  # the loss functions of each
     title: str
     reading: Any = None  # what was read, if a reader made the sequences
+
+    def judge(self, budgets: ArrayLike | None = None, alpha: float | None = None) -> Verdict:
+        """Whether `budgets` (T,), by default the planned ones, keep alpha against all that the data do not rule out."""
+        alpha = self.settings["alpha"] if alpha is None else alpha
+        if budgets is None:
+            budgets = np.full(self.settings["horizon"], self.settings["epsilon"])
+            each, leaked = at_each_time(self.settings), self.planned
+        else:
+            each = budgets_in_words(budgets)
+            leaked = {name: largest_tpl(budgets, pair) for name, pair in self.adversaries.items()}
+        doubts = "" if self.believable else doubts_of(self)
+        return judge(budgets, leaked, alpha, each, doubts, refused=bool(self.warnings))
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -120,6 +138,12 @@ class Report:
         values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
         values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns the axes."""
+        with extra():
+            import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
+        return self.budgets.set_index("t").plot(ax=ax, xlabel="release t", ylabel="budget (nats)", logy=True)
 
     def to_html(self, figures: bool = True) -> str:
         """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
@@ -246,6 +270,7 @@ def report(
         smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
         gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
+        adversaries=adversaries,
         title=title,
         reading=getattr(data, "reading", None),
     )

@@ -3,43 +3,71 @@
 Each function takes a `Report`.
 """
 
-from math import ceil, log10
-from typing import Any
+from collections.abc import Mapping
+from math import ceil, fsum, log10
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from tplreport.reporting.checks import DOUBTFUL, REFUSED
-from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, rounded_down
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, rounded_down
 from tplreport.schemes import COMPOSED
 from tplrepro.words import counted, plain_number
 
 
 def verdict(report: Any) -> tuple[str, ...]:
     """The five sentences."""
-    return _may_it(report), _how(report), _error(report), _assumes(report), _breaks(report)
+    return report.judge().sentence, _how(report), _error(report), _assumes(report), _breaks(report)
 
 
-def _doubts(report: Any) -> str:
+def doubts_of(report: Any) -> str:
     return ", ".join(check.name for check in report.checks if check.verdict in (DOUBTFUL, REFUSED))
 
 
-def _may_it(report: Any) -> str:
-    """May the series be published as planned?"""
-    settings, leaked = report.settings, report.planned
-    alpha, horizon, each = settings["alpha"], settings["horizon"], at_each_time(settings)
-    promised, series = counted(alpha, "nat", "g"), f"{counted(horizon, 'release')} {each}"
-    s = "s" if horizon == 1 else ""
-    if horizon * settings["epsilon"] <= alpha:
-        return f"Yes: {series} keep{s} the whole series within {promised}."
-    if report.warnings:
-        return f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
+class Verdict(NamedTuple):
+    """Whether budgets keep alpha at every time point."""
+
+    answer: str  # "yes", "no", or "unknown" where the model or the data do not tell
+    sentence: str
+    worst: float  # the largest TPL that is not ruled out, nats
+
+
+def judge(
+    budgets: ArrayLike, leaked: Mapping[str, float], alpha: float, each: str, doubts: str = "", refused: bool = False
+) -> Verdict:
+    """The one verdict on budgets (T,), by the largest TPL that they have to each adversary.
+
+    `each` says in words what every release spends. Against an adversary who knows a given matrix, `leaked` holds
+    `ESTIMATE` alone. `doubts` names the checks that doubt the model; `refused`: the data show no model.
+    """
+    budgets = np.ravel(budgets).tolist()
+    promised, series = counted(alpha, "nat", "g"), f"{counted(len(budgets), 'release')} {each}"
+    s = "s" if len(budgets) == 1 else ""
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
+    if fsum(budgets) <= alpha:
+        return Verdict("yes", f"Yes: {series} keep{s} the whole series within {promised}.", worst)
+    if refused:
+        sentence = f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
+        return Verdict("unknown", sentence, worst)
     if worst > alpha:
-        return (
-            f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point by the "
-            f"estimate, and up to {rounded_up(worst)} by what the data do not rule out, where {alpha:g} is promised."
-        )
-    if not report.believable:
-        return f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({_doubts(report)})."
-    return f"Yes: {series} leak{s} at most {counted(rounded_up(leaked[UPPER]), 'nat')} about a time point."
+        sentence = f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
+        if len(leaked) > 1:
+            sentence += f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
+        return Verdict("no", f"{sentence}, where {alpha:g} is promised.", worst)
+    if doubts:
+        sentence = f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+        return Verdict("unknown", sentence, worst)
+    most = counted(rounded_up(worst), "nat")
+    return Verdict("yes", f"Yes: {series} leak{s} at most {most} about a time point.", worst)
+
+
+def budgets_in_words(budgets: ArrayLike) -> str:
+    """What each of several releases spends, such as "at ε = 0.1 each time" or "at ε from 0.1 to 0.2"."""
+    low, high = np.min(budgets), np.max(budgets)
+    if low < high:
+        return f"at ε from {low:.6g} to {high:.6g}"
+    return f"at ε = {low:g}" if np.size(budgets) == 1 else f"at ε = {low:g} each time"
 
 
 def at_each_time(settings: dict) -> str:
@@ -66,7 +94,7 @@ def _how(report: Any) -> str:
         return f"{words}."
     if report.believable:
         return f"{words}; it keeps the whole series within α, at an error within 5 % of the best."
-    return f"{words}; it needs no model, and that of a chain is doubtful ({_doubts(report)})."
+    return f"{words}; it needs no model, and that of a chain is doubtful ({doubts_of(report)})."
 
 
 def _error(report: Any) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from math import expm1, inf, isnan, log
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
 from tplrepro.leakage.vertex import (
     LARGE,
     vertex_budget,
@@ -28,6 +29,9 @@ from tplrepro.leakage.vertex import (
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
 from tplrepro.words import counted, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Bound on the relative rounding error of one evaluation at a vertex (measured: under 2e-15).
 ROUNDING = 4e-15
@@ -134,6 +138,18 @@ class PrivacyLossFunction:
     def breakpoints(self) -> np.ndarray:
         """The alphas (K - 1,) at which the next vertex takes over; nats."""
         return frozen(self._breakpoints)
+
+    def plot(self, ax: "Axes | None" = None, most: float = 2.0) -> "Axes":
+        """Draw L up to alpha = `most` nats and its breakpoints with Matplotlib, on `ax` or new axes; returns the axes."""
+        with extra():
+            from matplotlib import pyplot as plt
+        axes = plt.subplots()[1] if ax is None else ax
+        places = self.breakpoints[self.breakpoints < check_alpha(most)]
+        alphas = np.union1d(np.linspace(0.0, most, 200), places)
+        axes.plot(alphas, self(alphas), label="L")
+        axes.plot(places, self(places), "x", label="breakpoints")
+        axes.set(xlabel="leakage at the neighbouring time (nats)", ylabel="L (nats)")
+        return axes
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.matrix!r}, {len(self._sums)} vertices)"

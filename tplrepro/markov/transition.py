@@ -8,11 +8,12 @@ all other columns.
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
 from tplrepro.markov.sequences import count_transitions, with_columns
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
@@ -31,6 +32,9 @@ from tplrepro.validation import (
     frozen,
 )
 from tplrepro.words import as_html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
@@ -185,6 +189,19 @@ class TransitionMatrix(FrozenArrays):
         shown = range(min(self.n_states, 10))
         rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]
         return as_html(repr(self), pd.DataFrame(rows, labels, labels))
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the probabilities with Matplotlib, a row for each given state, on `ax` or new axes; returns the axes."""
+        with extra():
+            from matplotlib import pyplot as plt
+        axes = plt.subplots()[1] if ax is None else ax
+        shown = axes.imshow(self.toarray(), vmin=0.0, vmax=1.0, cmap="Blues")
+        axes.figure.colorbar(shown, ax=axes, label="probability")
+        if self.n_states <= 30:
+            axes.set_xticks(range(self.n_states), labels=self._states, rotation=45)
+            axes.set_yticks(range(self.n_states), labels=self._states)
+        axes.set(xlabel="state", ylabel="given state")
+        return axes
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)

@@ -1,0 +1,113 @@
+"""A file on the page and on the command line: one verdict, one report, one refusal."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from page.leakage_page import OBSERVATIONS, LeakagePage
+from tests.page.serving import upload
+from tplreport.command import main
+from tplrepro.markov.generators import smoothed, strongest
+from tplrepro.markov.transition import TransitionMatrix
+
+
+def page_with(name, content, columns=(), **begin):
+    """A page that begins with a file."""
+    page = LeakagePage(**begin)
+    page.chain.entry.value = OBSERVATIONS
+    upload(page.data_file, content, name)
+    for column, value in dict(columns).items():
+        page.columns[column].entry.value = value
+    return page
+
+
+def visits(seed):
+    """A file of few or many observations of a chain."""
+    rng = np.random.default_rng(seed)
+    users, days = ((3, 7), (5, 14), (30, 20), (60, 40))[seed % 4]
+    states = 2 + seed % 3
+    chain = smoothed(strongest(states), (0.1, 0.5, 1.0)[seed % 3])
+    walks = [TransitionMatrix(chain).sample(days, rng=rng) for _ in range(users)]
+    rows = [(f"u{k}", day, f"s{state}") for k, walk in enumerate(walks) for day, state in enumerate(walk)]
+    return pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(index=False).encode()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.filterwarnings("ignore:states .* never")
+def test_page_and_command_give_the_same_verdict(seed, tmp_path, capsys):
+    content, path = visits(seed), tmp_path / f"visits{seed}.csv"
+    path.write_bytes(content)
+    page = page_with(path.name, content, epsilon=0.15, horizon=8)
+    assert main(["report", str(path), "--alpha=1", "--horizon=8", "--epsilon=0.15", "--json"]) in (0, 3)
+    said = json.loads(capsys.readouterr().out)
+    assert page.problems == []
+    assert page.analysis.verdict.sentence == said["sentences"][0]
+    page.kind.entry.value = "Algorithm 8 (T known)"
+    (row,) = (row for row in said["table"] if row["scheme"] == page.kind.value and row["against"] == "the estimate")
+    if row["message"]:
+        assert row["message"] in page.problems[0]
+        return
+    worst = max(value for name, value in row.items() if name.startswith("TPL to") and name != "TPL to any prior")
+    verdict = page.analysis.verdict
+    assert verdict.worst == pytest.approx(worst, rel=1e-12)
+    refused = bool(said["warnings"])
+    believed = not re.search("only if the model holds|doubtful", " ".join(said["sentences"]))
+    assert (verdict.answer == "yes") == (worst <= 1.0 and not refused and believed)
+    assert ("✓" in page.verdict.value) == (verdict.answer == "yes")
+
+
+def test_the_report_is_that_of_the_command_and_columns_are_chosen(tmp_path):
+    content = visits(2).replace(b"user,time,state", b"Kunde,Tag,Ort")
+    path, expected = tmp_path / "kunden.csv", tmp_path / "expected.html"
+    path.write_bytes(content)
+    chosen = {"user": "Kunde", "time": "Tag", "state": "Ort"}
+    words = [f"--{name}={value}" for name, value in chosen.items()]
+    numbers = ["--alpha=1", "--horizon=5", "--epsilon=0.1", "--sensitivity=2", "--delta=1e-06"]
+    assert main(["report", str(path), *words, *numbers, f"--html={expected}"]) == 0
+    page = page_with("kunden.csv", content, chosen, horizon=5)
+    page.delta.entry.value = 10.0**-6
+    body = re.search(r"<h2>Verdict.*?</table>", expected.read_text(), re.S)[0].split("<img")[0]
+    assert body in page.advice.value
+    assert "report.html" in page.advice.value
+    page.chain.entry.value = "home and office"
+    assert "<h2>" not in page.advice.value
+
+
+MIXED = "user,time,state\n1,1,a\n1,noon,b\n"
+REFUSED = {
+    "noon.csv": (MIXED, "times must all be numbers"),
+    "still.csv": ("user,time,state\n1,1,a\n1,2,a\n", "steps between at least two states"),
+    "unnamed.csv": ("Kunde,Datum,Ort\n1,1,a\n", "one column of state"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, capsys):
+    content, message = REFUSED[name]
+    (tmp_path / name).write_text(content)
+    assert main(["report", str(tmp_path / name), "--alpha=1", "--horizon=10"]) == 2
+    said = capsys.readouterr().err.replace(f"{tmp_path}/", "").strip()
+    page = page_with(name, content.encode())
+    assert [f"tplrepro report: {problem}" for problem in page.problems] == [said]
+    assert message in said
+    assert message in page.data_file.error.value
+    assert "tplr-stale" in page.results._dom_classes
+    upload(page.data_file, visits(2), "good.csv")
+    assert page.problems == []
+
+
+def test_warnings_of_the_reader_stand_beside_the_file():
+    page = page_with("cut.csv", visits(2).rstrip(b"\n"))
+    assert "the last line has no end" in page.data_file.note.value
+    assert "/" not in page.data_file.note.value
+
+
+def test_a_plan_for_the_estimate_is_not_green_where_the_data_allow_more():
+    """The counts behind a file bound the verdict, not the estimate alone."""
+    page = page_with("few.csv", visits(4))
+    page.kind.entry.value = "Algorithm 8 (T known)"
+    assert page.analysis.leakage.tpl.max() <= 1.0 < page.analysis.verdict.worst
+    assert page.analysis.verdict.answer != "yes"

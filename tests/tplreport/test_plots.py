@@ -1,0 +1,27 @@
+"""What `.plot()` draws: the numbers of the object, with labels and units."""
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+import tplreport as tr
+import tplrepro as tpl
+
+
+def test_matrices_loss_functions_and_reports_draw_their_numbers_with_units():
+    P = tpl.TransitionMatrix([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]], states=["home", "office", "gym"])
+    axes = P.plot()
+    assert np.array_equal(axes.images[0].get_array(), P.toarray())
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["home", "office", "gym"]
+    assert axes.figure.axes[1].get_ylabel() == "probability"
+    L, own = tpl.PrivacyLossFunction(P), plt.subplots()[1]
+    assert L.plot(own, most=3.0) is own
+    curve, marks = own.lines
+    assert np.array_equal(curve.get_ydata(), L(curve.get_xdata()))
+    assert marks.get_xdata().tolist() == L.breakpoints.tolist()
+    assert own.get_ylabel() == "L (nats)"
+    walk = np.random.default_rng(0).integers(0, 2, (30, 40))
+    report = tr.report(list(walk), alpha=1.0, horizon=5, draws=0)
+    axes = report.plot()
+    assert axes.get_ylabel() == "budget (nats)"
+    assert [line.get_label() for line in axes.lines] == [*report.budgets.columns[1:]]
+    assert np.array_equal(axes.lines[1].get_ydata(), report.budgets.iloc[:, 2])
