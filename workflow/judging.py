@@ -8,9 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from experiments.claims import Claim, ClaimError, Verdict, claims_of, judge, read_claims
-from workflow.configuration import ROOT, read_json, read_notebooks, why_no_evidence
-
-PAPERS = ("tkde2019", "icde2017", "sip2023", "eventlog2022", "dphmm2016")
+from workflow.configuration import PAPERS, ROOT, read_json, read_notebooks, why_no_evidence
 
 
 class Judged(NamedTuple):
@@ -24,8 +22,7 @@ class Judged(NamedTuple):
 def read_pages(root=ROOT):
     """Contents of the pages: the papers in the order of the README, then those of our own notebooks."""
     paths = {path.stem: path for path in sorted((root / "docs" / "claims").glob("*.yaml"))}
-    names = sorted(paths, key=lambda name: PAPERS.index(name) if name in PAPERS else len(PAPERS))
-    return {name: read_claims(paths[name]) for name in names}
+    return {name: read_claims(paths[name]) for name in sorted(paths, key=list(PAPERS).index)}
 
 
 def judge_all(records=None, profile="paper", root=ROOT, outcomes=None):

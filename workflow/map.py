@@ -10,9 +10,8 @@ import re
 import nbformat
 
 from experiments.claims import claims_of, markdown_table
-from workflow.configuration import ROOT, sources
+from workflow.configuration import PAPERS, ROOT, sources
 
-PAPERS = {"1": "tkde2019", "2": "icde2017", "3": "sip2023", "4": "eventlog2022", "5": "dphmm2016"}
 # The paper that the docstrings of a room speak of where they name none.
 ROOMS = {"allocation": "1", "leakage": "1", "markov": "1", "sip": "3", "eventlog": "4", "dphmm": "5", "mechanisms": "5"}
 KINDS = ("Algorithm", "Definition", "Theorem", "Corollary", "Lemma", "Problem", "Eq.")
@@ -75,7 +74,7 @@ def used_code(root=ROOT):
 def page(contents, root=ROOT):
     """The text of docs/map.md; `contents` are the pages of claims."""
     code, used, text = implementations(root), used_code(root), HEAD
-    for number, paper in PAPERS.items():
+    for number, paper in zip("12345", PAPERS, strict=False):
         claims, rows = {}, []
         for claim in claims_of(contents[paper]) if paper in contents else ():
             for item in items(f"{claim.place}. {claim.statement}", number):
