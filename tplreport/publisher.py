@@ -1,12 +1,12 @@
-"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and what was handed out.
+"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and handed out.
 
-Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn, and
-the noisy value before it is returned. After a crash in between the budget counts as spent, and the value is
-drawn once. The same time and counts give the same value again; other counts are refused. Processes and threads
-share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
+Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn,
+and the noisy value before it is returned. After a crash in between the budget counts as spent, and the value
+is drawn once. The same time and counts give the same value again; other counts are refused. Processes and
+threads share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
 
-A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot see:
-a copy, an older state that was put back, a new name. Such a file can be read, and publishes after `resume`.
+A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot
+see: a copy, an older state that was put back, a new name. Such a file is read, and publishes after `resume`.
 
 The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
 """
@@ -166,7 +166,7 @@ class Publisher:
         return noisy[0].item() if np.ndim(counts) == 0 else noisy
 
     def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
-        """The noisy counts of many time points, whose times are the index of the Series or DataFrame `counts`.
+        """The noisy counts of many times, which are the index of the Series or DataFrame `counts`.
 
         Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
         """
@@ -245,13 +245,13 @@ class Publisher:
         if self._filter is None:
             plan, first = self.settings["plan"], state["next"]
             if epsilon is not None:
-                raise ValueError(f"a plan holds the budget of each time, found epsilon = {epsilon:g}; leave it out")
+                raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
             if first + count > len(plan):
-                raise ValueError(f"the plan has {len(plan)} times, found one more; end here, or make a longer plan")
+                raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
             return plan[first : first + count]
         budget = epsilon if epsilon is not None else self.settings["floor"]
         if not budget:
-            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon, such as remaining / 10")
+            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
         self._filter.state = state["filter"]
         state["filter"] = self._filter.spend(budget, count).state
         return [float(budget)] * count
@@ -278,7 +278,7 @@ class Publisher:
 
     @classmethod
     def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
-        """A new file that goes on from an account of version 0.3, whose times get the numbers 0, 1, ... (`stored`)."""
+        """A new file that goes on from an account of version 0.3 (`stored`), whose times are 0, 1, ..."""
         made = cls(path, **settings | missing)
         if len(made):
             raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
@@ -294,8 +294,8 @@ class Publisher:
     def resume(self, until: Any = None) -> Self:
         """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
 
-        `until` is the last time that may have been published since the copy was made: all times up to it count
-        as spent, with as much as alpha allows. None: nothing was published since.
+        `until` is the last time that may have been published since the copy was made: all times up to it
+        count as spent, with as much as alpha allows. None: nothing was published since.
         """
         with self._transaction(write=False) as database:
             database.execute("UPDATE state SET number = max(number, ?) + 1", (self._marked()[2],))
@@ -305,7 +305,7 @@ class Publisher:
                 clock, state = self._clock(database, [until]), self._state(database)
                 count = clock.positions([until])[0] - state["next"] + 1
                 if count > 0:
-                    if self._filter:  # the tightest state that a filter can be in, as if it had no more to give
+                    if self._filter:  # the tightest state that it can be in
                         state["filter"] = self._filter.exhausted()
                     self._pass(database, state, count, ELSEWHERE, None)
             number = self._state(database)["number"]
@@ -320,7 +320,7 @@ class Publisher:
 
     @property
     def remaining(self) -> float:
-        """The largest budget of the next time; with a plan, that of the plan (with a delta: its noise multiplier)."""
+        """The largest budget of the next time; of a plan its budget (with a delta: noise multiplier)."""
         with self._transaction(write=False) as database:
             state = self._state(database)
             if self._filter is None:
@@ -332,7 +332,7 @@ class Publisher:
 
     @property
     def ledger(self) -> pd.DataFrame:
-        """What was spent: time, number of time points, budget (or noise multiplier; NaN if not known), what it is."""
+        """What was spent: time, number of times, budget or noise multiplier (NaN if not known), kind."""
         with self._transaction(write=False) as database:
             clock = self._clock(database)
             rows = self._rows(database, "position, count, budget, kind")
@@ -343,11 +343,11 @@ class Publisher:
 
     @property
     def leakage(self) -> Any:
-        """The leakages of all times as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
+        """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
         with self._transaction(write=False) as database:
             rows = self._rows(database, "count, budget, kind")
         if any(budget is None for _, budget, _ in rows):
-            raise ValueError("leakages need all budgets, found times spent elsewhere; every TPL is within alpha")
+            raise ValueError("leakages need all budgets, found times spent elsewhere; each is within alpha")
         runs = [(level, sum(n for n, *_ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
         if self.settings["delta"]:
             return _profile(runs, self._backward, self._forward)
@@ -402,7 +402,7 @@ class Publisher:
 
     @contextmanager
     def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction, after checks that the file is the one that was opened; to publish, no copy either."""
+        """One transaction, if the file is the one that was opened; to write, no copy either."""
         with self._lock:
             try:
                 database = self._open()
@@ -541,15 +541,15 @@ class Publisher:
 def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large: bool) -> dict:
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
-        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give it in nats")
+        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give nats")
     alpha, sensitivity = check_level(alpha), check_sensitivity(sensitivity)
     if alpha > LARGE and not allow_large:
-        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give at most {LARGE:g}, or allow_large=True")
+        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True")
     backward, forward = loss_functions(backward, forward)
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
-        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; make one by allocate_noise")
+        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise")
     if plan is None:
         TemporalFilter(alpha, backward, forward, floor=check_smoothing(floor or 0.0, "floor"))
     elif delta is None:

@@ -121,7 +121,7 @@ def test_a_plan_of_gaussian_noise(path):
     ("settings", "message"),
     [
         ({"alpha": None}, "needs the level alpha"),
-        ({"alpha": 30.0}, "protects nobody; give at most 20, or allow_large=True"),
+        ({"alpha": 30.0}, "protects nobody; give 20, or allow_large=True"),
         ({"floor": 0.5}, "floor must keep the TPL within alpha"),
         ({"floor": 0.1, "plan": [0.1]}, "those of a plan or a floor, found both"),
         ({"delta": 1e-6}, "a delta needs a plan, fixed in advance"),
@@ -304,7 +304,7 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
     with pytest.raises(ValueError, match="was skipped, or spent elsewhere"):
         found.publish(2, 1)
     found.publish(3, 1)
-    with pytest.raises(ValueError, match="times spent elsewhere; every TPL is within alpha"):
+    with pytest.raises(ValueError, match="times spent elsewhere; each is within alpha"):
         _ = found.leakage
 
 
