@@ -64,6 +64,7 @@ class Publisher:
     path : the file; `backward` and `forward` as in `TemporalFilter`, written out, None if not known
     alpha : float > 0, the level that every TPL keeps, nats; above 20 only with `allow_large`
     sensitivity : float > 0, as in `release_counts`
+    mechanism : "opendp", Laplace noise, or with a delta "opendp-gaussian"; None: the one that fits
     floor : float > 0, the budget of each time for ever, unless `publish` is given another within what remains
     plan : array-like (T,), in place of a floor: budgets, fixed in advance, which keep alpha
     delta : float, 0 < delta < 1, with a plan of noise multipliers of Gaussian noise that keep (alpha, delta)
@@ -92,6 +93,7 @@ class Publisher:
         forward: Matrix | None = None,
         alpha: float | None = None,
         sensitivity: float | None = None,
+        mechanism: str | None = None,
         floor: float | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
@@ -105,6 +107,9 @@ class Publisher:
         self._process = os.getpid()
         if alpha is not None or sensitivity is not None:
             settings = _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large)
+            if mechanism not in (None, settings["mechanism"]):
+                must = f"mechanism must be {settings['mechanism']!r} with" + ("out" if delta is None else "")
+                raise ValueError(f"{must} a delta, found {mechanism!r}; leave it out")
             self._create(settings | {"step": Clock.checked_step(step)})
         with self._transaction(write=False) as database:
             self.settings = self._settings(database)
@@ -209,6 +214,8 @@ class Publisher:
                     )
             if old < len(positions):
                 budgets = self._spend(state, len(positions) - old, epsilon)
+                different = [*{*budgets}]
+                self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
                 empty = [bytes(8 * len(labels))] * len(budgets)
                 rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
                 database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
@@ -228,17 +235,17 @@ class Publisher:
             rows = self._rows(database, "position, budget", f"kind = {INTENDED}", min(values), max(values))
         if not rows:
             return
-        level, mechanism = (
-            ("noise_multipliers", "opendp-gaussian") if self.settings["delta"] else ("epsilons", "opendp")
-        )
-        options: dict[str, Any] = {level: [budget for _, budget in rows], "mechanism": mechanism}
-        counts = np.array([values[at] for at, _ in rows])
-        noisy = release_counts(counts, sensitivity=self.settings["sensitivity"], allow_large=True, **options)
+        noisy = self._noise(np.array([values[at] for at, _ in rows]), [budget for _, budget in rows])
         with self._transaction() as database:
             database.executemany(
                 f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}",
                 [(row.tobytes(), at) for row, (at, _) in zip(noisy, rows, strict=True)],
             )
+
+    def _noise(self, counts: np.ndarray, budgets: list[float]) -> np.ndarray:
+        levels: dict = {"noise_multipliers" if self.settings["delta"] else "epsilons": budgets}
+        chosen = {name: self.settings[name] for name in ("mechanism", "sensitivity")}
+        return release_counts(counts, **levels, **chosen, allow_large=True)
 
     def _spend(self, state: dict, count: int, epsilon: float | None) -> list[float]:
         """The budgets of the next times; LeakageExceededError, or ValueError after the end of a plan."""
@@ -563,6 +570,7 @@ def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_la
         if worst > alpha:
             raise ValueError(f"the plan must keep ({alpha:g}, {delta:g}), found epsilon = {worst:.6g}; add noise")
     levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
+    levels["mechanism"] = "opendp" if delta is None else "opendp-gaussian"
     return levels | {"backward": stored(backward), "forward": stored(forward)}
 
 
