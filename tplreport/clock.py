@@ -11,7 +11,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Clock:
-    """Times start + k step, k = 0, 1, ...; of dates in nanoseconds since 1970, in UTC where they have a zone."""
+    """Times start + k step, k = 0, 1, ...; dates in nanoseconds since 1970, in UTC if they have a zone."""
 
     dates: bool
     zone: str | None
@@ -25,7 +25,7 @@ class Clock:
         if not whole:
             step = str(pd.Timedelta(step))
         if (int(step) if whole else pd.Timedelta(step).value) <= 0:
-            raise ValueError(f"step must be above 0, found {step}; give the distance of two times, such as 1 or '1h'")
+            raise ValueError(f"step must be above 0, found {step}; give such as 1 or '1h'")
         return int(step) if whole else step
 
     @classmethod
@@ -51,7 +51,7 @@ class Clock:
         return numbers.tolist()
 
     def check_follow(self, positions: Sequence[int], old: int, following: int) -> None:
-        """Positions follow each other; the new ones, from number `old` on, follow what there is, without a gap."""
+        """Positions follow each other; those from number `old` on follow what there is, without a gap."""
         if any(later - earlier != 1 for earlier, later in pairwise(positions)):
             raise ValueError(
                 "times must follow each other step by step, found gaps, duplicates or a way back; sort them"

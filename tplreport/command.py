@@ -1,4 +1,4 @@
-"""The console command ``tplrepro``: a subcommand for each job; ``tplrepro report --help`` lists its options."""
+"""The console command ``tplrepro``: a subcommand for each job, of which ``--help`` lists the options."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from tplreport.files import write_whole
 
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
 EPILOG = (
-    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its recommendation; "
+    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice; "
     "4 a release was refused, because a leakage would exceed alpha"
 )
 #: Options that go to the reader of files, and to `tr.report` beside --alpha and --horizon, with their types.
@@ -49,7 +49,7 @@ HELP = {
     "draws": "draws for the interval of the leakage; 0: none",
     "against": "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
     "epsilon": "budget of each release, nats; by default alpha in a report, the floor where one publishes",
-    "delta": "Gaussian noise that keeps (alpha, delta): shown in a report; to publish it, --plan has noise multipliers",
+    "delta": "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers",
     "sensitivity": "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
     "smoothing": "steps added to each row of counts, spread over the states",
     "confidence": "that the true chain is among those that the plan withstands, such as 0.95",
@@ -58,7 +58,7 @@ HELP = {
     "horizon": "number of releases T",
     "anyway": "recommend a plan though a check refuses the model",
     "html": "write the report as a page to this file",
-    "budgets": "CSV of budgets: a column for each plan that a report writes; epsilon, where their leakage is asked for",
+    "budgets": "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
     "json": "print JSON in place of text",
     "matrix": "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each",
     "backward": "CSV of the backward matrix; by default that of a stationary chain",
@@ -73,7 +73,7 @@ HELP = {
     "numbered": "times are the numbers of the rows, and the column of times stays as it is",
     "skip": "let this time pass without a release, before anything is published",
     "skip_until": "the last of several times to skip",
-    "resume": "publish from a copy of the file: the last time that may have been published elsewhere, or none",
+    "resume": "publish from a copy: the last time that may have been published elsewhere, or none",
     "leakage": "the leakages of all times, in place of what was spent",
     "noisy": "the noisy counts, in place of what was spent",
     "backup": "write a copy of the file, which is whole also while others publish",
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _as_typed(message: str, options: dict) -> str:
-    """A message of Python with its options as they are typed here: --time-format '%d' for time_format='%d'."""
+    """A message with options as they are typed here: --time-format '%d' for time_format='%d'."""
 
     def option(found: re.Match) -> str:
         space = " " if found[2] and found[2] not in ",;.)" else ""
@@ -276,7 +276,7 @@ def noised(counts: Any) -> str:
 
 
 def publish_beside(path: str, time: str | None, **settings: Any) -> str:
-    """Publish the counts of a file into ``.._noisy.csv`` beside it, and say so; its publisher's file is made once."""
+    """Publish counts into ``.._noisy.csv`` beside their file, by a publisher that is made once; says so."""
     from tplreport.publisher import Publisher
     from tplreport.table import read_counts
 

@@ -1,12 +1,12 @@
-"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and what was handed out.
+"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and handed out.
 
-Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn, and
-the noisy value before it is returned. After a crash in between the budget counts as spent, and the value is
-drawn once. The same time and counts give the same value again; other counts are refused. Processes and threads
-share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
+Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn,
+and the noisy value before it is returned. After a crash in between the budget counts as spent, and the value
+is drawn once. The same time and counts give the same value again; other counts are refused. Processes and
+threads share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
 
-A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot see:
-a copy, an older state that was put back, a new name. Such a file can be read, and publishes after `resume`.
+A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot
+see: a copy, an older state that was put back, a new name. Such a file is read, and publishes after `resume`.
 
 The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
 """
@@ -64,6 +64,7 @@ class Publisher:
     path : the file; `backward` and `forward` as in `TemporalFilter`, written out, None if not known
     alpha : float > 0, the level that every TPL keeps, nats; above 20 only with `allow_large`
     sensitivity : float > 0, as in `release_counts`
+    mechanism : "opendp", Laplace noise, or with a delta "opendp-gaussian"; None: the one that fits
     floor : float > 0, the budget of each time for ever, unless `publish` is given another within what remains
     plan : array-like (T,), in place of a floor: budgets, fixed in advance, which keep alpha
     delta : float, 0 < delta < 1, with a plan of noise multipliers of Gaussian noise that keep (alpha, delta)
@@ -92,6 +93,7 @@ class Publisher:
         forward: Matrix | None = None,
         alpha: float | None = None,
         sensitivity: float | None = None,
+        mechanism: str | None = None,
         floor: float | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
@@ -105,6 +107,9 @@ class Publisher:
         self._process = os.getpid()
         if alpha is not None or sensitivity is not None:
             settings = _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large)
+            if mechanism not in (None, settings["mechanism"]):
+                must = f"mechanism must be {settings['mechanism']!r} with" + ("out" if delta is None else "")
+                raise ValueError(f"{must} a delta, found {mechanism!r}; leave it out")
             self._create(settings | {"step": Clock.checked_step(step)})
         with self._transaction(write=False) as database:
             self.settings = self._settings(database)
@@ -166,7 +171,7 @@ class Publisher:
         return noisy[0].item() if np.ndim(counts) == 0 else noisy
 
     def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
-        """The noisy counts of many time points, whose times are the index of the Series or DataFrame `counts`.
+        """The noisy counts of many times, which are the index of the Series or DataFrame `counts`.
 
         Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
         """
@@ -209,6 +214,8 @@ class Publisher:
                     )
             if old < len(positions):
                 budgets = self._spend(state, len(positions) - old, epsilon)
+                different = [*{*budgets}]
+                self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
                 empty = [bytes(8 * len(labels))] * len(budgets)
                 rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
                 database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
@@ -228,30 +235,30 @@ class Publisher:
             rows = self._rows(database, "position, budget", f"kind = {INTENDED}", min(values), max(values))
         if not rows:
             return
-        level, mechanism = (
-            ("noise_multipliers", "opendp-gaussian") if self.settings["delta"] else ("epsilons", "opendp")
-        )
-        options: dict[str, Any] = {level: [budget for _, budget in rows], "mechanism": mechanism}
-        counts = np.array([values[at] for at, _ in rows])
-        noisy = release_counts(counts, sensitivity=self.settings["sensitivity"], allow_large=True, **options)
+        noisy = self._noise(np.array([values[at] for at, _ in rows]), [budget for _, budget in rows])
         with self._transaction() as database:
             database.executemany(
                 f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}",
                 [(row.tobytes(), at) for row, (at, _) in zip(noisy, rows, strict=True)],
             )
 
+    def _noise(self, counts: np.ndarray, budgets: list[float]) -> np.ndarray:
+        levels: dict = {"noise_multipliers" if self.settings["delta"] else "epsilons": budgets}
+        chosen = {name: self.settings[name] for name in ("mechanism", "sensitivity")}
+        return release_counts(counts, **levels, **chosen, allow_large=True)
+
     def _spend(self, state: dict, count: int, epsilon: float | None) -> list[float]:
         """The budgets of the next times; LeakageExceededError, or ValueError after the end of a plan."""
         if self._filter is None:
             plan, first = self.settings["plan"], state["next"]
             if epsilon is not None:
-                raise ValueError(f"a plan holds the budget of each time, found epsilon = {epsilon:g}; leave it out")
+                raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
             if first + count > len(plan):
-                raise ValueError(f"the plan has {len(plan)} times, found one more; end here, or make a longer plan")
+                raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
             return plan[first : first + count]
         budget = epsilon if epsilon is not None else self.settings["floor"]
         if not budget:
-            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon, such as remaining / 10")
+            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
         self._filter.state = state["filter"]
         state["filter"] = self._filter.spend(budget, count).state
         return [float(budget)] * count
@@ -278,7 +285,7 @@ class Publisher:
 
     @classmethod
     def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
-        """A new file that goes on from an account of version 0.3, whose times get the numbers 0, 1, ... (`stored`)."""
+        """A new file that goes on from an account of version 0.3 (`stored`), whose times are 0, 1, ..."""
         made = cls(path, **settings | missing)
         if len(made):
             raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
@@ -294,8 +301,8 @@ class Publisher:
     def resume(self, until: Any = None) -> Self:
         """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
 
-        `until` is the last time that may have been published since the copy was made: all times up to it count
-        as spent, with as much as alpha allows. None: nothing was published since.
+        `until` is the last time that may have been published since the copy was made: all times up to it
+        count as spent, with as much as alpha allows. None: nothing was published since.
         """
         with self._transaction(write=False) as database:
             database.execute("UPDATE state SET number = max(number, ?) + 1", (self._marked()[2],))
@@ -305,7 +312,7 @@ class Publisher:
                 clock, state = self._clock(database, [until]), self._state(database)
                 count = clock.positions([until])[0] - state["next"] + 1
                 if count > 0:
-                    if self._filter:  # the tightest state that a filter can be in, as if it had no more to give
+                    if self._filter:  # the tightest state that it can be in
                         state["filter"] = self._filter.exhausted()
                     self._pass(database, state, count, ELSEWHERE, None)
             number = self._state(database)["number"]
@@ -320,7 +327,7 @@ class Publisher:
 
     @property
     def remaining(self) -> float:
-        """The largest budget of the next time; with a plan, that of the plan (with a delta: its noise multiplier)."""
+        """The largest budget of the next time; of a plan its budget (with a delta: noise multiplier)."""
         with self._transaction(write=False) as database:
             state = self._state(database)
             if self._filter is None:
@@ -332,7 +339,7 @@ class Publisher:
 
     @property
     def ledger(self) -> pd.DataFrame:
-        """What was spent: time, number of time points, budget (or noise multiplier; NaN if not known), what it is."""
+        """What was spent: time, number of times, budget or noise multiplier (NaN if not known), kind."""
         with self._transaction(write=False) as database:
             clock = self._clock(database)
             rows = self._rows(database, "position, count, budget, kind")
@@ -343,11 +350,11 @@ class Publisher:
 
     @property
     def leakage(self) -> Any:
-        """The leakages of all times as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
+        """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
         with self._transaction(write=False) as database:
             rows = self._rows(database, "count, budget, kind")
         if any(budget is None for _, budget, _ in rows):
-            raise ValueError("leakages need all budgets, found times spent elsewhere; every TPL is within alpha")
+            raise ValueError("leakages need all budgets, found times spent elsewhere; each is within alpha")
         runs = [(level, sum(n for n, *_ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
         if self.settings["delta"]:
             return _profile(runs, self._backward, self._forward)
@@ -402,7 +409,7 @@ class Publisher:
 
     @contextmanager
     def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction, after checks that the file is the one that was opened; to publish, no copy either."""
+        """One transaction, if the file is the one that was opened; to write, no copy either."""
         with self._lock:
             try:
                 database = self._open()
@@ -541,15 +548,15 @@ class Publisher:
 def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large: bool) -> dict:
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
-        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give it in nats")
+        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give nats")
     alpha, sensitivity = check_level(alpha), check_sensitivity(sensitivity)
     if alpha > LARGE and not allow_large:
-        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give at most {LARGE:g}, or allow_large=True")
+        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True")
     backward, forward = loss_functions(backward, forward)
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
-        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; make one by allocate_noise")
+        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise")
     if plan is None:
         TemporalFilter(alpha, backward, forward, floor=check_smoothing(floor or 0.0, "floor"))
     elif delta is None:
@@ -563,6 +570,7 @@ def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_la
         if worst > alpha:
             raise ValueError(f"the plan must keep ({alpha:g}, {delta:g}), found epsilon = {worst:.6g}; add noise")
     levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
+    levels["mechanism"] = "opendp" if delta is None else "opendp-gaussian"
     return levels | {"backward": stored(backward), "forward": stored(forward)}
 
 

@@ -130,7 +130,7 @@ def test_labels_that_are_no_times_are_kept_by_numbering_rows(run, tmp_path):
         (["publish", "own.sqlite", "counts.csv", *NEW, "--epsilon", 0.9], 4, "epsilon must be at most 0.7567"),
         (["publish", "none.sqlite", "counts.csv"], 2, "there must be a publisher's file .*none.sqlite, found none"),
         (["publish", "own.sqlite", "counts.csv", *NEW[:-2]], 2, r"make it with --step$"),
-        (["publish", "own.sqlite", "counts.csv", *NEW, "--alpha", 30], 2, "at most 20, or --allow-large$"),
+        (["publish", "own.sqlite", "counts.csv", *NEW, "--alpha", 30], 2, "give 20, or --allow-large$"),
         (["publish", "own.sqlite", "counts.csv", *NEW, "--time-column", "t"], 2, "a column of times 't', found hour"),
         (["leakage", "--matrix", "moves.csv"], 2, "budgets must be --epsilon with --horizon, or --budgets, found"),
         (["leakage", "--epsilon", 1, "--horizon", 2], 2, "must be that of --matrix or --data, found both or neither"),

@@ -121,12 +121,13 @@ def test_a_plan_of_gaussian_noise(path):
     ("settings", "message"),
     [
         ({"alpha": None}, "needs the level alpha"),
-        ({"alpha": 30.0}, "protects nobody; give at most 20, or allow_large=True"),
+        ({"alpha": 30.0}, "protects nobody; give 20, or allow_large=True"),
         ({"floor": 0.5}, "floor must keep the TPL within alpha"),
         ({"floor": 0.1, "plan": [0.1]}, "those of a plan or a floor, found both"),
         ({"delta": 1e-6}, "a delta needs a plan, fixed in advance"),
         ({"plan": [0.9, 0.9]}, "the plan must keep every TPL within alpha = 1, found 1.5"),
         ({"step": 0}, "step must be above 0"),
+        ({"mechanism": "opendp-gaussian"}, "mechanism must be 'opendp' without a delta, found 'opendp-gaussian'"),
         (
             {"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None},
             "must be text or numbers to be stored",
@@ -174,12 +175,15 @@ def test_times_are_dates_with_a_step(path, zone):
 
 
 def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, monkeypatch):
-    def crash(*_, **__):
+    def crash(self, counts, budgets):
+        if not counts.any():  # whether it can be drawn
+            return draw(self, counts, budgets)
         assert tr.Publisher(path).ledger["kind"].tolist() == ["spent, not drawn"]  # on the disk before the draw
         raise KeyboardInterrupt
 
+    draw = tr.Publisher._noise
     with monkeypatch.context() as patched:
-        patched.setattr(module, "release_counts", crash)
+        patched.setattr(tr.Publisher, "_noise", crash)
         with pytest.raises(KeyboardInterrupt):
             publisher.publish(0, 10)
     rest = publisher.remaining
@@ -192,16 +196,23 @@ def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, mon
 
 
 def test_of_two_draws_the_first_that_is_stored_counts(publisher, path, monkeypatch):
-    other, draw = tr.Publisher(path), module.release_counts
+    def slow(self, counts, budgets):
+        if counts.any():
+            monkeypatch.setattr(tr.Publisher, "_noise", draw)
+            seen.append(other.publish(0, 10**6))
+        return draw(self, counts, budgets)
 
-    def slow(*arguments, **options):
-        monkeypatch.setattr(module, "release_counts", draw)
-        seen.append(other.publish(0, 10**6))
-        return draw(*arguments, **options)
-
-    seen = []
-    monkeypatch.setattr(module, "release_counts", slow)
+    other, draw, seen = tr.Publisher(path), tr.Publisher._noise, []
+    monkeypatch.setattr(tr.Publisher, "_noise", slow)
     assert [publisher.publish(0, 10**6)] == seen
+
+
+def test_what_cannot_be_drawn_is_not_spent(path):
+    made = tr.Publisher(path, **SETTINGS | {"sensitivity": 1.5}, floor=0.1)
+    with pytest.raises(ValueError, match="the sensitivity of whole counts must be a whole number"):
+        made.publish(0, 10)
+    assert len(made) == 0
+    assert type(made.publish(0, 10.0)) is float
 
 
 def test_threads_share_a_publisher(publisher):
@@ -304,17 +315,18 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
     with pytest.raises(ValueError, match="was skipped, or spent elsewhere"):
         found.publish(2, 1)
     found.publish(3, 1)
-    with pytest.raises(ValueError, match="times spent elsewhere; every TPL is within alpha"):
+    with pytest.raises(ValueError, match="times spent elsewhere; each is within alpha"):
         _ = found.leakage
 
 
 def test_what_a_backup_did_not_see_drawn_is_not_drawn_again(publisher, path, monkeypatch):
-    def back_up_before_the_draw(*arguments, **options):
-        publisher.backup(path.with_name("copy"))
-        return draw(*arguments, **options)
+    def back_up_before_the_draw(self, counts, budgets):
+        if counts.any():
+            publisher.backup(path.with_name("copy"))
+        return draw(self, counts, budgets)
 
-    draw = module.release_counts
-    monkeypatch.setattr(module, "release_counts", back_up_before_the_draw)
+    draw = tr.Publisher._noise
+    monkeypatch.setattr(tr.Publisher, "_noise", back_up_before_the_draw)
     publisher.publish(0, 10)
     copy = tr.Publisher(path.with_name("copy"))
     assert copy.ledger["kind"].tolist() == ["spent, not drawn"]
