@@ -208,7 +208,7 @@ def _scalar_limit(a: float, innovation: float, noise: float) -> float:
 
 def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
     """For any state: Kalman filter, then the backward recursion of de Jong (1989), each until it settles."""
-    T, constant = noise.size, np.ptp(noise) == 0.0
+    T, constant, unit = noise.size, np.ptp(noise) == 0.0, np.eye(H.size)
     explained, steps, change = np.zeros_like(P), [], np.inf
     for variance in noise.tolist():
         _check_variance(c @ (P + explained) @ c)
@@ -219,11 +219,15 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
         P, explained = following
         if constant and last <= change < SETTLED:
             break
-    E, V, future, change = np.empty(T), np.empty(T), np.zeros_like(P), np.inf
-    t = T - 1
+    E, V, change, t = np.empty(T), np.empty(T), np.inf, T - 1
+    future, known = np.zeros_like(P), np.zeros_like(P)
     while t >= 0:
         filtered, gained, closed, S = steps[min(t, len(steps) - 1)]
         E[t], V[t] = _variances(filtered, gained, F, future, c)
+        if noise[t] > 0.0:  # independent noise: no difference of variances, which may lose digits
+            V[t] = c @ np.linalg.solve(unit + filtered @ known, filtered @ c)
+            seen = known + np.outer(H, H) / noise[t]
+            known = F.T @ np.linalg.solve(unit + seen @ Q, seen @ F)
         following = np.outer(H, H) / S + closed.T @ future @ closed
         last, change = change, _change(future, following)
         if t >= len(steps) and last <= change < SETTLED:
