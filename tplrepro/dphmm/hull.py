@@ -84,7 +84,8 @@ class SensitivityHull(FrozenArrays):
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
             self.facet_vertices = self.vertices[:, None][:, : self.dimension]
-            normals = self.vertices / (end @ end or 1.0)
+            scaled = end / self._unit
+            normals = self.vertices / self._unit**2 / (scaled @ scaled or 1.0)
         inside, content = self._scaled_basis, 1.0
         if self.uneven:
             inside, content = to_coordinates, float(_content(spanning, self._unit))
