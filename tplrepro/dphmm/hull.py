@@ -51,6 +51,7 @@ class SensitivityHull(FrozenArrays):
     volume: float  # in the span: area of a polygon, length of a segment, 1 for a point
     facet_vertices: np.ndarray  # (F, dimension, d), the simplices over which cones from 0 make up K
     cone_volumes: np.ndarray  # (F,)
+    uneven: bool  # whether each coordinate is measured by its own largest difference
     slack: float  # by how much of K the half-spaces are wider
     halfspaces: np.ndarray  # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
 
@@ -69,9 +70,9 @@ class SensitivityHull(FrozenArrays):
         widths = np.abs(points).max(axis=0, initial=0.0)
         self._magnitude = np.broadcast_to(magnitude, widths.shape)
         tolerance = FLAT * max(largest, float(self._magnitude.max()), 1e-300)
-        self._uneven = bool(((widths > 0.0) & (widths <= tolerance)).any())
-        self._unit = np.where(self._uneven & (widths > 0.0), widths, 1.0)
-        if self._uneven:
+        self.uneven = bool(((widths > 0.0) & (widths <= tolerance)).any())
+        self._unit = np.where(self.uneven & (widths > 0.0), widths, 1.0)
+        if self.uneven:
             tolerance = FLAT * min(max(1.0, float((self._magnitude / self._unit).max())), MOST_ROUNDING)
         self.tolerance = tolerance
         spanning, self._scaled_basis = _span(points, self.tolerance, self._unit)
@@ -83,9 +84,10 @@ class SensitivityHull(FrozenArrays):
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
             self.facet_vertices = self.vertices[:, None][:, : self.dimension]
-            normals = self.vertices / (end @ end or 1.0)
+            scaled = end / self._unit
+            normals = self.vertices / self._unit**2 / (scaled @ scaled or 1.0)
         inside, content = self._scaled_basis, 1.0
-        if self._uneven:
+        if self.uneven:
             inside, content = to_coordinates, float(_content(spanning, self._unit))
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ inside)) * content / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
@@ -143,7 +145,7 @@ class SensitivityHull(FrozenArrays):
 
     def _height(self, v: np.ndarray) -> np.ndarray:
         """Distances (...) of vectors (..., d) from the span, 0 where they are rounding errors."""
-        if self._uneven:
+        if self.uneven:
             spanning = np.broadcast_to(self._spanning, (*v.shape[:-1], *self._spanning.shape))
             above = np.concatenate([spanning, v[..., None, :]], axis=-2)
             height = _content(above, self._unit) / _content(self._spanning, self._unit)

@@ -10,7 +10,7 @@ the exposed states are then determined anew. Branch and bound over all such edge
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -165,7 +165,11 @@ def protect(
     else:
         hull, added = _one_by_one(*start, by_volume=method == "stepwise")
     pairs = {(min(pair), max(pair)) for pair in [*added, *own.tolist()]}
-    return Protection(policy.connect(added), hull, sorted(pairs), gap)
+    policy = policy.connect(added)
+    if hull.uneven and exposed_states(policy, f, hull).size:  # by what was rounding beside a smaller body
+        more = protect(policy, answers, method, insisted)
+        return replace(more, added_edges=sorted({*pairs, *more.added_edges}), gap=gap + np.inf)
+    return Protection(policy, hull, sorted(pairs), gap)
 
 
 def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:

@@ -290,11 +290,22 @@ def test_flat_bodies_beside_coordinates_a_billion_times_as_wide_and_as_thin(seed
         mechanism = dphmm.KNormMechanism(policy, f, 1.0)
         z = np.vstack([f, mechanism.sample(f[0], 20, rng)])
         with np.errstate(invalid="ignore"):
-            losses = np.diff(mechanism.log_density(z[:, None], f), axis=1)
-        assert not (np.abs(losses) > 1).any()
+            logs = mechanism.log_density(z[:, None], f)
+            losses, between_all = np.abs(np.diff(logs, axis=1)), np.abs(logs[:, None] - logs[:, :, None])
+        assert not (losses > 1).any()
+        assert not (between_all > dphmm.constrained_dp_factor(policy, f, mechanism.hull) * (1 + 1e-9)).any()
         exact = [[Fraction(x) for x in row] for row in f[:, others].tolist()]
         edges = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(exact)]
         if k + m == 0 and any(cross(p, q) for p, q in combinations(edges, 2)):
             hull, last = mechanism.hull, [a - b for a, b in zip(exact[-1], exact[0], strict=True)]
             norm = hull.norm(f[-1] - f[0]) * (1 + hull.slack)
             assert norm == pytest.approx(float(exact_norm(edges, last)), rel=1e-6, abs=1e-9)
+
+
+def test_answers_that_rounding_moves_off_a_line_leak_no_more_than_the_factor():
+    f = np.array([[1e18 + 1e9 * k, 1 + 1e-9 * k] for k in (5, 4, -6, -6)])
+    policy = dphmm.PolicyGraph(4, [(0, 1)])
+    mechanism = dphmm.KNormMechanism(policy, f, 1.0)
+    logs = mechanism.log_density(np.vstack([f, mechanism.sample(f[0], 20, np.random.default_rng(0))])[:, None], f)
+    factor = dphmm.constrained_dp_factor(policy, f, mechanism.hull)
+    assert np.abs(logs[:, None] - logs[:, :, None]).max() <= factor * (1 + 1e-9)

@@ -193,3 +193,13 @@ def test_null_nodes_protect_existence():
     assert dphmm.exposed_states(alone, answers).tolist() == [2, 3]
     assert protection.protect(alone, answers).added_edges == [(2, 3)]
     assert patients.constrain([1, 2]).with_null().edge_array.tolist() == [[1, 6], [2, 6]]
+
+
+@pytest.mark.parametrize("method", ["greedy", "stepwise", "optimal"])
+def test_states_that_differ_by_rounding_beside_a_point_are_hidden_in_a_thin_body_too(method):
+    """Once an edge makes the second coordinate a dimension, the first two states differ in it."""
+    f = np.array([[1, -1e-9, -1e9], [1, 1e-9, -1e9], [1, -1e-9, 2e9], [1, 0, 1e9]])
+    protection = dphmm.protect(dphmm.PolicyGraph(4), f, method)
+    assert dphmm.exposed_states(protection.policy, f, protection.hull).size == 0
+    assert dphmm.exposed_states(protection.policy, f).size == 0
+    assert len(protection.added_edges) == protection.policy.n_edges > 1
