@@ -130,14 +130,20 @@ def read_header(path: str | Path) -> tuple[str, list[str], str]:
     if "\r" in text:
         raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1)
     separator = max(",;\t|", key=text.count)
-    names, *second = (
-        [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-        for line in head.decode(errors="replace").splitlines()[:2]
-    )
+    lines = head.decode(errors="replace").splitlines()[:2]
+    names, *second = ([field.strip() for field in _fields([line], separator, path)[0]] for line in lines)
     has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
     if has_row_names and len(second[0]) == len(names) + 1:
         names = ["", *names]  # R leaves out the name of the column of row names
     return separator, names, describe_content(head)
+
+
+def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str]]:
+    """The fields of the first lines of a file."""
+    try:
+        return [*csv.reader(lines, delimiter=separator)]
+    except csv.Error as error:
+        raise DataFormatError(f"there must be a table of short names, found another file ({error})", path, 1) from None
 
 
 def table_blocks(
@@ -463,7 +469,7 @@ def first_rows(data: Path | pd.DataFrame, count: int = SAMPLE) -> pd.DataFrame:
             raise _broken(error, first, kind) from None
     separator, names, _ = read_header(first)
     head = next(line_blocks(first, 1 << 16))[0].decode(errors="replace").splitlines()
-    rows = csv.reader(head[1 : count + 1], delimiter=separator)
+    rows = _fields(head[1 : count + 1], separator, first)
     return pd.DataFrame([row for row in rows if len(row) == len(names)], columns=names, dtype=object)
 
 

@@ -193,6 +193,8 @@ def _times(column: pd.Series, time_format: str | None, place: PlaceOfRow) -> tup
         clock = parse_times(there, re.sub(" ?%z", "", form))
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
+        no_number = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+        wrong = no_number if no_number.mean() < 0.5 and not time_format else wrong  # that one is unlike the others
         raise _unlike_times(texts, int(np.argmax(wrong)), time_format, place)
     return instants, clock
 

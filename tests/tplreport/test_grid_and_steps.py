@@ -58,7 +58,7 @@ def test_the_edge_of_a_box_that_is_a_whole_number_of_cells_is_in_the_last_cell()
         ((1, 0, 0, 1), 1, "box must be four numbers .* -90 <= south"),
         ((0, 1, 170, 190), 1, "box must be four numbers .* -90 <= south"),
         ("abcd", 1, "box must be four numbers"),
-        ((0, 1, 0, 1), np.nan, "cell_km must be a positive size"),
+        ((0, 1, 0, 1), np.nan, "cell_km must be finite and greater than 0"),
         ((0, 1, 0, 1), 1e-6, "the grid must have at most 2147483647 cells"),
     ],
 )

@@ -81,6 +81,7 @@ CASES = {
     "NUL": (TIMES.format(1, 2).replace("1,1,a", "1,1,a\0"), {}, r"found 'a\\x00' in line 2 of .*NUL"),
     "large": (BIG, {}, [("u", ["x", "9007199254740993", "y", "2"]), ("u", ["z"])], "'nan'"),
     "large, late": (LATE, {}, [("u", [2] * 1000 + [9007199254740993])]),
+    "long name": (f"user,time,state,{'x' * 200_000}\n1,1,a,b\n", {}, "line 1: .* short names, found another file"),
     "XML": (LOG.format(EVENT.format("B", 2, "") + EVENT.format("A", 1, "")), {}, [("c1", ["A", "B"])]),
     "ties": (LOG.format(EVENT.format("B", 1, "") + EVENT.format("A", 1, "")), {}, [("c1", ["B", "A"])]),
     "phases": (LOG.format(STAY), {}, [("c1", ["A", "A"])], r"several phases \(complete, start\)"),
