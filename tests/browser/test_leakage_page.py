@@ -14,7 +14,7 @@ from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
 FORWARD, BACKWARD = map(parse_matrix, EXAMPLES["Fig. 8 of TKDE 2019"])
-GYM = '<img src=x onerror="window.broken=1">'
+GYM = "<img src=x onerror=window.broken=1>"
 TOO_WIDE = """
 () => [...document.querySelectorAll(".tplr-page, .tplr-page *")].filter(e =>
     e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && e.clientWidth
