@@ -14,7 +14,7 @@ from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
 FORWARD, BACKWARD = map(parse_matrix, EXAMPLES["Fig. 8 of TKDE 2019"])
-GYM = '<img src=x onerror="window.broken=1">'
+GYM = "<img src=x onerror=window.broken=1>"
 TOO_WIDE = """
 () => [...document.querySelectorAll(".tplr-page, .tplr-page *")].filter(e =>
     e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && e.clientWidth
@@ -118,9 +118,9 @@ def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     rows = [f"u{user},{day},{rng.choice(['home', 'office', GYM])}" for user in range(30) for day in range(20)]
     page.choose("Begin with", OBSERVATIONS)
     page.tab.get_by_text("no file has been chosen yet").wait_for()
-    page.upload("\n".join(["who,day,place", *rows, ""]).encode())
-    page.tab.get_by_text("there must be one column of").first.wait_for()
-    for label, column in (("User", "who"), ("Time", "day"), ("State", "place")):
+    page.upload("\n".join(["Kunde,Tag,Ort", *rows, ""]).encode())
+    page.tab.get_by_text("one column of").first.wait_for()
+    for label, column in (("User", "Kunde"), ("Time", "Tag"), ("State", "Ort")):
         page.choose(label, column)
     page.tab.get_by_text("Is the model believable?").wait_for()
     page.choose("Budgets", "Algorithm 8 (T known)")

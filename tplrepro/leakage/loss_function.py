@@ -140,7 +140,7 @@ class PrivacyLossFunction:
         return frozen(self._breakpoints)
 
     def plot(self, ax: "Axes | None" = None, most: float = 2.0) -> "Axes":
-        """Draw L up to alpha = `most` nats and its breakpoints with Matplotlib, on `ax` or new axes; returns the axes."""
+        """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes; returns the axes."""
         with extra():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
