@@ -8,14 +8,25 @@ from numpy.typing import ArrayLike
 
 from tplrepro.allocation.optimal import allocate_optimally
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
-from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.leakage.temporal import safely_below, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
 
 COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
+
+
+def equal_shares(alpha: float, horizon: int) -> np.ndarray:
+    """alpha / T for each of T releases (T,), lower by what rounding adds to their sum, so that a filter accepts all.
+
+    >>> 0.1 + 0.1 + 0.1 > 0.3, float(equal_shares(0.3, 3).sum()) <= 0.3
+    (True, True)
+    """
+    return np.full(horizon, safely_below(alpha, 4 * horizon) / horizon)
+
+
 #: Name -> function of (alpha, backward, forward, horizon).
 SCHEMES: dict[str, Callable[..., np.ndarray]] = {
-    COMPOSED: lambda alpha, backward, forward, horizon: np.full(horizon, alpha / horizon),
+    COMPOSED: lambda alpha, backward, forward, horizon: equal_shares(alpha, horizon),
     "Algorithm 7 (any T)": lambda alpha, backward, forward, horizon: np.full(
         horizon, allocate_by_upper_bound(alpha, backward, forward)
     ),

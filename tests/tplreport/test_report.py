@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +20,7 @@ from tplreport.reporting import checks
 from tplreport.reporting.html import figure_of
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
 from tplreport.reporting.sentences import rounded_up
-from tplreport.schemes import COMPOSED
+from tplreport.schemes import COMPOSED, equal_shares
 from tplrepro import markov
 
 
@@ -286,3 +287,14 @@ def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypa
     of_all = {tuple(everything.after[everything.user == user]) for user in range(15)}
     assert {tuple(drawn.after[drawn.user == user]) for user in range(5)} <= of_all
     assert tr.report(sequences, 1.0, 5, draws=0).size["checked steps"] == 590
+
+
+@pytest.mark.parametrize(
+    ("alpha", "horizon", "printed"),
+    [(1.0, 10, "0.1"), (0.1, 3, "0.0333333"), (1 / 3, 365, "0.000913242"), (2.0, 1000, "0.002")],
+)
+def test_alpha_over_t_is_accepted_to_the_last_release_and_printed_as_it_is(alpha, horizon, printed):
+    budgets = equal_shares(alpha, horizon)
+    tpl.TemporalFilter(alpha, np.eye(2), np.eye(2)).spend(budgets[0], horizon)
+    assert Fraction(budgets[0]) * horizon <= Fraction(alpha)
+    assert f"{rounded_down(budgets)[0]:g}" == printed

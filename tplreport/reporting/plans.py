@@ -26,6 +26,8 @@ from tplrepro.words import as_html
 
 #: Significant digits of budgets.
 DIGITS = 6
+#: Numbers that are this share below one of so few digits differ from it by rounding errors and margins for these.
+ROUNDING = 1e-9
 #: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
 MOST_FOR_UPPER = 40
 #: Up to this many states: leakage against any prior.
@@ -73,13 +75,16 @@ def any_chain() -> Pair:
 
 
 def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
-    """Each number with `digits` significant digits, never larger.
+    """Each number with `digits` significant digits, never larger; one that has them but for rounding errors stays.
 
-    >>> rounded_down([2 / 3, 0.25]).tolist()
-    [0.666666, 0.25]
+    >>> rounded_down([2 / 3, 0.25, 0.1 - 1e-15]).tolist()
+    [0.666666, 0.25, 0.099999999999999]
     """
     context = Context(prec=digits, rounding=ROUND_FLOOR)
-    return np.array([float(context.create_decimal_from_float(float(one))) for one in np.ravel(numbers)])
+    values = np.ravel(np.asarray(numbers, dtype=float))
+    floors = np.array([float(context.create_decimal_from_float(float(one))) for one in values])
+    nearest = np.array([float(f"{one:.{digits}g}") for one in values])
+    return np.where((nearest > values) & (nearest * (1.0 - ROUNDING) < values), values, floors)
 
 
 def estimated_matrices(counts, states: list, smoothing: float) -> tuple[TransitionMatrix, TransitionMatrix]:
