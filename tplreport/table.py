@@ -97,7 +97,7 @@ def find_columns(
     """
     given = {name for name in wanted.values() if name is not None}
     plain = ["" if name in given else plain_name(name) for name in names]
-    places = {}
+    places, wrong = {}, []
     for thing, name in wanted.items():
         if name is None:
             usual = next((usual for usual in USUAL_NAMES[thing] if usual in plain), None)
@@ -107,10 +107,14 @@ def find_columns(
         if len(found) == 1:
             places[thing] = found[0]
         elif found or name is not None or thing != "user" or remedy:
-            shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
-            rows = ", or all states of a row as state='first..last'" * (thing == "state" and name is None)
-            remedy, named = remedy or f"name it by {thing}={rows}", thing if name is None else f"{thing} {name!r}"
-            raise DataFormatError(f"there must be one column of {named}, found {shown}; {remedy}", source)
+            wrong.append(thing)
+    if wrong:
+        named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong)
+        shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
+        remedy = remedy or f"name {'it' if len(wrong) == 1 else 'them'} by {', '.join(f'{thing}=' for thing in wrong)}"
+        if "state" in wrong and wanted["state"] is None and "state=" in remedy:
+            remedy += ", or all states of a row as state='first..last'"
+        raise DataFormatError(f"there must be one column of {named}, found {shown}; {remedy}", source)
     return places
 
 
