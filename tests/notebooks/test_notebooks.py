@@ -82,7 +82,7 @@ def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_ru
     assert notebook == clean(nbformat.from_dict(notebook)), "run make notebooks"
     assert notebook.cells[0].cell_type == "markdown"
     assert re.match(r"# .{10,}", notebook.cells[0].source)
-    assert len(notebook.cells) <= 31
+    assert len(notebook.cells) <= 30
     for cell in code:
         assert len(cell.source.splitlines()) <= 31
         for node in ast.walk(ast.parse(re.sub(r"(?m)^%.*$", "", cell.source))):
