@@ -152,7 +152,8 @@ def test_equation_39_has_wrong_signs():
     corrected = d * limit**2 + (1 - d - q * e) * limit - e * (1 - q)
     assert abs(printed) > 0.4
     assert corrected == pytest.approx(0, abs=1e-14)
-    assert printed_theorem_11_first_case(q, d, epsilon) == pytest.approx(math.log(limit), rel=1e-14)
+    for first_case in (printed_theorem_11_first_case, theorem_11):
+        assert first_case(q, d, epsilon) == pytest.approx(math.log(limit), rel=1e-14)
 
 
 def test_theorem_11_has_no_supremum_at_equality():

@@ -62,10 +62,15 @@ def test_transition_points_fall_where_ratios_tie():
 def test_theorem_10_two_functions_change_places_at_most_once(sums):
     """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding decides."""
     q, d, other_q, other_d = sums
-    u = np.expm1(np.linspace(0.01, 10, 300))
+    alphas = np.linspace(0.01, 10, 300)
+    u = np.expm1(alphas)
     difference = (q * u + 1) * (other_d * u + 1) - (other_q * u + 1) * (d * u + 1)
-    sign = np.sign(difference[np.abs(difference) > 1e-9 * (1 + u) ** 2])
-    assert np.count_nonzero(np.diff(sign)) <= 1
+    clear = np.abs(difference) > 1e-9 * (1 + u) ** 2
+    changes = np.flatnonzero(np.diff(np.sign(difference[clear])))
+    assert changes.size <= 1
+    for place in changes:  # and they do so where lines 4 and 14 of Algorithm 4 say
+        before, after = alphas[clear][[place, place + 1]]
+        assert before < published._intersection((q, d), (other_q, other_d)) < after
 
 
 def test_tables_hold_every_ordered_pair_in_order():

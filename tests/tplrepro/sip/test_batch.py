@@ -55,6 +55,8 @@ def test_memory_of_earlier_batches_never_pays(seed, epsilon):
     with_memory = np.tile(distance, (3, 3))  # between pairs: that of their current batches
     longer, shorter = least_cost(joint, with_memory, epsilon), least_cost(joint.reshape(3, 3).sum(0), distance, epsilon)
     assert longer == pytest.approx(shorter, abs=1e-8)
+    response = sip.OptimalResponse(epsilon, distance).response(joint.reshape(3, 3).sum(0))
+    assert response.cost(distance) == pytest.approx(longer, abs=1e-7)
 
 
 def test_longer_batches_cost_less_for_the_same_total_budget():
