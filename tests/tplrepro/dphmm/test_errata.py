@@ -22,6 +22,20 @@ def test_laplace_noise_of_the_appendix_has_scale_1_and_variance_2():
     assert small.log_density(F[4], F[4]) - small.log_density(F[4], F[1:3]) == pytest.approx(1.5)
 
 
+@pytest.mark.parametrize(("epsilon", "staircase", "laplace"), [(1.0, 0.96, 1.0), (4.0, 0.14, 0.25)])
+def test_staircase_noise_is_smaller_than_laplace_noise_in_one_dimension(epsilon, staircase, laplace):
+    """Each step is e^-epsilon times the last; its end is at k + 1/(1 + e^(epsilon/2)) (Geng and Viswanath, 2016)."""
+    steps = 1000
+    x = np.arange(-60, 60, 1 / steps) + 0.5 / steps
+    density = np.exp(-epsilon * np.floor(np.abs(x) + 1 - 1 / (1 + np.exp(epsilon / 2))))
+    density /= density.sum()
+    assert np.abs(np.log(density[steps:] / density[:-steps])).max() <= epsilon * (1 + 1e-9)  # sensitivity 1
+    assert density @ np.abs(x) == pytest.approx(staircase, abs=0.005)
+    mechanism = dphmm.LaplaceMechanism(dphmm.PolicyGraph.complete(2), [[0.0], [1.0]], epsilon)
+    of_mechanism = np.exp(mechanism.log_density(x[:, None], [0.0])) / steps
+    assert of_mechanism @ np.abs(x) == pytest.approx(laplace, abs=0.001)
+
+
 def test_the_printed_sum_of_algorithm_3_is_minus_twice_the_area():
     # Section 11.3 sums det(v_i, v_{i+1}) over clockwise vertices; its minimum is at the largest hull.
     G = categorical().constrain([2, 3, 4, 5])
