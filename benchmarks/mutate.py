@@ -1,8 +1,7 @@
 """Mutation run over the core rooms: change one operator, constant or margin at a time; a test must then fail.
 
 Each mutant is tested in a fork of a process that has the libraries loaded, which saves several seconds of
-imports; the tools on the package index start Python anew for each. ``docs/mutation.md`` explains the
-survivors.
+imports; the tools on the package index start Python anew for each.
 """
 
 import argparse

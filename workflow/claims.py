@@ -101,13 +101,12 @@ def _row(judged, notebooks, moved):
     else:
         tests = [test.partition("::") for test in claim.tests]
         by = ", ".join(f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in tests)
-    if claim.breaks:
-        by += f"; fails if `{claim.breaks['from']}` becomes `{claim.breaks['to']}` in `{claim.breaks['in']}`"
-    words = verdict.words if verdict else OPEN
+    sentences = [verdict.words if verdict else OPEN]
     if claim.invariant:
-        words += f". No change of single numbers alters this verdict: {claim.invariant}"
+        sentences.append(f"No change of single numbers alters this verdict: {claim.invariant}")
     if tolerance := tolerance_of(moved):
-        words += f". Its numbers: {tolerance}"
+        sentences.append(f"Its numbers: {tolerance}")
+    words = ". ".join([*(sentence.removesuffix(".") for sentence in sentences[:-1]), sentences[-1]])
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
     place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place

@@ -175,6 +175,8 @@ def tolerance_of(moved_by):
     """What a claim's row says of the run with another seed; None if its numbers stayed or were not compared."""
     if moved_by == OTHER:
         return f"{OTHER} with {SEED}"
+    if moved_by and moved_by > 100:
+        return f"some near 0 have the other sign with {SEED}"
     return f"up to {moved_by:g} % with {SEED}" if moved_by else None
 
 
