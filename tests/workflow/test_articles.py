@@ -27,6 +27,7 @@ OF_THE_PAPERS = {
     ],
     "reproduction-sip-dphmm-logs": ["among 100 states", "So 100 lies", "Gowalla 70", "95 %"],
     "paper": [],
+    "preprint": [],
 }
 
 
