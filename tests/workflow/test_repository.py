@@ -108,7 +108,7 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
     def make(*words, folder):
         origin = {"url": folder.as_uri(), "dir_info": {"editable": True}}
         (installed / "direct_url.json").write_text(json.dumps(origin))
-        command = ["make", "test-notebooks", *words]
+        command = ["make", "--no-print-directory", "test-notebooks", *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
     clone, given = Path("/a clone"), f"VENV={tmp_path / 'other'}"
