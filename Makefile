@@ -174,7 +174,7 @@ notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=pap
 
 claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
 	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
-	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|#|/|g; s| | or |g')")
+	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|\([^ ]*\)#\([^ ]*\)|[\1/\2]|g; s| | or |g')")
 
 mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
 	@$(COMPILE); $(PY) benchmarks/mutate.py
