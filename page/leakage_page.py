@@ -58,6 +58,7 @@ class LeakagePage(ipywidgets.VBox):
         self.analysis: Analysis | None = None
         self.report: Report | None = None
         self._rest: asyncio.TimerHandle | None = None
+        self._incomplete = False  # whether what is shown still lacks what is slow
         self._report_of: tuple = ()
         super().__init__(self._layout())
         self.add_class("tplr-page")
@@ -120,6 +121,7 @@ class LeakagePage(ipywidgets.VBox):
             epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
+            self._incomplete = True
 
     def _source(self) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None, Report | None]:
         """The loss functions of both sides, None for what the adversary does not know, and the report on a file."""
@@ -190,11 +192,12 @@ class LeakagePage(ipywidgets.VBox):
         (self.results.add_class if self.problems else self.results.remove_class)("tplr-stale")
 
     def _complete(self) -> None:
-        """What is slow: the report, the smallest error, and noise at a δ."""
-        if self.problems or self.analysis is None:
+        """What is slow: the report, the smallest error, and noise at a δ; with problems, of the last valid result."""
+        if self.analysis is None or (self.problems and not self._incomplete):
             return
+        self._incomplete = False
         inputs, epsilons = self.analysis.inputs, self.analysis.leakage.epsilons
-        if inputs.report is not None:
+        if inputs.report is not None and not self.problems:
             inputs = replace(inputs, report=self._read_report(complete=True))
         self.schemes = budgets_of_schemes(inputs)
         self._show(self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems) or self.analysis)

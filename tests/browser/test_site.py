@@ -99,7 +99,13 @@ def own_data(tmp_path_factory):
 def test_own_data_is_read_at_any_width(own_data, browser, width, scheme):
     page, _ = opened(browser, own_data, width, scheme, "own-data")
     text = page.locator("main").inner_text()
-    for said in ("visits.csv\n9 users", "büro", "smallest error (T known)", "90% interval"):
+    for said in (
+        "visits.csv\nRead: user from 'Who?'",
+        "9 users, 9 sequences",
+        "büro",
+        "smallest error (T known)",
+        "90% interval",
+    ):
         assert said in text
     assert page.locator("main img").count() == 1
     page.close()
