@@ -140,7 +140,7 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
 	@exec $(PY) -m workflow.committed_notebooks check $$ONLY
 
-check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 20 minutes (ONLY="make docs")
+check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 12 minutes (ONLY="make docs")
 	@exec $(PY) -m workflow.gate $(if $(ONLY),"$$ONLY")
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
