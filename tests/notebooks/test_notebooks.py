@@ -64,7 +64,7 @@ def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, miss
     assert f"{missing} (synthetic data): " in printed
     if there == "Geolife":
         parameters["box"] = [51.4, 51.6, -0.2, 0.1]
-        with pytest.raises(PapermillExecutionError, match="give the box= of your region"):
+        with pytest.raises(PapermillExecutionError, match="give the region by box="):
             run_papermill("tkde2019/real_correlations", tmp_path, parameters, real_data=True)
 
 

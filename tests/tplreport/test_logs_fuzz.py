@@ -20,6 +20,10 @@ TIME = re.compile(
 )
 
 
+#: What the columns of a log are in the table of usual names.
+ROLES = ("user", "state", "time")
+
+
 def instant(text):
     """The time, or None where it is not whole, outside the calendar, or of no year from 1000 to 9998."""
     try:
@@ -36,7 +40,7 @@ def csv_events(data):
     header, *rows = (row for row in csv.reader(text, strict=True) if row not in ([], [""]))
     assert {len(row) for row in rows} == {len(header)}
     header = [name.casefold().translate(dict.fromkeys(map(ord, " _-"))) for name in header]
-    places = [header.index(next(name for name in USUAL_NAMES[column] if name in header)) for column in COLUMNS]
+    places = [header.index(next(name for name in USUAL_NAMES[role] if name in header)) for role in ROLES]
     return [[row[place] for place in places] for row in rows]
 
 
