@@ -32,14 +32,14 @@ def page_environment(figures=ROOT / "build" / "figures"):
     return environment
 
 
-def main(arguments=None):
-    """Become the server, which runs until interrupted."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+def become_server(command_at, environment):
+    """Become the server that `command_at` gives for a port, which runs until interrupted."""
+    parser = argparse.ArgumentParser(description="Become the server, which runs until interrupted.")
     parser.add_argument("--port", type=int)
-    command = page_command(parser.parse_args(arguments).port)
+    command = command_at(parser.parse_args().port)
     os.chdir(ROOT)
-    os.execve(command[0], command, page_environment())  # signals reach the server itself
+    os.execve(command[0], command, environment)  # signals reach the server itself
 
 
 if __name__ == "__main__":
-    main()
+    become_server(page_command, page_environment())

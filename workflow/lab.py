@@ -1,10 +1,9 @@
 """Serve the repository in JupyterLab: ``make lab``, on this machine only, with a token, from the start page on."""
 
-import argparse
-import os
 import sys
 
 from workflow.configuration import ROOT
+from workflow.explore import become_server
 from workflow.run_notebook import kernel_environment
 
 START = "notebooks/index.ipynb"
@@ -22,14 +21,5 @@ def lab_environment():
     return kernel_environment(ROOT / "build" / "figures", "interactive", "make lab", real_data=True)
 
 
-def main(arguments=None):
-    """Become the server, which runs until interrupted."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--port", type=int)
-    command = lab_command(parser.parse_args(arguments).port)
-    os.chdir(ROOT)
-    os.execve(command[0], command, lab_environment())  # signals reach the server itself
-
-
 if __name__ == "__main__":
-    main()
+    become_server(lab_command, lab_environment())

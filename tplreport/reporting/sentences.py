@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.reporting.checks import DOUBTFUL, REFUSED
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, rounded_down
-from tplreport.schemes import COMPOSED
+from tplreport.schemes import COMPOSED, equal_shares
 from tplrepro.words import counted, plain_number
 
 
@@ -81,7 +81,7 @@ def _how(report: Any) -> str:
     plan, settings = report.recommendation, report.settings
     releases, sensitivity = counted(settings["horizon"], "release"), settings["sensitivity"]
     if plan is None or plan.budgets is None:
-        each = rounded_down([settings["alpha"] / settings["horizon"]])[0]
+        each = rounded_down(equal_shares(settings["alpha"], settings["horizon"]))[0]
         return (
             f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
         )
