@@ -28,7 +28,6 @@ from tplrepro.leakage.vertex import (
 )
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
-from tplrepro.words import counted, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +61,8 @@ class Witness(NamedTuple):
     def __str__(self) -> str:
         if not self.columns:
             return "all states are followed alike, so the adversary gains nothing from the correlation"
+        from tplrepro.words import counted, shortened
+
         labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
         different = [*dict.fromkeys(labels)]
         names = dict(zip(different, shortened(different, most=40), strict=True))

@@ -16,7 +16,6 @@ from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole, common_states
-from tplrepro.words import as_html, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,6 +90,8 @@ class TemporalLeakage(FrozenArrays):
         return frame.to_string(max_rows=10, float_format="{:.6g}".format)
 
     def _repr_html_(self) -> str:
+        from tplrepro.words import as_html, counted
+
         return as_html(f"leakages of {counted(len(self), 'time')}, nats", self.to_frame())
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

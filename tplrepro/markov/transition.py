@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
-from tplrepro.markov.sequences import count_transitions, with_columns
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -31,7 +30,6 @@ from tplrepro.validation import (
     framed,
     frozen,
 )
-from tplrepro.words import as_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,6 +115,8 @@ class TransitionMatrix(FrozenArrays):
         >>> P.states, P.probabilities.round(6).tolist()
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
+        from tplrepro.markov.sequences import count_transitions, with_columns
+
         sequences = with_columns(sequences, {"user": user, "time": time, "state": state})
         counts, labels = count_transitions(sequences, n_states, states, direction)
         positions = n_states is not None or isinstance(states, range)
@@ -185,6 +185,8 @@ class TransitionMatrix(FrozenArrays):
 
     def _repr_html_(self) -> str:
         import pandas as pd
+
+        from tplrepro.words import as_html
 
         shown = range(min(self.n_states, 10))
         rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]

@@ -27,7 +27,6 @@ import numpy as np
 
 from tplrepro.leakage.envelope import compiled, few, hulls, screens
 from tplrepro.leakage.envelope.screens import Screen
-from tplrepro.progress import progress_bar
 
 # A hull without vertices, and a screen that settles nothing.
 NO_POINTS = np.empty((0, 5))
@@ -74,6 +73,8 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     parts = PARTS * threads if threads > 1 else 1
     blocks = -(-n // BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
+    from tplrepro.progress import progress_bar
+
     with progress_bar(blocks, progress, "joint hull", "block") as bar:
         for start, stop in pairwise(limits):
             if hulls.is_diagonal(points):

@@ -28,7 +28,6 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import compiled, hulls, screens, sparse_pairs
 from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
-from tplrepro.progress import progress_bar
 from tplrepro.validation import frozen
 
 GROUP = 64
@@ -97,6 +96,8 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
     def visit(first, work):
         stop, bounds = search.left_over(first, *_caps(points), work)
         return sparse_pairs.extend(first, stop, bounds, search.rows, work, points)
+
+    from tplrepro.progress import progress_bar
 
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
         for results in search.rounds(reach, visit):
