@@ -129,7 +129,9 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
 
     @cache
     def loss_over(start: int, length: int) -> PrivacyLossFunction:
-        along = [steps[0]] * length if uniform else steps[start : start + length]
+        along = steps[:1] if uniform else steps[start : start + length]
+        if uniform and length > 1 and isinstance(steps[0], PriorFreeLoss):
+            along = [loss_over(0, length // 2), loss_over(0, length - length // 2)]
         if any(isinstance(step, PriorFreeLoss) for step in along):  # evidence may be about the times between, too
             first, *later = (step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix) for step in along)
             return first.after(later)

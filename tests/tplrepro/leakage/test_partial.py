@@ -1,5 +1,7 @@
 """Leakage at time points with and without a release, against powers of the matrix and exhaustion."""
 
+from cProfile import Profile
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -93,3 +95,14 @@ def test_unsigned_times():
     assert (result.epsilons > 0).tolist() == [True, False, False, True, False]
     with pytest.raises(ValueError, match="increasing time points in 0..4"):
         tpl.allocate_optimally(1.0, FORWARD, FORWARD, 5, times=times[::-1])
+
+
+@pytest.mark.parametrize("kind", [tpl.PrivacyLossFunction, tpl.PriorFreeLoss])
+def test_the_cost_of_a_pause_is_in_proportion_to_its_length(kind):
+    calls = []
+    for pause in (200, 400):
+        account = tpl.TemporalAccountant(*[kind(FORWARD)] * 2).compose(0.1).skip(pause).compose(0.1)
+        with Profile() as profile:
+            assert account.leakage.tpl.size == pause + 2
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[1] < 2.2 * calls[0]
