@@ -16,7 +16,7 @@ import numpy as np
 from tplfrontier.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
 from tplfrontier.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.leakage.accountant import Account
-from tplrepro.leakage.temporal import Matrix
+from tplrepro.leakage.temporal import REQUIRED, Matrix
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 
@@ -47,7 +47,9 @@ class EventAccountant(Account):
     (0.999, 2.61)
     """
 
-    def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None, *, grid: float | None = None):
+    def __init__(
+        self, backward: Matrix | None = REQUIRED, forward: Matrix | None = REQUIRED, *, grid: float | None = None
+    ):
         super().__init__(backward, forward)
         self._grid = None if grid is None else check_grid(grid)
         self._events: dict[Release, Release] = {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
-from tplrepro.leakage.temporal import Correlation
+from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.validation import as_numbers, by_state, check_horizon
 
 MAX_MESSAGES = 200_000  # of one time before inner ones are left out; a release then takes some seconds
@@ -23,7 +23,7 @@ MARGIN = 1e-11  # a message, whose entries sum to 1, is left out if it is this f
 
 
 def mechanism_leakage(
-    likelihoods: Any, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
+    likelihoods: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED, *, horizon: int | None = None
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 

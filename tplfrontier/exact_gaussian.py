@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tplfrontier.checks import check_noise_multipliers
 from tplrepro.leakage.exact import arrays_of_both_sides
-from tplrepro.leakage.temporal import Correlation
+from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.validation import check_alpha, check_probability, one_number
 
 STEPS = 4  # of the grid, in one standard deviation of a release and in one nat
@@ -37,7 +37,7 @@ class ExactGaussianProfile:
     Examples
     --------
     >>> P = [[0.8, 0.2], [0.1, 0.9]]
-    >>> exact = ExactGaussianProfile(2.0, backward=P, horizon=6)
+    >>> exact = ExactGaussianProfile(2.0, P, None, horizon=6)
     >>> exact.delta(0.5).round(4).tolist()
     [0.0524, 0.0884, 0.1047, 0.1121, 0.1154, 0.1169]
     >>> exact.epsilon(1e-5).round(3).tolist()
@@ -47,8 +47,8 @@ class ExactGaussianProfile:
     def __init__(
         self,
         noise_multipliers: ArrayLike,
-        backward: Correlation = None,
-        forward: Correlation = None,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
         *,
         horizon: int | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tplrepro.leakage.exact import arrays_of_both_sides
-from tplrepro.leakage.temporal import Correlation
+from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays, as_numbers, by_state
 
@@ -29,7 +29,7 @@ class MeasuredLeakage(FrozenArrays):
 
 
 def measured_leakage(
-    log_likelihoods: Any, backward: Correlation = None, forward: Correlation = None
+    log_likelihoods: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED
 ) -> MeasuredLeakage:
     """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 
@@ -40,9 +40,9 @@ def measured_leakage(
 
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
-    >>> worst = worst_outputs(epsilons, backward=P, time=3)  # these leak the maximum
-    >>> measured = measured_leakage(np.where(worst.high, 1.0, 0.0), backward=P)
-    >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
+    >>> worst = worst_outputs(epsilons, P, None, time=3)  # these leak the maximum
+    >>> measured = measured_leakage(np.where(worst.high, 1.0, 0.0), P, None)
+    >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, P, None).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
     must, remedy = "log-likelihoods must be numbers", "give log Pr(o_t | l_t)"

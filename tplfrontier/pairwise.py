@@ -22,7 +22,7 @@ import numpy as np
 from tplrepro.leakage.envelope import compiled, trees
 from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import REQUIRED, Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
@@ -57,7 +57,7 @@ class PairwiseLeakage(FrozenArrays):
 
 
 def pairwise_leakage(
-    bounds: Any, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
+    bounds: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED, *, horizon: int | None = None
 ) -> PairwiseLeakage:
     """BPL, FPL and TPL of each ordered pair of states (section 5 of docs/theory/promises.md).
 
@@ -79,9 +79,9 @@ def pairwise_leakage(
     Examples
     --------
     >>> swap = [[0.2, 0.8], [1, 0]]
-    >>> pairs = pairwise_leakage([[0, 1], [1, 0]], swap, horizon=10)
+    >>> pairs = pairwise_leakage([[0, 1], [1, 0]], swap, None, horizon=10)
     >>> from tplrepro import temporal_privacy_leakage
-    >>> one_level = temporal_privacy_leakage(1.0, swap, horizon=10)
+    >>> one_level = temporal_privacy_leakage(1.0, swap, None, horizon=10)
     >>> [round(float(leakage.bpl[-1].max()), 2) for leakage in (pairs, one_level)]
     [3.26, 8.15]
     """

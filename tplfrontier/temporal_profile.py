@@ -18,7 +18,7 @@ from tplfrontier.pairwise import transition_matrix
 from tplfrontier.profile import EPS, Powers, PrivacyProfile, Release, automatic_grid, check_grid
 from tplfrontier.profile_recursion import ProfileSeries, Side
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.temporal import Correlation, check_span, check_window, steps_of_both_sides
+from tplrepro.leakage.temporal import REQUIRED, Correlation, check_span, check_window, steps_of_both_sides
 from tplrepro.validation import FrozenArrays, check_horizon
 
 
@@ -169,8 +169,8 @@ class TemporalPrivacyProfile(FrozenArrays):
 
 def temporal_privacy_profile(
     events: Any,
-    backward: Correlation = None,
-    forward: Correlation = None,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
     *,
     horizon: int | None = None,
     grid: float | None = None,
@@ -207,9 +207,11 @@ def temporal_privacy_profile(
     >>> round(r.w_event(2).epsilon(1e-5), 3), round(r.user_level.epsilon(1e-5), 3)
     (3.998, 5.545)
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> several = [temporal_privacy_profile(GaussianDpEvent(2.0), P, horizon=6, pairs=pairs) for pairs in (False, True)]
-    >>> [round(float(r.epsilon(1e-5)[-1]), 3) for r in several]
-    [4.381, 3.417]
+    >>> for pairs in (False, True):
+    ...     r = temporal_privacy_profile(GaussianDpEvent(2.0), P, None, horizon=6, pairs=pairs)
+    ...     print(round(float(r.epsilon(1e-5)[-1]), 3))
+    4.381
+    3.417
     """
     kinds: Sequence[Profile]
     kinds, releases, grid = _read(events, horizon, grid)

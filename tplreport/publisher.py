@@ -34,7 +34,7 @@ from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
-from tplrepro.leakage.temporal import Matrix, loss_functions, temporal_privacy_leakage
+from tplrepro.leakage.temporal import REQUIRED, Matrix, loss_functions, temporal_privacy_leakage
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
 from tplrepro.words import as_html
@@ -89,8 +89,8 @@ class Publisher:
         self,
         path: str | os.PathLike,
         *,
-        backward: Matrix | None = None,
-        forward: Matrix | None = None,
+        backward: Matrix | None = REQUIRED,
+        forward: Matrix | None = REQUIRED,
         alpha: float | None = None,
         sensitivity: float | None = None,
         mechanism: str | None = None,

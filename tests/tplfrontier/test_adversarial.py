@@ -271,9 +271,9 @@ CHECKS = {
 
 def test_two_releases_that_hide_nothing_and_a_single_state():
     for pairs in (False, True):
-        assert tf.temporal_privacy_profile([0.5, 0.5], [[1.0]], pairs=pairs).delta(0.5).tolist() == [0.0, 0.0]
+        assert tf.temporal_privacy_profile([0.5, 0.5], [[1.0]], None, pairs=pairs).delta(0.5).tolist() == [0.0, 0.0]
     for P in ([[1 - 1e-15, 1e-15], [0, 1]], np.eye(2)):
-        assert tf.temporal_privacy_profile([(40.0, 2)], P).backward.epsilon(1e-9) == pytest.approx([40.0, 80.0])
+        assert tf.temporal_privacy_profile([(40.0, 2)], P, None).backward.epsilon(1e-9) == pytest.approx([40.0, 80.0])
 
 
 @pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])

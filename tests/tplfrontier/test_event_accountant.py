@@ -93,7 +93,7 @@ def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
             account.skip(count)
         else:
             account.compose(release, count)
-            largest += tf.EventAccountant().compose(release, count).epsilons.tolist()
+            largest += tf.EventAccountant(None, None).compose(release, count).epsilons.tolist()
         if reading == "profile":
             after = np.array([account.tpl, account.epsilon(1e-5)])
             assert np.all(after[:, : before.shape[1]] >= before * (1 - 1e-9))
@@ -177,8 +177,8 @@ def test_plans_share_delta():
 
 
 def test_the_grid_follows_the_weakest_release():
-    account = tf.EventAccountant(np.eye(2)).compose(dp.GaussianDpEvent(4.0))
-    coarse = tf.EventAccountant(np.eye(2), grid=1e-3).compose(dp.GaussianDpEvent(4.0))
+    account = tf.EventAccountant(np.eye(2), None).compose(dp.GaussianDpEvent(4.0))
+    coarse = tf.EventAccountant(np.eye(2), None, grid=1e-3).compose(dp.GaussianDpEvent(4.0))
     assert account.epsilon(1e-6).tolist() == coarse.epsilon(1e-6).tolist()
     exact = dp.get_epsilon_gaussian(1 / np.sqrt(4.0**-2 + 100 * 1000.0**-2), 1e-6)
     found, rough = (one.compose(dp.GaussianDpEvent(1000.0), 100).epsilon(1e-6)[-1] for one in (account, coarse))
@@ -187,6 +187,6 @@ def test_the_grid_follows_the_weakest_release():
 
 @pytest.mark.parametrize("epsilon", [800.0, 1e7, 1e30])
 def test_an_account_continues_after_a_release_that_hides_nothing(epsilon):
-    account = tf.EventAccountant(WEAK).compose(epsilon)
+    account = tf.EventAccountant(WEAK, None).compose(epsilon)
     assert account.epsilon(1e-6)[0] == pytest.approx(epsilon)
     assert account.compose(0.1).epsilon(1e-6)[1] >= account.epsilons[1]

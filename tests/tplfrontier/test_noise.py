@@ -110,4 +110,4 @@ def test_noise_is_reversed_with_time_and_needs_less_between_steps_without_correl
     assert tf.allocate_noise(1.0, 1e-6, None, steps[::-1], 5, method="least_variance") == pytest.approx(least[::-1])
     pair = tf.allocate_noise(1.0, 1e-6, BACKWARD, None, 2, method="least_variance")
     assert least[:2] == pytest.approx(pair, rel=3e-3)
-    assert epsilons(least, 1e-6, steps).max() <= 1.0
+    assert epsilons(least, 1e-6, steps, None).max() <= 1.0

@@ -37,7 +37,7 @@ def test_ends_are_the_pure_leakages_pair_by_pair(steps):
 
 def test_pairs_are_kept_where_two_of_several_rows_have_no_state_in_common():
     P = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])
-    one, pairs = (tf.temporal_privacy_profile([0.5] * 3, P, grid=0.02, pairs=each) for each in (False, True))
+    one, pairs = (tf.temporal_privacy_profile([0.5] * 3, P, None, grid=0.02, pairs=each) for each in (False, True))
     assert pairs.delta(0.6)[-1] < 0.99 * one.delta(0.6)[-1]
 
 
@@ -45,7 +45,7 @@ def test_pairs_are_kept_where_two_of_several_rows_have_no_state_in_common():
 def test_the_largest_losses_of_a_long_run_are_not_those_of_settled_deltas(epsilon, leave):
     """Deltas settle within 1e-15 when losses still grow by 1e-7."""
     P = np.array([[1 - leave, leave], [0.1, 0.9]])
-    found = tf.temporal_privacy_profile(epsilon, P, horizon=200, grid=0.02, pairs=True).backward.largest
+    found = tf.temporal_privacy_profile(epsilon, P, None, horizon=200, grid=0.02, pairs=True).backward.largest
     with mpmath.workdps(40):
         exact = accumulate([[mpmath.mpf(epsilon)] * 2] * 200, lambda known, bound: exact_step(P, known, bound))
         assert all(max(a) <= b <= max(a) * (1 + 2e-9) for a, b in zip(exact, found.tolist(), strict=True))
@@ -63,11 +63,11 @@ def test_a_settled_run_is_the_recursion(monkeypatch):
 
 def test_a_chain_that_changes_and_pauses_as_one_that_does_not():
     product_ = np.array(BACKWARD) @ np.array(SWAPPED)
-    long = tf.temporal_privacy_profile([0.5, None, 0.4], [SWAPPED, BACKWARD], grid=0.01, pairs=True)
-    short = tf.temporal_privacy_profile([0.5, 0.4], product_, grid=0.01, pairs=True)
+    long = tf.temporal_privacy_profile([0.5, None, 0.4], [SWAPPED, BACKWARD], None, grid=0.01, pairs=True)
+    short = tf.temporal_privacy_profile([0.5, 0.4], product_, None, grid=0.01, pairs=True)
     for x in (0.0, 0.2, 0.5):
         assert long.delta(x)[-1] == pytest.approx(short.delta(x)[-1], abs=1e-14)
-    unknown = tf.temporal_privacy_profile([0.5, 0.4, 0.4], [SWAPPED, None], grid=0.01, pairs=True)
+    unknown = tf.temporal_privacy_profile([0.5, 0.4, 0.4], [SWAPPED, None], None, grid=0.01, pairs=True)
     assert unknown.epsilon(0.01)[-1] == tf.PrivacyProfile.pure(0.4, 0.01).epsilon(0.01)
 
 

@@ -150,7 +150,7 @@ def test_bounds_for_neighbours_alone_imply_those_of_all_others(rng):
     every, some = (tf.pairwise_leakage(bounds, walk, walk, horizon=10).tpl for bounds in (0.2 * distances, edges))
     np.testing.assert_allclose(some, every, rtol=1e-12)
     for there, back in rng.random((20, 2)).tolist():
-        path = tf.pairwise_leakage([[0, there, np.inf], [np.inf, 0, back], [np.inf, np.inf, 0]], horizon=1)
+        path = tf.pairwise_leakage([[0, there, np.inf], [np.inf, 0, back], [np.inf, np.inf, 0]], None, None, horizon=1)
         assert path.tpl[0, 0, 2] >= Fraction(there) + Fraction(back)  # rounded up
 
 
@@ -167,8 +167,8 @@ def test_time_varying_matrices_one_side_and_labels(rng):
     labels = ["c", "a", "b"]
     named = tpl.TransitionMatrix(first, states=labels)
     frame = pd.DataFrame(metrics[0], labels, labels)
-    by_label = tf.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named)
-    np.testing.assert_array_equal(by_label.bpl, tf.pairwise_leakage([metrics[0]] * 2, first).bpl)
-    one_time = tf.pairwise_leakage(frame.sort_index().sort_index(axis=1), named, horizon=1)
+    by_label = tf.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named, None)
+    np.testing.assert_array_equal(by_label.bpl, tf.pairwise_leakage([metrics[0]] * 2, first, None).bpl)
+    one_time = tf.pairwise_leakage(frame.sort_index().sort_index(axis=1), named, None, horizon=1)
     np.testing.assert_array_equal(one_time.bpl[0], by_label.bpl[0])
-    assert tf.pairwise_leakage(frame, horizon=2).tpl.shape == (2, 3, 3)
+    assert tf.pairwise_leakage(frame, None, None, horizon=2).tpl.shape == (2, 3, 3)

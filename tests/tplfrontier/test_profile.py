@@ -180,7 +180,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
 def test_events_have_the_profiles_of_dp_accounting(event):
-    found = tf.temporal_privacy_profile([event]).profile_at(0)
+    found = tf.temporal_privacy_profile([event], None, None).profile_at(0)
     relation = "REPLACE_ONE" if type(event).__name__.startswith("Random") else "ADD_OR_REMOVE_ONE"
     other = accountant([event], relation)
     for delta in (1e-9, 1e-5, 1e-2):
@@ -209,8 +209,8 @@ def test_a_user_who_takes_part_with_a_probability(q):
 def test_approximate_concentrated_and_missing_privacy():
     pure = tf.PrivacyProfile.pure(0.5, grid=1e-3, delta=1e-3)
     assert (pure.epsilon(1e-3 * (1 + 1e-9)), pure.epsilon(9e-4)) == (pytest.approx(0.5, abs=1e-3), np.inf)
-    concentrated = tf.temporal_privacy_profile([dp_event.ZCDpEvent(0.125)])
-    assert np.all(concentrated.delta(1.0) >= tf.temporal_privacy_profile([GAUSSIAN]).delta(1.0))
+    concentrated = tf.temporal_privacy_profile([dp_event.ZCDpEvent(0.125)], None, None)
+    assert np.all(concentrated.delta(1.0) >= tf.temporal_privacy_profile([GAUSSIAN], None, None).delta(1.0))
     account = dp_accounting.rdp.RdpAccountant(np.linspace(1.1, 60, 2000)).compose(dp_event.ZCDpEvent(0.125))
     assert concentrated.epsilon(1e-6)[0] == pytest.approx(account.get_epsilon(1e-6), rel=2e-3)
     nothing = tf.temporal_privacy_profile([dp_event.NonPrivateDpEvent(), 0.1], FORWARD, FORWARD)
@@ -312,7 +312,7 @@ def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():
 def test_profiles_of_rows_that_nearly_agree_with_little_noise():
     nearly = [[0.5, 0.5], [0.5 + 1e-15, 0.5 - 1e-15]]
     for event in (dp_event.GaussianDpEvent(1e-3), dp_event.LaplaceDpEvent(1e-7), 1e7):
-        alone = tf.temporal_privacy_profile(event, horizon=3).epsilon(1e-6)
+        alone = tf.temporal_privacy_profile(event, None, None, horizon=3).epsilon(1e-6)
         r = tf.temporal_privacy_profile(event, nearly, nearly, horizon=3).epsilon(1e-6)
         assert (r >= alone * (1.0 - 1e-12)).all()
         assert (r <= alone * (1.0 + 1e-6)).all()

@@ -103,7 +103,7 @@ def documented():
 @pytest.mark.parametrize(("P", "shift", "horizon", "delta", "bound", "by_pairs", "actual"), documented())
 def test_overshoot_is_what_the_documentation_says(P, shift, horizon, delta, bound, by_pairs, actual):
     shifts, delta = np.full(int(horizon), float(shift)), float(delta)
-    exact = tf.ExactGaussianProfile(1 / shifts, P).epsilon(delta)
+    exact = tf.ExactGaussianProfile(1 / shifts, P, None).epsilon(delta)
     found = [bounds(shifts, P, None, pairs=pairs).backward.epsilon(delta) for pairs in (False, True)]
     assert (np.array(found) >= exact).all()
     assert [f"{epsilon[-1]:.3f}" for epsilon in (*found, exact)] == [bound, by_pairs, actual]

@@ -171,14 +171,14 @@ def test_bounds_on_the_loss_of_several_releases(seed):
         assert alone.composed(first, first + 2).largest >= window
     P = [[0.75, 0.25], [0.125, 0.875]]
     exact, _, _ = recursion([*map(mpf, epsilons)], exact_loss(P), exact_loss(None))
-    assert (tf.temporal_privacy_profile(epsilons, P, grid=0.1).backward.largest >= exact).all()
+    assert (tf.temporal_privacy_profile(epsilons, P, None, grid=0.1).backward.largest >= exact).all()
 
 
 def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
     """Releases tell the state with probability 1e-18 or 3e-16: through one step, as far as two rows differ."""
     P, remains = [[0.55, 0.45], [0.45, 0.55]], 0.55 - 0.45 * np.exp(0.1)
     kinds = [tf.PrivacyProfile(np.full(50, delta), 0.01) for delta in (1e-18, 1e-18, 3e-16, 1e-18)]
-    by_pairs = tf.temporal_privacy_profile(kinds[1:], P, grid=0.01, pairs=True)
+    by_pairs = tf.temporal_privacy_profile(kinds[1:], P, None, grid=0.01, pairs=True)
     shorter, series = (tf.temporal_privacy_profile(kinds[:count], None, P, grid=0.01) for count in (2, 3))
     for found in (by_pairs.backward.delta(0.1)[2], series.following(shorter).forward.delta(0.1)[1]):
         assert found >= 3e-16 * remains
@@ -232,9 +232,9 @@ def test_curves_of_events(size, grid):
 
 @pytest.mark.parametrize("epsilon", [1.0, 600.0, 800.0, 1250.0, 1400.0])
 def test_exact_gaussian_delta_beyond_the_largest_power(epsilon):
-    found = tf.ExactGaussianProfile(0.02, horizon=1).delta(epsilon)[0]
+    found = tf.ExactGaussianProfile(0.02, None, None, horizon=1).delta(epsilon)[0]
     assert found == pytest.approx(float(exact_gaussian(mpf(50), mpf(epsilon))), rel=1e-9)
-    along = tf.ExactGaussianProfile([0.05, 0.05], np.eye(2)).delta(epsilon)[1]
+    along = tf.ExactGaussianProfile([0.05, 0.05], np.eye(2), None).delta(epsilon)[1]
     assert along == pytest.approx(float(exact_gaussian(20 * mpmath.sqrt(2), mpf(epsilon))), rel=1e-9)
 
 

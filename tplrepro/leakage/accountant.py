@@ -17,7 +17,7 @@ import numpy as np
 
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
+from tplrepro.leakage.temporal import REQUIRED, Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import as_html, counted
 
@@ -147,8 +147,8 @@ class TemporalAccountant(Account):
 
     def __init__(
         self,
-        backward: Matrix | None = None,
-        forward: Matrix | None = None,
+        backward: Matrix | None = REQUIRED,
+        forward: Matrix | None = REQUIRED,
         *,
         alpha: float | None = None,
         floor: float = 0.0,

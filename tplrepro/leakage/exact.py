@@ -29,7 +29,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
+from tplrepro.leakage.temporal import REQUIRED, Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
 
@@ -68,8 +68,8 @@ class WorstOutputs(FrozenArrays):
 
 def exact_leakage(
     epsilons: ArrayLike,
-    backward: Correlation = None,
-    forward: Correlation = None,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
     *,
     horizon: int | None = None,
     released: ArrayLike | None = None,
@@ -86,10 +86,10 @@ def exact_leakage(
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> exact_leakage(1.0, backward=P, horizon=10).bpl.round(2).tolist()
+    >>> exact_leakage(1.0, P, None, horizon=10).bpl.round(2).tolist()
     [1.0, 1.86, 2.53, 2.93, 3.13, 3.22, 3.25, 3.26, 3.26, 3.26]
     >>> from tplrepro import temporal_privacy_leakage
-    >>> temporal_privacy_leakage([1.0] * 10, backward=P).bpl.round(2).tolist()
+    >>> temporal_privacy_leakage([1.0] * 10, P, None).bpl.round(2).tolist()
     [1.0, 1.86, 2.68, 3.47, 4.26, 5.04, 5.82, 6.59, 7.37, 8.15]
     """
     budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
@@ -103,8 +103,8 @@ def exact_leakage(
 
 def worst_outputs(
     epsilons: ArrayLike,
-    backward: Correlation = None,
-    forward: Correlation = None,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
     *,
     time: int,
     horizon: int | None = None,
@@ -114,7 +114,7 @@ def worst_outputs(
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> worst = worst_outputs(1.0, backward=P, time=3, horizon=4)
+    >>> worst = worst_outputs(1.0, P, None, time=3, horizon=4)
     >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes the state, and so do these outputs
     ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
     """

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
+    REQUIRED,
     Correlation,
     TemporalLeakage,
     as_loss_function,
@@ -33,7 +34,12 @@ MAX_STATES = 3000  # of sparse matrices, whose product is dense
 
 
 def leakage_at_all_times(
-    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, times: ArrayLike, horizon: int
+    epsilons: ArrayLike,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
+    *,
+    times: ArrayLike,
+    horizon: int,
 ) -> TemporalLeakage:
     """BPL, FPL and TPL at T time points, only some of which have a release.
 

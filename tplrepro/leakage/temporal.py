@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
 #: The same, or one for each step; None means that the adversary does not know it.
 Correlation = Matrix | Sequence[Matrix | None] | None
+
+
+class Required:
+    """The default of `backward` and of `forward`, which is an error: None must be written out."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED: Any = Required()
 SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
 # Runs that are worth a call of compiled code, and the most that are read at once: few, as Python's collection of
 # garbage looks at them again and again.
@@ -121,7 +131,11 @@ def check_window(w: int, horizon: int) -> tuple[int, int]:
 
 
 def temporal_privacy_leakage(
-    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
+    epsilons: ArrayLike,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
+    *,
+    horizon: int | None = None,
 ) -> TemporalLeakage:
     """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1] and of [2]).
 
@@ -234,10 +248,20 @@ def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:
     return matrix if matrix is None or isinstance(matrix, PrivacyLossFunction) else PrivacyLossFunction(matrix)
 
 
+def check_both_given(backward: Any, forward: Any) -> None:
+    """TypeError unless a call names both sides."""
+    if backward is REQUIRED or forward is REQUIRED:
+        found = "neither" if backward is forward else "one of them"
+        raise TypeError(
+            f"backward and forward must both be given, found {found}; give None for what the adversary does not know"
+        )
+
+
 def loss_functions(
     backward: Matrix | None, forward: Matrix | None
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
     """The loss functions of both sides, each for all steps, after a check that their states agree."""
+    check_both_given(backward, forward)
     functions = as_loss_function(backward), as_loss_function(forward)
     _states_of(functions)
     return functions
@@ -247,6 +271,7 @@ def steps_of_both_sides(
     make: Callable, backward: Correlation, forward: Correlation, horizon: int
 ) -> tuple[list, list, Sequence | None]:
     """`make(matrix)` for each step of both sides, called once for each matrix, and the states, None if unknown."""
+    check_both_given(backward, forward)
     sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
     distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
     made = {key: make(matrix) for key, matrix in distinct.items()}

@@ -248,13 +248,13 @@ def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlatio
     response = [np.exp(np.eye(2))] * 10
     bound, exact = recursion_of(FIG_3, 1.0)[0], oracles.exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact, bound, rtol=1e-12)
-    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, FIG_3).bpl, exact, rtol=1e-12)
+    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, FIG_3, None).bpl, exact, rtol=1e-12)
     # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
     exact = oracles.exhaustive_leakage(response, [SWAPPED] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact[:2], bound[:2], rtol=1e-12)
     assert (exact[2:] < np.array(bound[2:]) - 0.1).all()
     assert (round(exact[-1], 2), round(bound[-1], 2)) == (3.26, 8.15)
-    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, SWAPPED).bpl, exact, rtol=1e-12)
+    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, SWAPPED, None).bpl, exact, rtol=1e-12)
 
 
 def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():

@@ -1,5 +1,8 @@
 """What each public function refuses: a few words of the constraint, the value found or the remedy of each message."""
 
+from functools import partial
+from inspect import Parameter, isfunction, signature
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,6 +15,7 @@ from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, THR
 from tplfrontier.linear_gaussian import LinearGaussianSeries
 from tplfrontier.profile import PrivacyProfile
 from tplrepro.leakage import linear_program, published
+from tplrepro.leakage.temporal import REQUIRED
 
 L = tpl.PrivacyLossFunction(FIG_4)
 BAD = [[0.8, 0.1], [0.2, 0.8]]
@@ -41,8 +45,11 @@ def of_users(users=WALKS, epsilons=(0.3, 0.5, 0.2), **options):
     return tr.population_leakage(users, epsilons, **options)
 
 
+UNKNOWN = {"backward": None, "forward": None}
+
+
 def of_pairs(bounds, **options):
-    return tf.pairwise_leakage(bounds, **{"horizon": 2} | options)
+    return tf.pairwise_leakage(bounds, **{"horizon": 2} | UNKNOWN | options)
 
 
 def of_series(series, noise=1.0, change=1.0):
@@ -50,7 +57,7 @@ def of_series(series, noise=1.0, change=1.0):
 
 
 def of_events(*events, **options):
-    return tf.temporal_privacy_profile([*events], **options)
+    return tf.temporal_privacy_profile([*events], **UNKNOWN | options)
 
 
 def of_deltas(*deltas, **options):
@@ -58,7 +65,7 @@ def of_deltas(*deltas, **options):
 
 
 def composed(*arguments):
-    return tf.EventAccountant(FORWARD).compose(*arguments)
+    return tf.EventAccountant(FORWARD, None).compose(*arguments)
 
 
 def with_evidence(evidence):
@@ -79,18 +86,21 @@ CASES = [
     (lambda: L.witness(-1.0), "alpha must be.*found -1"),
     (lambda: L.hockey_stick([2.0, 0.5]), "gamma must be at least 1, found 0.5; swap the rows"),
     # leakages over time
-    (lambda: tpl.temporal_privacy_leakage([]), r"at least one budget, found shape \(0,\)"),
-    (lambda: tpl.temporal_privacy_leakage([[0.1]]), r"one-dimensional .* found shape \(1, 1\)"),
-    (lambda: tpl.temporal_privacy_leakage([0.1, 0.0]), "greater than 0, found 0; leave out"),
-    (lambda: tpl.temporal_privacy_leakage([[0.1], [0.1, 0.2]]), "epsilons must be .*found (str|list)"),
+    (lambda: tpl.temporal_privacy_leakage([], None, None), r"at least one budget, found shape \(0,\)"),
+    (lambda: tpl.temporal_privacy_leakage([[0.1]], None, None), r"one-dimensional .* found shape \(1, 1\)"),
+    (lambda: tpl.temporal_privacy_leakage([0.1, 0.0], None, None), "greater than 0, found 0; leave out"),
+    (lambda: tpl.temporal_privacy_leakage([[0.1], [0.1, 0.2]], None, None), "epsilons must be .*found (str|list)"),
     (lambda: of_three([FIG_3] * 3), "backward must be .*3 matrices for 2 steps; give T - 1"),
     (lambda: of_three().composed(-1, 1), "0 <= first <= last < 3, found first = -1, last = 1"),
     (lambda: of_three().composed(0, 3), "0 <= first <= last < 3"),
     (lambda: of_three().composed(0, 2.0), "last must be a whole number"),
     (lambda: of_three().w_event(0), "w must be at least 1"),
     (lambda: of_three().w_event(4), "at most the number of time points 3, found 4"),
-    (lambda: tpl.TemporalAccountant().budget_within(0.0), "alpha must be a finite level in nats, greater than 0"),
-    (lambda: tpl.TemporalAccountant().skip(0), "count must be at least 1"),
+    (
+        lambda: tpl.TemporalAccountant(None, None).budget_within(0.0),
+        "alpha must be a finite level in nats, greater than 0",
+    ),
+    (lambda: tpl.TemporalAccountant(None, None).skip(0), "count must be at least 1"),
     # time points without a release
     (lambda: with_gaps([]), "one or more increasing time points"),
     (lambda: with_gaps([True, False]), "one bool for each of them"),
@@ -98,25 +108,25 @@ CASES = [
     (lambda: with_gaps(np.ma.masked_less([0, 2], 1), [0.1] * 2), r"found \[-- 2\]"),
     (lambda: with_gaps([0, 2], [0.1] * 3), "one budget or one for each release, found 3 for 2 releases"),
     # exact and measured leakages
-    (lambda: tpl.exact_leakage([300.0] * 3, THREE), "at most 700 nats, found 900"),
-    (lambda: tpl.exact_leakage([1e-6] * 10**6, THREE), "n = 3, T = 1000000"),
-    (lambda: tpl.exact_leakage([1.0], THREE, released=[3]), "among 0..2, found 3"),
-    (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[]), "at least one state, found none"),
-    (lambda: tpl.exact_leakage([1.0] * 2, tpl.smoothed(scipy.sparse.eye_array(5000), 1e-6)), "found 5000"),
-    (lambda: tpl.worst_outputs([1.0], THREE, time=1), "time point in 0..0, found 1"),
-    (lambda: tpl.worst_outputs([1.0], THREE, time=0.5), "whole number, found 0.5"),
-    (lambda: tf.mechanism_leakage([[1.0, 0.0], [0.5, 0.5]], horizon=2), "greater than 0"),
-    (lambda: tf.mechanism_leakage([]), "at least one table"),
-    (lambda: tf.mechanism_leakage([[1.0, 0.5], [0.5, 0.5]]), "horizon = T"),
-    (lambda: tf.mechanism_leakage(np.ones((3, 2)), np.eye(2), horizon=2), "3, 3] rows and 2 states"),
-    (lambda: tf.mechanism_leakage(np.ones((2, 2)), np.eye(2), horizon=0), "at least 1"),
-    (lambda: tf.ExactGaussianProfile([1.0] * 2, THREE), "2 states, found 3; take temporal_privacy_profile"),
-    (lambda: tf.ExactGaussianProfile([1.0, 0.0]), "greater than 0, found 0"),
-    (lambda: tf.ExactGaussianProfile([1.0]).delta(-1.0), "at least 0, found -1"),
-    (lambda: tf.ExactGaussianProfile([1.0]).epsilon(0.0), "at least 1e-15, found 0"),
-    (lambda: tf.measured_leakage([1.0, 2.0]), "row for each time"),
-    (lambda: tf.measured_leakage([[0.0, -np.inf]]), "finite"),
-    (lambda: tf.measured_leakage(np.zeros((3, 3)), np.eye(2)), "each of the 2 states, found 3"),
+    (lambda: tpl.exact_leakage([300.0] * 3, THREE, None), "at most 700 nats, found 900"),
+    (lambda: tpl.exact_leakage([1e-6] * 10**6, THREE, None), "n = 3, T = 1000000"),
+    (lambda: tpl.exact_leakage([1.0], THREE, None, released=[3]), "among 0..2, found 3"),
+    (lambda: tpl.exact_leakage([1.0] * 2, THREE, None, released=[]), "at least one state, found none"),
+    (lambda: tpl.exact_leakage([1.0] * 2, tpl.smoothed(scipy.sparse.eye_array(5000), 1e-6), None), "found 5000"),
+    (lambda: tpl.worst_outputs([1.0], THREE, None, time=1), "time point in 0..0, found 1"),
+    (lambda: tpl.worst_outputs([1.0], THREE, None, time=0.5), "whole number, found 0.5"),
+    (lambda: tf.mechanism_leakage([[1.0, 0.0], [0.5, 0.5]], None, None, horizon=2), "greater than 0"),
+    (lambda: tf.mechanism_leakage([], None, None), "at least one table"),
+    (lambda: tf.mechanism_leakage([[1.0, 0.5], [0.5, 0.5]], None, None), "horizon = T"),
+    (lambda: tf.mechanism_leakage(np.ones((3, 2)), np.eye(2), None, horizon=2), "3, 3] rows and 2 states"),
+    (lambda: tf.mechanism_leakage(np.ones((2, 2)), np.eye(2), None, horizon=0), "at least 1"),
+    (lambda: tf.ExactGaussianProfile([1.0] * 2, THREE, None), "2 states, found 3; take temporal_privacy_profile"),
+    (lambda: tf.ExactGaussianProfile([1.0, 0.0], None, None), "greater than 0, found 0"),
+    (lambda: tf.ExactGaussianProfile([1.0], None, None).delta(-1.0), "at least 0, found -1"),
+    (lambda: tf.ExactGaussianProfile([1.0], None, None).epsilon(0.0), "at least 1e-15, found 0"),
+    (lambda: tf.measured_leakage([1.0, 2.0], None, None), "row for each time"),
+    (lambda: tf.measured_leakage([[0.0, -np.inf]], None, None), "finite"),
+    (lambda: tf.measured_leakage(np.zeros((3, 3)), np.eye(2), None), "each of the 2 states, found 3"),
     # many users
     (lambda: of_users({}), "at least one user"),
     (lambda: of_users([[0, 1]]), "each user to her sequences, found list"),
@@ -158,8 +168,11 @@ CASES = [
     (lambda: of_events(1.0, backward=tpl.PriorFreeLoss(FORWARD), pairs=True), "must be matrices, found PriorFreeLoss"),
     (lambda: of_events(None, None), "events must hold at least one release, found none"),
     (lambda: of_events(1.0, grid=800.0), "at most 512 nats, found 800"),
-    (lambda: tf.temporal_privacy_profile(GAUSSIAN), r"a list .* found GaussianDpEvent.*; give \[event\] \* T"),
-    (lambda: tf.temporal_privacy_profile({1.0, 0.1}, FORWARD), "events must be a list"),
+    (
+        lambda: tf.temporal_privacy_profile(GAUSSIAN, None, None),
+        r"a list .* found GaussianDpEvent.*; give \[event\] \* T",
+    ),
+    (lambda: tf.temporal_privacy_profile({1.0, 0.1}, FORWARD, None), "events must be a list"),
     (lambda: PROFILE.epsilon(0.0), "delta must be greater than 0 and less than 1, found 0; give a probab"),
     (lambda: PROFILE.epsilon([1e-6, 1e-5]), "delta must be one number, found shape"),
     (lambda: PROFILE.delta(-1.0), "epsilon must be a finite leakage in nats, at least 0, found -1"),
@@ -173,7 +186,7 @@ CASES = [
     (lambda: of_deltas(0.5, 0.1j), "deltas must be numbers, .*complex"),
     (lambda: of_deltas(0.5, 0.0, largest=-1.0), "largest must be at least 0, found -1"),
     (lambda: PrivacyProfile(np.ma.array([0.5, 0.1], mask=[0, 1]), 0.1), "deltas must be numbers, .* masked"),
-    (lambda: tf.ExactGaussianProfile([0.2] * 64, np.eye(2)), "must fit .* take fewer releases"),
+    (lambda: tf.ExactGaussianProfile([0.2] * 64, np.eye(2), None), "must fit .* take fewer releases"),
     # accounts
     (lambda: composed(True), "epsilon must be .* found True"),
     (lambda: composed(1.0, True), "count must be a whole number, found True"),
@@ -224,6 +237,23 @@ CASES += [(lambda c=c, a=a: c(a), f"{NOT_A_LEAKAGE} {a}") for c in LEAKAGES for 
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_both_sides_must_be_given():
+    public = [getattr(room, name) for room in (tpl, tf, tr) for name in room.__all__]
+    calls = [thing for thing in public if isfunction(thing) or isfunction(getattr(thing, "__init__", None))]
+    sides = [signature(call).parameters.get(side) for call in calls for side in UNKNOWN]
+    sides = [side for side in sides if side]
+    assert len(sides) > 30
+    assert {side.default for side in sides} == {REQUIRED, Parameter.empty}
+    for call in (
+        partial(tpl.temporal_privacy_leakage, [0.1]),
+        tpl.TemporalAccountant,
+        partial(tr.Publisher, "counts", alpha=1.0, sensitivity=1),
+    ):
+        for given in ({"backward": FIG_3}, {"forward": FIG_3}, {}):
+            with pytest.raises(TypeError, match="backward and forward must both be given, found .*give None for what"):
+                call(**given)
 
 
 def test_states_are_numbered_by_whole_numbers():

@@ -58,7 +58,7 @@ def test_fifty_digits(epsilon):
     rng = np.random.default_rng(11)
     P = rng.dirichlet(np.full(3, 0.6), size=3)
     P[:, 2] = 1.0 - P[:, 0] - P[:, 1]
-    value = tpl.exact_leakage([epsilon] * 3, backward=P).bpl[2]
+    value = tpl.exact_leakage([epsilon] * 3, backward=P, forward=None).bpl[2]
     with mpmath.workdps(50):
         high = mpmath.exp(mpmath.mpf(epsilon))
         rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
@@ -154,10 +154,10 @@ def test_an_identity_as_loss_function_need_not_leak_everything():
 
 def test_pairs_are_done_in_blocks_alike():
     P = np.random.default_rng(2).dirichlet(np.full(45, 0.3), size=45)  # 1,980 pairs, in two blocks
-    r, bound = both([0.5] * 3, P)
+    r, bound = both([0.5] * 3, P, None)
     assert r.bpl[1] == pytest.approx(bound.bpl[1], rel=1e-12)
-    worst = tpl.worst_outputs([0.5] * 3, P, time=2)
-    assert tf.measured_leakage(worst.high * 0.5, P).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
+    worst = tpl.worst_outputs([0.5] * 3, P, None, time=2)
+    assert tf.measured_leakage(worst.high * 0.5, P, None).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
 
 
 def assert_all_outputs(r, responses, *sides):
@@ -200,10 +200,10 @@ def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
         response = np.exp(np.eye(n))
         r = tf.mechanism_leakage(response, *sides, horizon=5)
         assert_all_outputs(r, [response] * 5, *sides)
-    np.testing.assert_allclose(r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD).tpl, rtol=1e-12)
+    np.testing.assert_allclose(r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD, None).tpl, rtol=1e-12)
     monkeypatch.setattr(exact_finite, "MAX_MESSAGES", 5)
     with pytest.raises(ValueError, match="at most 5 messages at a time, found 3 times 3 outputs"):
-        tf.mechanism_leakage(np.exp(np.eye(3)), THREE, horizon=3)
+        tf.mechanism_leakage(np.exp(np.eye(3)), THREE, None, horizon=3)
 
 
 def test_sum_over_all_paths():

@@ -61,7 +61,7 @@ def test_no_leakage_exceeds_alpha_in_high_precision(share):
 def test_rounding_next_to_a_small_leakage(alpha):
     """Where L is far below the level, its own margin is no margin for the difference."""
     P = [[0.5 + 2.0**-30, 0.5 - 2.0**-30], [0.5, 0.5]]
-    account, loss = tpl.TemporalFilter(alpha, P), exact_loss(P)
+    account, loss = tpl.TemporalFilter(alpha, P, None), exact_loss(P)
     for first in np.linspace(0.01, alpha, 20, endpoint=False).tolist():
         rest = copy(account).spend(first).remaining
         with mpmath.workdps(40):

@@ -85,7 +85,7 @@ def test_sparse_matrices(monkeypatch):
     with pytest.raises(ValueError, match="a sparse one may have 3 states, found 40; release every time point"):
         tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 2], horizon=3)
     with pytest.raises(ValueError, match="release every time point"):
-        tpl.TemporalAccountant(sparse).skip()
+        tpl.TemporalAccountant(sparse, None).skip()
     assert tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 1], horizon=2).tpl.size == 2
 
 

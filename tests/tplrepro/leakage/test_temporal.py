@@ -120,7 +120,7 @@ def test_a_list_holds_a_matrix_for_each_step():
     for none in (None, FIG_3, []):  # one release has no steps
         assert tpl.temporal_privacy_leakage([0.7], none, none).tpl.tolist() == [0.7]
     with pytest.raises(ValueError, match="same states"):
-        tpl.temporal_privacy_leakage(epsilons, [FIG_3, np.eye(3)])
+        tpl.temporal_privacy_leakage(epsilons, [FIG_3, np.eye(3)], None)
 
 
 def test_a_sparse_matrix_becomes_dense_up_to_a_number_of_states():
@@ -133,7 +133,7 @@ def test_a_long_series_is_the_plain_recursion():
     P = tpl.smoothed(tpl.strongest(5), 0.01)
     L = tpl.PrivacyLossFunction(P)
     epsilons = np.repeat([0.5, 0.1, 0.9], [4000, 3000, 3000])
-    r = tpl.temporal_privacy_leakage(epsilons, backward=L)
+    r = tpl.temporal_privacy_leakage(epsilons, backward=L, forward=None)
     assert r.bpl.tolist() == recursion(epsilons, L.at, np.zeros_like)[0]
     assert accumulate_steps([], np.empty(0)).size == 0
     assert r.bpl[3999] == pytest.approx(L.supremum(0.5), rel=1e-12)
