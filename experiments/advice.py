@@ -59,7 +59,7 @@ class Outcome:
         return VERDICTS[3] if self.model_tpl > self.alpha else VERDICTS[2]
 
 
-def simulated(kind: str, rng: np.random.Generator) -> Outcome:
+def simulated(kind: str, *, rng: np.random.Generator) -> Outcome:
     """The outcome of one data set of this kind, of random size, strength of correlation, level and horizon."""
     n = int(rng.integers(15, 121)) if kind == "many states" else int(rng.integers(2, 7))
     users, length = int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
@@ -70,7 +70,7 @@ def simulated(kind: str, rng: np.random.Generator) -> Outcome:
     kinds = rng.random(users) < 0.5 if kind == "mixture of users" else np.zeros(users, dtype=bool)
     sequences = {user: _user(kind, matrices, int(second), length, rng) for user, second in enumerate(kinds)}
     if len({place for walk in sequences.values() for place in walk}) == 1:
-        return simulated(kind, rng)  # there is nothing to report on
+        return simulated(kind, rng=rng)  # there is nothing to report on
     advice = tr.report(sequences, alpha, horizon, draws=0)
 
     def true_tpl(plan) -> float:

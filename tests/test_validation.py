@@ -1,5 +1,6 @@
 """The checks that all rooms share: what they return, and that their errors name the constraint and the value."""
 
+import random
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 import tplreport as tr
 from tplrepro.validation import (
     FrozenArrays,
+    as_generator,
     check_budgets,
     check_choice,
     check_codes,
@@ -52,6 +54,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
         *((check_level, (bad,), "alpha must be (finite|a finite)") for bad in (5e-324, 9e-301, 0, -1, np.inf, np.nan)),
         *((check_horizon, (bad,), "horizon must be") for bad in (0, -1, 10**8 + 1, 10**400, 2.0, "2", None)),
         *((check_smoothing, (bad,), "smoothing must be (finite|one num)") for bad in (-1, np.inf, np.nan, [1.0], None)),
+        *((as_generator, (bad,), "rng must be .*, found .*; give a seed") for bad in ("0", 0.5, True, -1, [0], random)),
         (one_number, (np.array([0.5]), "x"), r"x must be one number, found shape \(1,\); call once"),
         (check_choice, ("c", "letter", ["a", "b"]), "letter must be one of 'a', 'b', found 'c'; choose one"),
         *((check_codes, (bad, 3, "cells"), "cells must be whole") for bad in ([0.0], np.ma.masked_less([0, 1], 1))),
@@ -61,6 +64,13 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
 def test_what_is_wrong_is_named(check, arguments, message):
     with pytest.raises(ValueError, match=message):
         check(*arguments)
+
+
+def test_a_generator_is_kept_or_made_of_a_seed():
+    rng = np.random.default_rng(3)
+    assert as_generator(rng) is rng
+    assert as_generator(np.int64(3)).random() == as_generator(3).random() == np.random.default_rng(3).random()
+    assert as_generator(None).random() != as_generator(None).random()
 
 
 def test_results_hold_copies_that_cannot_be_written_to():

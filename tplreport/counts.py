@@ -19,14 +19,7 @@ from numpy.typing import ArrayLike
 from tplfrontier.checks import check_noise_multipliers
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import (
-    as_numbers,
-    check_budgets,
-    check_choice,
-    check_generator,
-    check_sensitivity,
-    warn_caller,
-)
+from tplrepro.validation import RngLike, as_numbers, check_budgets, check_choice, check_sensitivity, warn_caller
 
 LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
 LARGE = 20.0  # nats; a budget above it hides next to nothing, and is more often a count in the wrong place
@@ -39,7 +32,7 @@ def release_counts(
     sensitivity: float | None = None,
     mechanism: str = "opendp",
     *,
-    rng: np.random.Generator | None = None,
+    rng: RngLike = None,
     noise_multipliers: ArrayLike | None = None,
     allow_large: bool = False,
 ) -> Any:
@@ -56,7 +49,7 @@ def release_counts(
     mechanism : "opendp", "opendp-gaussian" or "numpy"
         OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs no
         privacy. NumPy always adds continuous Laplace noise.
-    rng : numpy.random.Generator, only with "numpy"
+    rng : int, numpy.random.Generator or None, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
 
@@ -102,10 +95,9 @@ def release_counts(
         )
     sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
-        rng = np.random.default_rng() if rng is None else check_generator(rng)
         warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
-        return _labelled(counts + LaplaceNoise(scale).sample(counts.shape, rng), series)
+        return _labelled(counts + LaplaceNoise(scale).sample(counts.shape, rng=rng), series)
     if rng is not None:
         raise ValueError(
             "OpenDP draws its own secure randomness and takes no generator, found rng; "

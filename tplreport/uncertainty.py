@@ -15,7 +15,7 @@ import numpy as np
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.progress import progress_bar
-from tplrepro.validation import FrozenArrays, check_horizon, check_probability, check_smoothing
+from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horizon, check_probability, check_smoothing
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
@@ -23,16 +23,14 @@ LARGEST_DENSE = 20_000
 TIMES_AT_ONCE = 1 << 24
 
 
-def posterior_draws(
-    counts: Any, smoothing: float, draws: int, *, rng: np.random.Generator
-) -> Iterator[TransitionMatrix]:
+def posterior_draws(counts: Any, smoothing: float, draws: int, *, rng: RngLike) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
     `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices.
     `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys', 0: the
     improper prior under which steps never seen stay impossible).
 
-    >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=np.random.default_rng(0))
+    >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=0)
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
@@ -44,7 +42,7 @@ def posterior_draws(
         raise ValueError(
             f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
         )
-    shape = table.toarray() + smoothing
+    shape, rng = table.toarray() + smoothing, as_generator(rng)
     return (_posterior_draw(shape, rng, states) for _ in range(draws))
 
 
@@ -61,7 +59,7 @@ def bootstrap_draws(
     sequences: Any,
     draws: int,
     *,
-    rng: np.random.Generator,
+    rng: RngLike,
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
@@ -70,9 +68,8 @@ def bootstrap_draws(
     `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups` names the
     group of each sequence, such as its user: groups are drawn together.
 
-    >>> rng = np.random.default_rng(1)
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
-    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=rng, estimate=smooth)
+    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=1, estimate=smooth)
     >>> [P.probabilities[1].round(3).tolist() for P in draws]
     [[0.5, 0.5], [0.833, 0.167], [0.167, 0.833]]
     """
@@ -86,7 +83,7 @@ def bootstrap_draws(
         )
     for sequence, name in enumerate(names):
         members.setdefault(name, []).append(sequence)
-    blocks = [*members.values()]
+    blocks, rng = [*members.values()], as_generator(rng)
 
     def redrawn() -> Sequences:
         chosen = rng.integers(len(blocks), size=len(blocks))
@@ -95,10 +92,10 @@ def bootstrap_draws(
     return (estimate(redrawn()) for _ in range(draws))
 
 
-def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
+def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool = False) -> Iterator[Any]:
     """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress` shows a bar.
 
-    >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=np.random.default_rng(1))
+    >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=1)
     >>> [counts.toarray().tolist() for counts in draws]
     [[[0.0, 2.0], [1.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]
     """
@@ -107,7 +104,7 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
 
     draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
-    coded = replace(coded, users=users)
+    coded, rng = replace(coded, users=users), as_generator(rng)
     counts, _ = count_transitions(coded)
     steps = np.sort(np.ravel_multi_index(counts.nonzero(), counts.shape))
 

@@ -23,6 +23,8 @@ BELOW_ONE = np.nextafter(1.0, 0.0)
 LEAST_LEVEL = 1e-300  # margins for rounding errors of smaller ones underflow
 MOST_SMOOTHING = 1e200  # times a number of states it is finite
 MOST_COUNT = 10**8  # arrays of more numbers do not fit in most memories
+#: A seed, a generator, or None for draws that nobody can repeat.
+RngLike = SupportsIndex | np.random.Generator | None
 OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
@@ -287,11 +289,15 @@ def check_time(time: SupportsIndex, horizon: int, name: str) -> int:
     return value
 
 
-def check_generator(rng: Any) -> np.random.Generator:
-    """A generator of random numbers: no draw of an experiment may depend on a hidden one."""
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng must be a numpy.random.Generator, found {rng}; give numpy.random.default_rng(seed)")
-    return rng
+def as_generator(rng: RngLike) -> np.random.Generator:
+    """A generator of random numbers: `rng` itself, a new one of a seed, or, for None, one that nobody can repeat."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    try:
+        return np.random.default_rng(None if rng is None else check_whole(rng, "rng"))
+    except ValueError:
+        must = "rng must be a whole number >= 0, a numpy.random.Generator or None"
+        raise ValueError(f"{must}, found {rng!r}; give a seed such as 0") from None
 
 
 def check_whole(number: SupportsIndex, name: str) -> int:

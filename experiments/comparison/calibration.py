@@ -84,9 +84,9 @@ def simulate(
 ) -> Outcome:
     """Release the counts of `n_users` users drawn from `setting`, and measure; the quantile is over users."""
     people, noise = np.random.default_rng(seed).spawn(2)
-    crowd = setting.sample(n_users, people)
+    crowd = setting.sample(n_users, rng=people)
     with one_blas_thread():
-        release = mechanism.release(crowd, parameter, noise)
+        release = mechanism.release(crowd, parameter, rng=noise)
         log_likelihoods = crowd.adversary.output_log_likelihoods(release.log_likelihoods, release.staying)
         if release.counts is None or release.variances is None:
             inferred = crowd.adversary.posteriors(log_likelihoods).sum(axis=0)

@@ -29,7 +29,7 @@ DELTA = 1e-6
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
 
-Release = Callable[[Setting, float, np.random.Generator], SimulatedRelease]
+Release = Callable[..., SimulatedRelease]  # of a setting and a parameter, by a generator rng
 Level = Callable[[Setting, float], float]  # of a parameter, nats
 
 
@@ -199,9 +199,9 @@ def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> floa
 
 
 def _release_allocated(
-    allocate: Callable, setting: Setting, level: float, rng: np.random.Generator
+    allocate: Callable, setting: Setting, level: float, *, rng: np.random.Generator
 ) -> SimulatedRelease:
-    return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng)
+    return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng=rng)
 
 
 @lru_cache(maxsize=256)  # all seeds of a sweep use the same budgets

@@ -21,18 +21,18 @@ from tplrepro.validation import check_budgets, check_level
 SENSITIVITY = 2.0
 
 
-def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Generator) -> SimulatedRelease:
+def release_laplace(setting: Setting, epsilons: ArrayLike, *, rng: np.random.Generator) -> SimulatedRelease:
     """Noisy counts with one budget in nats for each time (T,) or for all; draws do not depend on the budgets."""
     budgets = check_budgets(epsilons, horizon=setting.horizon)
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
-    noise = laplace.sample(setting.present.shape, rng)
+    noise = laplace.sample(setting.present.shape, rng=rng)
     # The adversary subtracts the other users' counts; the target adds 1 to the count of its cell.
     log_likelihoods = laplace.log_ratio(setting.present + noise)
     return SimulatedRelease(log_likelihoods, setting.counts + noise[0], np.ravel(laplace.mean_square))
 
 
 def release_gaussian(
-    setting: Setting, shift: float, rng: np.random.Generator, *, correlation: float = 0.0
+    setting: Setting, shift: float, *, rng: np.random.Generator, correlation: float = 0.0
 ) -> SimulatedRelease:
     """Counts with Gaussian noise of standard deviation sqrt(2) / `shift` (L2 sensitivity sqrt(2)).
 
@@ -55,7 +55,7 @@ def release_gaussian(
 
 
 def release_by_window(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int, scheme: WindowScheme
+    setting: Setting, epsilon: float, *, rng: np.random.Generator, window: int, scheme: WindowScheme
 ) -> SimulatedRelease:
     """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
 
@@ -66,8 +66,8 @@ def release_by_window(
     runs, horizon, n = setting.present.shape
     # One user changes the sum of the n changes by at most 2.
     deciding = LaplaceNoise(SENSITIVITY / n / unit)
-    deciding_noise = deciding.sample((runs, horizon), rng)
-    noise = LaplaceNoise(1.0).sample((runs, horizon, n), rng)
+    deciding_noise = deciding.sample((runs, horizon), rng=rng)
+    noise = LaplaceNoise(1.0).sample((runs, horizon, n), rng=rng)
     last = np.tile(setting.expected_counts, (runs, 1))
     spent = np.zeros((runs, horizon))
     log_likelihoods = np.zeros((runs, horizon, n))

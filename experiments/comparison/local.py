@@ -48,7 +48,7 @@ class Reports:
             return 0.5 - self.other
         return float(-np.expm1(-self.epsilon) / (1.0 + (self.n - 1) * np.exp(-self.epsilon)))
 
-    def sample(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, values: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
         """Whether the report of each of the values supports each value, (..., n)."""
         if self.unary:
             is_value = values[..., None] == np.arange(self.n)
@@ -69,16 +69,16 @@ class Reports:
 
 
 def release_reports(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, unary: bool = False
+    setting: Setting, epsilon: float, *, rng: np.random.Generator, unary: bool = False
 ) -> SimulatedRelease:
     """One report per user and time, with unbiased counts."""
     mechanism = Reports(check_level(epsilon, "epsilon"), setting.n_cells, unary)
-    supported = mechanism.sample(setting.paths, rng)
+    supported = mechanism.sample(setting.paths, rng=rng)
     return SimulatedRelease(mechanism.epsilon * supported, mechanism.counts(supported))
 
 
 def release_reports_by_window(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int, scheme: WindowScheme
+    setting: Setting, epsilon: float, *, rng: np.random.Generator, window: int, scheme: WindowScheme
 ) -> SimulatedRelease:
     """LBA or LBD: randomised response within epsilon nats in any `window` consecutive times.
 
@@ -94,14 +94,14 @@ def release_reports_by_window(
     last = setting.expected_counts
     for t, step_rng in enumerate(rng.spawn(setting.horizon)):
         first, second = step_rng.spawn(2)
-        supported = deciding.sample(setting.paths[:, t], first)
+        supported = deciding.sample(setting.paths[:, t], rng=first)
         log_likelihoods[:, t] = unit * supported
         units = float(scheme(spent[:, :t], window)[0])
         noise = setting.n_users * deciding.mean_variance
         change = np.mean((deciding.counts(supported) - last) ** 2) - noise
         publishing = Reports(unit * units, setting.n_cells)
         if units > 0 and change > setting.n_users * publishing.mean_variance:
-            supported = publishing.sample(setting.paths[:, t], second)
+            supported = publishing.sample(setting.paths[:, t], rng=second)
             log_likelihoods[:, t] += publishing.epsilon * supported
             spent[0, t] = units
             last = publishing.counts(supported)
@@ -110,7 +110,7 @@ def release_reports_by_window(
 
 
 def release_by_policy(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, policy: PolicyGraph
+    setting: Setting, epsilon: float, *, rng: np.random.Generator, policy: PolicyGraph
 ) -> SimulatedRelease:
     """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
 
@@ -124,7 +124,7 @@ def release_by_policy(
     return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))
 
 
-def release_conditional_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
+def release_conditional_response(setting: Setting, epsilon: float, *, rng: np.random.Generator) -> SimulatedRelease:
     """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
 
     This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by one. The
@@ -146,7 +146,7 @@ def release_conditional_response(setting: Setting, epsilon: float, rng: np.rando
     return SimulatedRelease(log_likelihoods, counts)
 
 
-def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
+def release_optimal_response(setting: Setting, epsilon: float, *, rng: np.random.Generator) -> SimulatedRelease:
     """The exact optimum of problem (15) of [3] under Hamming distance.
 
     Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as

@@ -112,7 +112,7 @@ class Setting(FrozenArrays):
         """Expected counts without any release, (n,): N times the stationary distribution."""
         return frozen(self.n_users * self.adversary.initial)
 
-    def sample(self, n_users: int, rng: np.random.Generator) -> Self:
+    def sample(self, n_users: int, *, rng: np.random.Generator) -> Self:
         """A setting of `n_users` users drawn without replacement, or with replacement if there are fewer."""
         size = check_horizon(n_users, "n_users")
         chosen = rng.choice(self.n_users, size, replace=size > self.n_users)

@@ -33,7 +33,7 @@ class LocalMechanism:
             for state in policy.possible.tolist()
         }
 
-    def sample(self, state: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, state: int, *, rng: np.random.Generator) -> np.ndarray:
         """A released value (d,) for the true state."""
         if state not in self.mechanisms:
             raise ValueError(f"the true state must be possible, found {state}; it is outside the constraint")

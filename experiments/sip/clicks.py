@@ -84,7 +84,7 @@ def click_costs(
             cost[0] += response.row(page) @ np.abs(pages - page)
             cost[1] += response.changed()[page]
             cost[2] = max(cost[2], response.leakage)
-            belief = belief.observe(response.sample(page, rng), response)
+            belief = belief.observe(response.sample(page, rng=rng), response)
     distance, changed, leakage = costs.T
     return SessionCosts(distance, changed, leakage, np.array([session.size for session in sessions]))
 

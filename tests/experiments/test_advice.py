@@ -11,7 +11,7 @@ from experiments import advice
 def test_plans_keep_their_promise(kind):
     """Doubted reports recommend α/T, and a cheaper plan is cheaper."""
     rng = np.random.default_rng(8)
-    outcomes = [advice.simulated(kind, rng) for _ in range(2)]
+    outcomes = [advice.simulated(kind, rng=rng) for _ in range(2)]
     assert not any(one.is_broken for one in outcomes)
     assert all(one.true_tpl <= one.alpha for one in outcomes if one.doubted)
     assert all(one.composed == (one.saved == 1.0) and one.saved >= 1.0 for one in outcomes)

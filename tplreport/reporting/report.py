@@ -33,6 +33,8 @@ from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
+    RngLike,
+    as_generator,
     check_choice,
     check_horizon,
     check_level,
@@ -199,7 +201,7 @@ def report(
     against: str = UPPER,
     anyway: bool = False,
     title: str = "",
-    rng: np.random.Generator | None = None,
+    rng: RngLike = 0,
     progress: bool = False,
 ) -> Report:
     """Advice on a series of releases about the people in `sequences`.
@@ -300,7 +302,7 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
     """Of the largest TPL of the releases over redrawn users, or over the posterior of a single user."""
     if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
         return None
-    rng = np.random.default_rng(0) if rng is None else rng
+    rng = as_generator(rng)
     if data.n_users > 1:
         again = bootstrap_counts(data, draws, rng=rng, progress=progress)
         pairs = (estimated_pair(one, states, smoothing) for one in again)

@@ -24,6 +24,8 @@ from tplrepro.markov.filtering import chain_over_time, condition, log_probabilit
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import (
     FrozenArrays,
+    RngLike,
+    as_generator,
     check_budgets,
     check_choice,
     check_distribution,
@@ -71,7 +73,7 @@ def release(
     transitions: TransitionMatrix | ArrayLike | Sequence,
     initial: ArrayLike,
     *,
-    rng: np.random.Generator,
+    rng: RngLike,
     **options: Any,
 ) -> Iterator[ReleasedAnswer | None]:
     """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]): `DataRelease(...).series(...)`.
@@ -79,8 +81,7 @@ def release(
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> walk = np.full((6, 6), 1 / 6)
-    >>> rng = np.random.default_rng(5)
-    >>> released = list(release([4, 2], G, f, 1.0, walk, [0, 1 / 3, 1 / 3, 0, 1 / 3, 0], rng=rng))
+    >>> released = list(release([4, 2], G, f, 1.0, walk, [0, 1 / 3, 1 / 3, 0, 1 / 3, 0], rng=5))
     >>> released[0].added_edges, [answer.z.round(3).tolist() for answer in released]
     ([(1, 4)], [[3.413, 2.729], [1.174, -1.29]])
     """
@@ -146,7 +147,7 @@ class DataRelease:
         epsilon: ArrayLike | Mapping[str, ArrayLike],
         initial: ArrayLike,
         *,
-        rng: np.random.Generator,
+        rng: RngLike,
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
@@ -161,7 +162,7 @@ class DataRelease:
             raise ValueError(f"epsilon must hold one budget for each of the queries {found}; give both as mappings")
         budgets = {name: frozen(check_budgets(np.atleast_1d(one), "epsilon")) for name, one in epsilons.items()}
         lengths = [len(budgets[name]) for name in epsilons if np.ndim(epsilons[name])]
-        return self._steps(states, budgets, min(lengths, default=None), log_prior, rng)
+        return self._steps(states, budgets, min(lengths, default=None), log_prior, as_generator(rng))
 
     def _steps(
         self,

@@ -25,7 +25,7 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import NoPrivacyError, exposed_states
 from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import FrozenArrays, check_generator, check_horizon, check_level
+from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horizon, check_level
 
 
 class KNormMechanism(FrozenArrays):
@@ -72,17 +72,17 @@ class KNormMechanism(FrozenArrays):
         """Root mean square error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]), in the unit of the answers."""
         return float(np.sqrt(self._noise.mean_square))
 
-    def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
-        """A released value (d,) for the true answer (d,), or `size` of them (size, d); `rng` is required."""
+    def sample(self, answer: ArrayLike, size: int | None = None, *, rng: RngLike) -> np.ndarray:
+        """A released value (d,) for the true answer (d,), or `size` of them (size, d)."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1:
             raise ValueError(f"a sample needs one true answer, found shape {centre.shape}; give one at a time")
         draws = 1 if size is None else check_horizon(size, "size")
-        origin, shifts = self._from_origins(centre, self._draw(draws, check_generator(rng)))
+        origin, shifts = self._from_origins(centre, self._draw(draws, as_generator(rng)))
         return origin + (shifts[0] if size is None else shifts)
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return self._noise.sample(size, rng)
+        return self._noise.sample(size, rng=rng)
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         """Log-density of z (..., d) given the true answer (..., d), which broadcast against each other.
@@ -157,7 +157,7 @@ class LaplaceMechanism(KNormMechanism):
         return LaplaceNoise((1 + SLACK) * l1_sensitivity(self.policy, self.answers) / self.epsilon)
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return self._noise.sample((size, self.answers.shape[1]), rng)
+        return self._noise.sample((size, self.answers.shape[1]), rng=rng)
 
     def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return answers, noise

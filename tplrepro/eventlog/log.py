@@ -18,7 +18,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
-from tplrepro.validation import FrozenArrays, check_choice, check_generator, check_horizon, warn_caller
+from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_choice, check_horizon, warn_caller
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -139,7 +139,7 @@ def releases(
     certain: bool = True,
     start: float | str | pd.Timestamp = 0.5,
     max_releases: int | None = None,
-    rng: np.random.Generator | None = None,
+    rng: RngLike = None,
 ) -> Iterator[Release]:
     """The releases of a log until all its events are published.
 
@@ -150,7 +150,7 @@ def releases(
     start : the first release holds this share of the events, in (0, 1], in the order of time and with all events of
         the last one's time; or all events up to this time, in UTC by default
     max_releases : int >= 1, optional
-    rng : numpy.random.Generator, required for uncertain releases
+    rng : int, numpy.random.Generator or None, for uncertain releases
 
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac"),
     ...     "time:timestamp": pd.to_datetime(["2022-01-01", "2022-01-03", "2022-01-02", "2022-01-04"])})
@@ -160,7 +160,7 @@ def releases(
     # Checked before the generator starts, so that errors are raised by the call itself.
     traces = as_traces(log)
     check_choice(certain, "certain", (True, False))
-    rng = None if certain else check_generator(rng)
+    rng = None if certain else as_generator(rng)
     most = None if max_releases is None else check_horizon(max_releases, "max_releases")
     return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, rng)
 

@@ -24,7 +24,15 @@ from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, r
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_alpha, check_budgets, check_choice, check_epsilon, check_smoothing, one_number
+from tplrepro.validation import (
+    RngLike,
+    check_alpha,
+    check_budgets,
+    check_choice,
+    check_epsilon,
+    check_smoothing,
+    one_number,
+)
 
 #: How each rule makes backward matrices, by default.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
@@ -45,7 +53,7 @@ def quantify_releases(
     smoothing: float = 0.0,
     rule: str = "exact",
     max_releases: int | None = None,
-    rng: np.random.Generator | None = None,
+    rng: RngLike = None,
 ) -> pd.DataFrame:
     """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
 

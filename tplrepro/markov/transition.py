@@ -17,6 +17,8 @@ from tplrepro.lazy import extra
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
+    RngLike,
+    as_generator,
     as_numbers,
     by_state,
     check_distribution,
@@ -148,13 +150,14 @@ class TransitionMatrix(FrozenArrays):
         return cls(matrix, states=labels, background=smoothing / totals)
 
     @classmethod
-    def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
+    def random(cls, n: int, *, rng: RngLike, zeros: float = 0.0) -> Self:
         """Rows of uniform numbers, a share `zeros` < 1 of them set to 0, divided by their sums ([2], section VI.A).
 
-        >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
+        >>> TransitionMatrix.random(2, rng=1).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
         """
         n, zeros = check_horizon(n, "n"), check_probability(zeros, "zeros", one=False)
+        rng = as_generator(rng)
         rows = rng.random((n, n))
         keep = rng.random((n, n)) >= zeros
         keep[np.arange(n), rng.integers(0, n, n)] = True
@@ -245,14 +248,14 @@ class TransitionMatrix(FrozenArrays):
             return rows @ self.probabilities
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
-    def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
+    def sample(self, length: int, *, rng: RngLike, initial: ArrayLike | None = None) -> list:
         """A path of `length` states, by their labels; the first one's distribution is by default the stationary one.
 
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
-        >>> P.sample(4, rng=np.random.default_rng(3))
+        >>> P.sample(4, rng=3)
         ['home', 'home', 'office', 'office']
         """
-        following = self._prior(initial)
+        following, rng = self._prior(initial), as_generator(rng)
         path = []
         for _ in range(check_horizon(length, "length")):
             state = rng.choice(self.n_states, p=following)

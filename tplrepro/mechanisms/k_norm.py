@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_level
+from tplrepro.validation import RngLike, as_generator, check_level
 
 #: Relative widening of a body, or of a scale, that covers the rounding of its norms.
 SLACK = 1e-10
 
 
-def uniform_points(body: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
     """Independent uniform points of a body as in `KNormNoise`, (size, D).
 
     >>> from tplrepro.dphmm import cross_polytope
-    >>> uniform_points(cross_polytope(2, radius=3), 2, np.random.default_rng(0)).round(3).tolist()
+    >>> uniform_points(cross_polytope(2, radius=3), 2, rng=0).round(3).tolist()
     [[-2.884, 0.012], [0.661, 0.741]]
     """
+    rng = as_generator(rng)
     chosen = np.searchsorted(np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right")
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
     weights = rng.standard_exponential((size, body.dimension + 1))
@@ -44,7 +45,7 @@ class KNormNoise:
     [-2.995732, -3.995732, -inf]
     >>> round(noise.mean_square, 6)
     200.0
-    >>> noise.sample(1, np.random.default_rng(0)).round(6).tolist()
+    >>> noise.sample(1, rng=0).round(6).tolist()
     [[10.960664, 14.614219]]
     """
 
@@ -60,10 +61,11 @@ class KNormNoise:
         d, widened = self.body.dimension, (1 + self.body.slack) ** 2
         return float(widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
 
-    def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, size: int, *, rng: RngLike) -> np.ndarray:
         """Independent draws, (size, D)."""
+        rng = as_generator(rng)
         radius = rng.gamma(self.body.dimension + 1, 1 / self.epsilon, size)
-        return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng)
+        return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng=rng)
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_numbers, check_entries, frozen
+from tplrepro.validation import RngLike, as_generator, as_numbers, check_entries, frozen
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class LaplaceNoise:
     >>> noise = LaplaceNoise(2.0)
     >>> noise.log_density([0.0, 3.0]).round(6).tolist()
     [-1.386294, -2.886294]
-    >>> noise.mean_square, noise.sample(2, np.random.default_rng(0)).round(6).tolist()
+    >>> noise.mean_square, noise.sample(2, rng=0).round(6).tolist()
     (8.0, [0.640199, -1.233953])
     """
 
@@ -32,9 +32,9 @@ class LaplaceNoise:
         """The variance, since the mean is 0."""
         return 2 * self.scale**2
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    def sample(self, size: int | tuple[int, ...], *, rng: RngLike) -> np.ndarray:
         """Noise of shape `size`; the draws from `rng` do not depend on the scale."""
-        return rng.laplace(size=size) * self.scale
+        return as_generator(rng).laplace(size=size) * self.scale
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf elsewhere."""

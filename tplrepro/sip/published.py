@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
-from tplrepro.validation import check_distribution, check_generator
+from tplrepro.validation import RngLike, as_generator, check_distribution
 
 
 class _TruthOrDraw(Response):
@@ -31,9 +31,10 @@ class _TruthOrDraw(Response):
     def changed(self) -> np.ndarray:
         return self.share * (1.0 - self.belief)
 
-    def sample(self, x: int, rng: np.random.Generator) -> int:
+    def sample(self, x: int, *, rng: RngLike) -> int:
         own = self.checked_symbol(x, true=True)
-        return own if check_generator(rng).random() >= self.share else draw(self.belief, rng)
+        rng = as_generator(rng)
+        return own if rng.random() >= self.share else draw(self.belief, rng)
 
 
 class ConditionalRandomizedResponse(BeliefMechanism):

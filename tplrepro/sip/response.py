@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
 from tplrepro.validation import (
+    RngLike,
+    as_generator,
     as_numbers,
     by_state,
     check_choice,
     check_codes,
     check_entries,
-    check_generator,
     check_level,
     frozen,
 )
@@ -133,9 +134,9 @@ class Response:
             raise ValueError(f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; use row(x) or column(y)")
         return np.array([self.row(x) for x in range(n)])
 
-    def sample(self, x: int, rng: np.random.Generator) -> int:
+    def sample(self, x: int, *, rng: RngLike) -> int:
         """Draw the output for symbol x; ValueError if x is impossible under the belief."""
-        return draw(self.row(self.checked_symbol(x, true=True)), rng)
+        return draw(self.row(self.checked_symbol(x, true=True)), as_generator(rng))
 
     def cost(self, distance: Distance = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
@@ -159,7 +160,7 @@ class Response:
 def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
-    at = check_generator(rng).random() * cumulative[-1]
+    at = rng.random() * cumulative[-1]
     return int(min(np.searchsorted(cumulative, at, side="right"), cumulative.size - 1))
 
 
@@ -185,9 +186,9 @@ class BeliefMechanism(ABC):
         """Rows a(.|x) under a belief, (n, n)."""
         return self.response(belief).matrix()
 
-    def sample(self, x: int, belief: ArrayLike, rng: np.random.Generator) -> int:
+    def sample(self, x: int, belief: ArrayLike, *, rng: RngLike) -> int:
         """Draw the output for symbol x under a belief."""
-        return self.response(belief).sample(x, rng)
+        return self.response(belief).sample(x, rng=rng)
 
     def leakage(self, belief: ArrayLike) -> float:
         """True instantaneous information leakage under a belief, nats."""

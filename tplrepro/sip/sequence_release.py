@@ -24,9 +24,10 @@ from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
 from tplrepro.validation import (
     FrozenArrays,
+    RngLike,
+    as_generator,
     check_choice,
     check_distribution,
-    check_generator,
     check_probability,
     common_states,
     frozen,
@@ -220,7 +221,7 @@ def release(
     mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     chain: SymbolChain,
     *,
-    rng: np.random.Generator,
+    rng: RngLike,
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows the `chain`.
 
@@ -229,8 +230,8 @@ def release(
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-    >>> crr, rng = ConditionalRandomizedResponse(1.0), np.random.default_rng(3)
-    >>> [(s.output, round(s.leakage, 3)) for s in release([0, 0, 1], crr, chain, rng=rng)]
+    >>> crr = ConditionalRandomizedResponse(1.0)
+    >>> [(s.output, round(s.leakage, 3)) for s in release([0, 0, 1], crr, chain, rng=3)]
     [(0, 1.0), (0, 1.073), (1, 1.393)]
     """
     if not isinstance(chain, SymbolChain):
@@ -243,7 +244,7 @@ def release(
     symbols = check_symbols(sequence, chain.n_symbols)
     if isinstance(mechanism, Mapping) and (missing := {*chain.widths[symbols].tolist()} - {*mechanism}):
         raise ValueError(f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it")
-    return _releases(mechanism, symbols, chain, check_generator(rng))
+    return _releases(mechanism, symbols, chain, as_generator(rng))
 
 
 def _releases(
@@ -258,7 +259,7 @@ def _releases(
             belief = belief.among(widths == widths[symbol])
         used = mechanism[int(widths[symbol])] if isinstance(mechanism, Mapping) else mechanism
         response = used.response(belief.current, **previous)
-        output = response.sample(symbol, rng)
+        output = response.sample(symbol, rng=rng)
         likelihood = response.column(output)
         leakage = response.leakage if is_bounded else np.inf
         yield ReleasedSymbol(symbol, output, float(leakage), likelihood)
@@ -285,14 +286,14 @@ def release_sequences(
     mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     chain: SymbolChain,
     *,
-    rng: np.random.Generator,
+    rng: RngLike,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
     """Release several sequences (Algorithm 1 of [3]), each from the start of the chain; arguments as in `release`."""
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
     of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
-    outputs, likelihoods = [], []
+    outputs, likelihoods, rng = [], [], as_generator(rng)
     leakages: list[float] = []
     for sequence in sequences:
         steps = list(release(sequence, mechanism, chain, rng=rng))

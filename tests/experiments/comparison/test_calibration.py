@@ -32,7 +32,7 @@ def test_no_run_leaks_more_than_theory_allows_and_a_seed_is_one_crowd(setting, m
         comparison.simulate(mechanisms["equal budgets"], parameter, setting, 200, seed, 0.5) for seed in (5, 6)
     )
     assert same == outcomes["equal budgets"] != other
-    everybody = setting.sample(40, np.random.default_rng(0))  # without replacement
+    everybody = setting.sample(40, rng=np.random.default_rng(0))  # without replacement
     np.testing.assert_array_equal(np.sort(everybody.paths, axis=0), np.sort(setting.paths, axis=0))
 
 

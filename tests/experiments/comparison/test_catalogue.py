@@ -26,7 +26,7 @@ def test_notions_promise_their_level_and_those_that_know_the_correlation_keep_it
 
 def test_mechanisms_release_and_bound_and_are_given_the_parameter_of_a_guarantee(setting, mechanisms):
     for name, mechanism in mechanisms.items():
-        release = mechanism.release(setting, 0.8, np.random.default_rng(0))
+        release = mechanism.release(setting, 0.8, rng=np.random.default_rng(0))
         assert release.log_likelihoods.shape == (40, 5, 6), name
         assert mechanism.trusts_server == (release.variances is not None)
         parameter = comparison.at_guarantee(mechanism, setting, 0.8)
@@ -48,7 +48,7 @@ OF_CELL_0 = {"adversary": LEAVING, "paths": np.zeros((1, 1), dtype=int), "positi
     [
         (lambda s, m: comparison.setting_from_sequences([np.array([0, 1])], np.eye(2), 3, 1.0, 1.0), "smaller horizon"),
         (lambda s, m: dataclasses.replace(s, **OF_CELL_0), "cell 0 of stationary probability 0"),
-        (lambda s, m: local.release_conditional_response(s, 0.0, RNG), "epsilon must be a finite level"),
+        (lambda s, m: local.release_conditional_response(s, 0.0, rng=RNG), "epsilon must be a finite level"),
         (lambda s, m: comparison.sweep(m["equal budgets"], s, 10, [0], 1e-9, 1.0, 5), "choose a range that the mechan"),
     ],
 )

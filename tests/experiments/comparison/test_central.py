@@ -16,7 +16,7 @@ def log_laplace(values, scale):
 
 def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
     budgets = np.array([0.5, 1.0, 2.0, 0.1, 0.3])
-    release = release_laplace(setting, budgets, np.random.default_rng(3))
+    release = release_laplace(setting, budgets, rng=np.random.default_rng(3))
     assert release.log_likelihoods.shape == (setting.n_users, 5, 6)
     # The first run's counts are released: the others' counts and each candidate cell explain them so.
     others = setting.counts - setting.present[0]
@@ -26,7 +26,7 @@ def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
     np.testing.assert_allclose(release.variances, 2 * (2 / budgets) ** 2)
     rng = np.random.default_rng(2)
-    errors = np.array([release_laplace(setting, budgets, rng).counts for _ in range(2000)]) - setting.counts
+    errors = np.array([release_laplace(setting, budgets, rng=rng).counts for _ in range(2000)]) - setting.counts
     np.testing.assert_allclose(errors.var(axis=(0, 2)), release.variances, rtol=0.1)
     assert np.abs(errors.mean(axis=(0, 2)) / np.sqrt(release.variances / 12000)).max() < 4
 
@@ -60,7 +60,7 @@ def release_by_loops(setting, epsilon, window, doubt, noise, target, offered):
 @pytest.mark.parametrize(("epsilon", "window"), [(3.0, 2), (8.0, 3), (2.0, 3), (6.0, 1), (40.0, 5)])
 def test_schemes_of_kellaris_keep_their_promise_for_a_window(setting, leakage, name, epsilon, window):
     scheme, offered = SCHEMES[name]
-    release = release_by_window(setting, epsilon, np.random.default_rng(7), window=window, scheme=scheme)
+    release = release_by_window(setting, epsilon, rng=np.random.default_rng(7), window=window, scheme=scheme)
     rng = np.random.default_rng(7)
     doubt, noise = rng.laplace(size=(setting.n_users, 5)), rng.laplace(size=(setting.n_users, 5, 6))
     publishing = 0
@@ -87,7 +87,7 @@ def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
     rng = np.random.default_rng(6)
     matrix = TransitionMatrix(TransitionMatrix.random(3, rng=np.random.default_rng(2)).toarray())
     small = Setting(rng.integers(3, size=(3, 4)), Adversary(matrix), np.eye(3)[:, :2], [(0, 1)])
-    release = release_gaussian(small, 1.3, rng, correlation=correlation)
+    release = release_gaussian(small, 1.3, rng=rng, correlation=correlation)
     covariance = 2 / 1.3**2 * float(correlation) ** np.abs(np.subtract.outer(range(4), range(4)))
     np.testing.assert_allclose(release.variances, np.diag(covariance))
     precision, initial = np.linalg.inv(covariance), small.adversary.initial
@@ -102,7 +102,7 @@ def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
     expected = np.log(given)
     found = small.adversary.output_log_likelihoods(release.log_likelihoods, release.staying)[0]
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
-    errors = [release_gaussian(setting, 0.8, rng, correlation=correlation).counts for _ in range(2000)]
+    errors = [release_gaussian(setting, 0.8, rng=rng, correlation=correlation).counts for _ in range(2000)]
     noise = np.moveaxis(np.array(errors) - setting.counts, 1, -1).reshape(-1, 5)
     wanted = 2 / 0.8**2 * float(correlation) ** np.abs(np.subtract.outer(range(5), range(5)))
     np.testing.assert_allclose(np.cov(noise.T), wanted, atol=0.05 * wanted[0, 0])

@@ -21,7 +21,9 @@ LOCAL = {
     "published": local.release_conditional_response,
     "exact": local.release_optimal_response,
     "LBA": partial(local.release_reports_by_window, window=2, scheme=by_absorption),
-    "policy": lambda s, *given: local.release_by_policy(s, *given, policy=PolicyGraph.utility(s.positions, 1.0)),
+    "policy": lambda s, epsilon, rng: local.release_by_policy(
+        s, epsilon, rng=rng, policy=PolicyGraph.utility(s.positions, 1.0)
+    ),
 }
 
 
@@ -54,7 +56,7 @@ def test_reports_have_the_odds_and_the_variance_of_their_definition(epsilon, n, 
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_counts_are_unbiased(setting, name, epsilon):
     rng = np.random.default_rng(4)
-    counts = np.array([LOCAL[name](setting, epsilon, rng).counts for _ in range(400)])
+    counts = np.array([LOCAL[name](setting, epsilon, rng=rng).counts for _ in range(400)])
     z = (counts.mean(axis=0) - setting.counts) / (counts.std(axis=0) / np.sqrt(400))
     assert np.abs(z).max() < 4.5
     assert np.sqrt((z**2).mean()) < 1.4
@@ -65,7 +67,7 @@ def test_posteriors_are_calibrated(crowd, name):
     """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
     rng = np.random.default_rng(8)
     people = crowd(rng, 4000, 3)
-    told = people.adversary.output_log_likelihoods(LOCAL[name](people, 1.2, rng).log_likelihoods)
+    told = people.adversary.output_log_likelihoods(LOCAL[name](people, 1.2, rng=rng).log_likelihoods)
     believed = people.adversary.posteriors(told)
     for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
         chosen = (believed > low) & (believed <= high)
@@ -79,7 +81,9 @@ def test_posteriors_are_calibrated(crowd, name):
 def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, epsilon, window):
     """Algorithms 3 and 4 of Ren et al. with frequencies and the variances printed there; reports are the release's."""
     people, (scheme, offered) = crowd(np.random.default_rng(3), 3000, 6), SCHEMES[name]
-    release = local.release_reports_by_window(people, epsilon, np.random.default_rng(1), window=window, scheme=scheme)
+    release = local.release_reports_by_window(
+        people, epsilon, rng=np.random.default_rng(1), window=window, scheme=scheme
+    )
     n, users, unit = people.n_cells, people.n_users, epsilon / (2 * window)
 
     def variance(budget):  # Eq. (2) there, averaged over the values, whose frequencies sum to 1
@@ -92,7 +96,7 @@ def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, ep
         told = np.zeros((users, n))
 
         def estimate(budget, rng, own=own, told=told):
-            supported = Reports(budget, n).sample(own, rng)
+            supported = Reports(budget, n).sample(own, rng=rng)
             told += budget * supported
             lie = 1 / (np.exp(budget) + n - 1)
             return (supported.mean(axis=0) - lie) / (lie * np.expm1(budget))
@@ -117,7 +121,7 @@ def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, ep
 )
 def test_responses_are_those_of_sip(setting, name, published):
     """The likelihoods of each user are those of the package's response, one step after the other."""
-    mechanism, release = published(0.9), LOCAL[name](setting, 0.9, np.random.default_rng(1))
+    mechanism, release = published(0.9), LOCAL[name](setting, 0.9, rng=np.random.default_rng(1))
     chain = sip.SymbolChain.first_order(setting.adversary.initial, setting.adversary.transitions)
     for user in range(5):
         belief = sip.Belief.start(chain)

@@ -135,5 +135,5 @@ def test_polygons_samples_and_added_edges_do_not_depend_on_last_bits(seed):
     one, other = (protection.hull for protection in protections)
     assert other.vertices == pytest.approx(one.vertices, abs=1e-12)
     assert one.dimension < 2 or (np.diff(np.arctan2(*one.vertices.T[::-1])) > 0).all()  # they go round
-    samples = [uniform_points(hull, 200, np.random.default_rng(1)) for hull in (one, other)]
+    samples = [uniform_points(hull, 200, rng=np.random.default_rng(1)) for hull in (one, other)]
     assert samples[1] == pytest.approx(samples[0], abs=1e-9)

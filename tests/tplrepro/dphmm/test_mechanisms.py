@@ -22,7 +22,7 @@ def test_the_largest_loss_between_connected_states_is_epsilon_and_between_others
     first, second = policy.edge_array.T
     for kind in [*ALL, dphmm.PlanarIsotropicMechanism] if d == 2 else ALL:
         mechanism = kind(policy, f, epsilon)
-        near = mechanism.sample(f[first[0]], 20, rng)
+        near = mechanism.sample(f[first[0]], 20, rng=rng)
         for z in np.vstack([f[first], f[second], near]):
             with np.errstate(invalid="ignore"):
                 loss = mechanism.log_density(z, f[first]) - mechanism.log_density(z, f[second])
@@ -45,7 +45,7 @@ def test_the_loss_on_samples(kind):
     epsilon, n, rng = 0.8, 20_000, np.random.default_rng(1)
     mechanism = kind(categorical(), F, epsilon)
     bins = [np.linspace(-12, 16, 9), np.linspace(-8, 10, 7)]
-    share = [np.histogram2d(*mechanism.sample(answer, n, rng).T, bins)[0] / n for answer in F]
+    share = [np.histogram2d(*mechanism.sample(answer, n, rng=rng).T, bins)[0] / n for answer in F]
     for i, j in [*categorical().edge_array, *categorical().edge_array[:, ::-1]]:
         p, q = share[i], share[j]
         assert (p <= np.exp(epsilon) * q + 4 * np.sqrt((p + np.exp(2 * epsilon) * q) / n) + 1e-3).all()
@@ -59,14 +59,14 @@ def test_densities_integrate_to_one_and_errors_are_those_of_samples_and_theorem_
     # Importance sampling with independent Laplace noise, whose density is SciPy's.
     policy, f = random_policy(np.random.default_rng(2), 6, d, density=0.6)
     target, proposal = dphmm.KNormMechanism(policy, f, 1.0), dphmm.LaplaceMechanism(policy, f, 0.7)
-    z = proposal.sample(f[0], 40_000, np.random.default_rng(3))
+    z = proposal.sample(f[0], 40_000, rng=np.random.default_rng(3))
     sensitivity, proposed = dphmm.l1_sensitivity(policy, f), proposal.log_density(z, f[0])
     assert np.allclose(proposed, stats.laplace.logpdf(z, f[0], sensitivity / 0.7).sum(axis=1), atol=1e-8)
     weights = np.exp(target.log_density(z, f[0]) - proposed)
     assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(len(z)))
     assert weights.std() / np.sqrt(len(z)) < 0.02
     for mechanism in (target, proposal):
-        squares = ((mechanism.sample(f[0], 20_000, np.random.default_rng(1)) - f[0]) ** 2).sum(axis=1)
+        squares = ((mechanism.sample(f[0], 20_000, rng=np.random.default_rng(1)) - f[0]) ** 2).sum(axis=1)
         assert mechanism.error**2 == pytest.approx(squares.mean(), abs=5 * squares.std() / np.sqrt(len(squares)))
     # Theorem 5.1: the Laplace mechanism is the K-norm mechanism of the cross polytope.
     same = KNormNoise(dphmm.cross_polytope(d, sensitivity), 0.7)
@@ -83,7 +83,7 @@ def test_example_5_2_with_k_norm_noise(unit, origin, epsilon):
     at_s5 = mechanism.log_density(f[4], f)
     assert np.isneginf(at_s5[[1, 2]]).all()
     assert at_s5[4] == pytest.approx(np.log(epsilon / (2 * np.sqrt(2) * unit)))
-    z = mechanism.sample(f[1], 5000, np.random.default_rng(0))
+    z = mechanism.sample(f[1], 5000, rng=np.random.default_rng(0))
     assert np.isfinite(mechanism.log_density(z, f[2])).all()
     assert np.isneginf(mechanism.log_density(z, f[4])).all()
 
@@ -118,7 +118,7 @@ def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
     mapped = dphmm.SensitivityHull(isotropic.hull.vertices @ T.T)
     assert mapped.second_moment() == pytest.approx(np.eye(2), abs=1e-9)
     # The published way: K-norm noise in TK, mapped back. Its density at z is that at Tz times |det T|.
-    z = direct.sample(f[0], 200, np.random.default_rng(0))
+    z = direct.sample(f[0], 200, rng=np.random.default_rng(0))
     there = dphmm.KNormMechanism(policy, f @ T.T, 0.7)
     density = there.log_density(z @ T.T, f[0] @ T.T) + np.log(abs(np.linalg.det(T)))
     assert density == pytest.approx(direct.log_density(z, f[0]))
@@ -130,7 +130,7 @@ def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
 def test_states_that_share_their_answers_need_no_noise(kind, edges):
     f = np.array([2.0, 2, 5, 5])
     mechanism = kind(dphmm.PolicyGraph.from_edges(4, edges), f, 1.0)
-    assert mechanism.sample(2.0, 3, np.random.default_rng(0)).tolist() == [[2.0]] * 3
+    assert mechanism.sample(2.0, 3, rng=np.random.default_rng(0)).tolist() == [[2.0]] * 3
     assert mechanism.log_density(2.0, f[:, None]).tolist() == [0, 0, -np.inf, -np.inf]
     assert mechanism.error == 0
 
@@ -151,7 +151,7 @@ def test_constrained_adversarial_privacy_is_what_a_search_over_outputs_finds(see
     prior = prior / prior.sum() if prior.any() else np.full(7, 1 / 7)
     states = np.flatnonzero(prior)
     for mechanism in (kind(policy, f, epsilon) for kind in ALL):
-        outputs = np.vstack([f[states], *(mechanism.sample(f[i], 40, rng) for i in states)])
+        outputs = np.vstack([f[states], *(mechanism.sample(f[i], 40, rng=rng) for i in states)])
         log_density = mechanism.log_density(outputs[:, None], f[states])
         evidence = np.logaddexp.reduce(log_density + np.log(prior[states]), axis=1)
         gains = (log_density - evidence[:, None])[~np.isneginf(evidence)]
@@ -198,7 +198,7 @@ def zigzag(step):
 def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hull):
     answers = np.array(answers, dtype=float)
     mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(len(answers), edges), answers, 1.0, hull)
-    released = np.array([mechanism.sample(answer, 4000, np.random.default_rng(1)) for answer in answers])
+    released = np.array([mechanism.sample(answer, 4000, rng=np.random.default_rng(1)) for answer in answers])
     offsets = released - answers[0]
     beside = offsets - mechanism.hull.vector(mechanism.hull.coordinates(offsets))
     assert np.ptp(beside.mean(axis=1), axis=0).max() <= 4 * np.spacing(np.abs(answers).max())
@@ -210,7 +210,7 @@ def test_rounding_beside_a_flat_body_does_not_show_the_state(answers, edges, hul
 def test_alike_states_share_an_origin_without_an_edge():
     answers = np.array([[0, 0], [1, 1], [0.5, 0.5 + 3e-15], [0, 3], [1, 4]])
     mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(5, [(0, 1), (3, 4)]), answers, 1.0)
-    released = [mechanism.sample(answer, 400, np.random.default_rng(1)) for answer in answers]
+    released = [mechanism.sample(answer, 400, rng=np.random.default_rng(1)) for answer in answers]
     beside = np.array([np.diff(outputs).mean() for outputs in released])
     assert beside == pytest.approx([0, 0, 0, 3, 3], abs=1e-15)
 
@@ -229,7 +229,7 @@ def test_alike_states_share_an_origin_without_an_edge():
 def test_a_direction_that_changes_by_less_than_the_rounding_of_another_has_noise(origin, steps):
     answers = origin + np.cumsum([np.zeros_like(steps[0]), *steps, *steps], axis=0)
     mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(5, [(i, i + 1) for i in range(4)]), answers, 1.0)
-    released = np.array([mechanism.sample(answer, 500, np.random.default_rng(1)) for answer in answers])
+    released = np.array([mechanism.sample(answer, 500, rng=np.random.default_rng(1)) for answer in answers])
     directions = np.vstack([np.eye(len(origin)), np.resize([1, -1], len(origin))]).T
     width, spread = np.ptp((answers - origin) @ directions, axis=0), ((released - origin) @ directions).std(axis=1)
     assert (spread[:, width > 0] > 0.2 * width[width > 0]).all()
@@ -288,7 +288,7 @@ def test_flat_bodies_beside_coordinates_a_billion_times_as_wide_and_as_thin(seed
         if not policy.differences(f).any(axis=1).all():
             continue
         mechanism = dphmm.KNormMechanism(policy, f, 1.0)
-        z = np.vstack([f, mechanism.sample(f[0], 20, rng)])
+        z = np.vstack([f, mechanism.sample(f[0], 20, rng=rng)])
         with np.errstate(invalid="ignore"):
             logs = mechanism.log_density(z[:, None], f)
             losses, between_all = np.abs(np.diff(logs, axis=1)), np.abs(logs[:, None] - logs[:, :, None])
@@ -306,6 +306,6 @@ def test_answers_that_rounding_moves_off_a_line_leak_no_more_than_the_factor():
     f = np.array([[1e18 + 1e9 * k, 1 + 1e-9 * k] for k in (5, 4, -6, -6)])
     policy = dphmm.PolicyGraph(4, [(0, 1)])
     mechanism = dphmm.KNormMechanism(policy, f, 1.0)
-    logs = mechanism.log_density(np.vstack([f, mechanism.sample(f[0], 20, np.random.default_rng(0))])[:, None], f)
+    logs = mechanism.log_density(np.vstack([f, mechanism.sample(f[0], 20, rng=np.random.default_rng(0))])[:, None], f)
     factor = dphmm.constrained_dp_factor(policy, f, mechanism.hull)
     assert np.abs(logs[:, None] - logs[:, :, None]).max() <= factor * (1 + 1e-9)

@@ -108,13 +108,13 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
     rng = np.random.default_rng(0)
     assert [local.mechanisms[s].hull.dimension for s in (3, 4, 5)] == [1, 1, 2]
     for state in [3, 4, 5] * 20:
-        assert local.posterior(local.sample(state, rng), prior)[state] == 1
+        assert local.posterior(local.sample(state, rng=rng), prior)[state] == 1
     # DPHMM on the same graph hides them.
     steps = dphmm.release([3], G, F, 1.0, np.eye(6), prior, rng=rng)
     assert next(steps).posterior[3:].max() < 0.9
     with pytest.raises(ValueError, match="must be possible, found 0"):
-        local.sample(0, rng)
-    for z in (local.sample(5, rng), [50.0, 0.0]):
+        local.sample(0, rng=rng)
+    for z in (local.sample(5, rng=rng), [50.0, 0.0]):
         with pytest.raises(ImpossibleOutputError):
             local.posterior(z, [0, 0, 0, 0.5, 0.5, 0])
 
@@ -137,7 +137,7 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     assert abs(uniform.log_density(-400.0, 0.0) - uniform.log_density(-400.0, 1.0)) <= 1
     # On average the adversary knows more than under DPHMM: the mean probability of the true state.
     rng, prior = np.random.default_rng(0), np.full(3, 1 / 3)
-    named = [[local.posterior(local.sample(s, rng), prior)[s] for s in (0, 1, 2)] for _ in range(60)]
+    named = [[local.posterior(local.sample(s, rng=rng), prior)[s] for s in (0, 1, 2)] for _ in range(60)]
     assert np.mean(named) > 0.4
     # States with equal answers need no noise, and Laplace's is none then.
     same = LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")

@@ -29,7 +29,7 @@ AB = log_of("ab")
         ({"start": "1999-01-01"}, "the log begins at 2022-01-01 00:00:00; give a later start"),
         ({"max_releases": 0}, "max_releases must be"),
         ({"certain": "no"}, "certain must be one of True, False, found 'no'"),
-        ({"certain": False}, "rng must be a numpy.random.Generator, found None"),
+        ({"certain": False, "rng": -1}, "rng must be .*numpy.random.Generator or None, found -1"),
         ({"log": log_of("ab").drop(columns="time:timestamp")}, "found no time:timestamp"),
     ],
 )

@@ -20,13 +20,13 @@ def _hull(d):
 
 
 def _noise(K, epsilon):
-    return KNormNoise(K, epsilon).sample(SIZE, np.random.default_rng(5))
+    return KNormNoise(K, epsilon).sample(SIZE, rng=np.random.default_rng(5))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_uniform_points_against_rejection(d):
     K, rng = _hull(d), np.random.default_rng(d)
-    exact = uniform_points(K, SIZE, rng)
+    exact = uniform_points(K, SIZE, rng=rng)
     box = np.abs(K.vertices).max(axis=0)
     proposals = rng.uniform(-box, box, (SIZE * 20, d))
     rejection = proposals[K.contains(proposals)][:SIZE]
@@ -47,7 +47,7 @@ def test_the_norm_of_the_noise_has_a_gamma_distribution_of_shape_d(K):
     assert stats.kstest(norms, stats.gamma(d, scale=1 / epsilon).cdf).pvalue > LEVEL
     # The mistake that is easily made, shape d + 1 for the norm, is far off.
     assert stats.kstest(norms, stats.gamma(d + 1, scale=1 / epsilon).cdf).pvalue < 1e-100
-    uniform = uniform_points(K, SIZE, np.random.default_rng(2))  # of the same directions
+    uniform = uniform_points(K, SIZE, rng=np.random.default_rng(2))  # of the same directions
     first, second = ((points[:, 0] / K.norm(points)).round(9) for points in (noise, uniform))
     assert stats.ks_2samp(first, second).pvalue > LEVEL
 
@@ -72,13 +72,13 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
     assert np.exp(noise.log_cdf(x)) == pytest.approx(law.cdf(x), rel=1e-12)
     assert noise.log_cdf(-x) == pytest.approx(np.log(law.sf(x)), rel=1e-12)
     assert LaplaceNoise(0.5).log_ratio(pd.Series([3, 1], ["b", "a"])).to_dict() == {"b": 2.0, "a": 2.0}
-    sample = noise.sample((3, SIZE), np.random.default_rng(0))
+    sample = noise.sample((3, SIZE), rng=np.random.default_rng(0))
     for row, scale in zip(sample, scales, strict=True):
         assert stats.kstest(row, stats.laplace(scale=scale).cdf).pvalue > LEVEL
         assert stats.kstest(row, stats.laplace(scale=1.1 * scale).cdf).pvalue < LEVEL
     # Draws do not depend on the scale; noise of scale 0 is a point mass.
-    assert sample / scales == pytest.approx(LaplaceNoise(1.0).sample((3, SIZE), np.random.default_rng(0)))
-    assert LaplaceNoise(0.0).sample(2, np.random.default_rng(0)).tolist() == [0, 0]
+    assert sample / scales == pytest.approx(LaplaceNoise(1.0).sample((3, SIZE), rng=np.random.default_rng(0)))
+    assert LaplaceNoise(0.0).sample(2, rng=np.random.default_rng(0)).tolist() == [0, 0]
     assert LaplaceNoise(0.0).log_density([0.0, 1e-9]).tolist() == [0, -np.inf]
     for bad in (-1.0, [1.0, np.nan], np.inf, "1"):
         with pytest.raises(ValueError, match="scale"):

@@ -47,18 +47,24 @@ DISTANCES = [
         (lambda: sip.OptimalResponse(1.0, "euclid"), "distance, if it is not .* must be one of 'hamming'"),
         (lambda: CRR(1.0).matrix(np.full(20_000, 1 / 20_000)), "limited to 10000 symbols, found 20000 symbols .3.2 GB"),
         (lambda: sip.Belief.start(NEVER_0).observe(0, CRR(1.0).response([0.0, 1.0])), "the output has none"),
-        *[(partial(kind(1.0).sample, 0, [0.0, 1.0], RNG), "found probability 0 of symbol 0") for kind in MECHANISMS],
-        (lambda: RESPONSE.sample(4, RNG), "a symbol must be one of 0..1, found 4"),
+        *[
+            (partial(kind(1.0).sample, 0, [0.0, 1.0], rng=RNG), "found probability 0 of symbol 0")
+            for kind in MECHANISMS
+        ],
+        (lambda: RESPONSE.sample(4, rng=RNG), "a symbol must be one of 0..1, found 4"),
         (lambda: RESPONSE.column(2), "a symbol must be one of 0..1, found 2"),
         (lambda: TEMPORAL.response([0.5, 0.5], previous=-1), "symbols must be among 0..1, found -1"),
         (lambda: sip.release(["0", "1"], RR(1.0), CHAIN, rng=RNG), "whole numbers.* of <U1; code them"),
         (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
-        (lambda: sip.release([0, 1], RR(1.0), CHAIN, rng=3), "rng must be a numpy.random.Generator, found 3"),
+        (
+            lambda: sip.release([0, 1], RR(1.0), CHAIN, rng="3"),
+            "rng must be .*Generator or None, found '3'",
+        ),
         (lambda: sip.release([0, 1], 1.0, CHAIN, rng=RNG), "mechanism must be .*, found 1.0; make one"),
         (lambda: sip.release([0, 1], RR(1.0), np.eye(2), rng=RNG), "must be a SymbolChain, found ndarray; use"),
         (lambda: sip.release([0, 1], {2: RR(1.0)}, CHAIN, rng=RNG), "for each width .*, found none for 1; add it"),
         (lambda: sip.release_sequences([], RR(1.0), CHAIN, rng=RNG), "at least one sequence, found none"),
-        *[(partial(kind(1.0).sample, 0, [0.5, 0.5], None), "rng must be .* found None") for kind in MECHANISMS],
+        *[(partial(kind(1.0).sample, 0, [0.5, 0.5], rng=0.5), "rng must be .* found 0.5") for kind in MECHANISMS],
         (lambda: sip.Belief.start(CHAIN).observe(0, RR(1.0).response(np.ones(3) / 3)), r"\(2,\), found \(3,\)"),
         (lambda: sip.markov_sequences([0.5, 0.5], np.eye(2), 26), r"50,000,000 sequences .*, found 2\^26 sequences"),
         (lambda: sip.markov_sequences([1.0], [[1.0]], 65), r"64 symbols each, found 1\^65 sequences"),

@@ -100,10 +100,10 @@ def test_sampling_follows_the_rows():
     rng = np.random.default_rng(1)
     for kind in (sip.ConditionalRandomizedResponse, sip.OptimalResponse, sip.RandomizedResponse):
         response, draws = kind(0.7).response(belief), 20_000
-        counts = np.bincount([response.sample(2, rng) for _ in range(draws)], minlength=4)
+        counts = np.bincount([response.sample(2, rng=rng) for _ in range(draws)], minlength=4)
         # Five standard deviations of a binomial share.
         assert counts / draws == pytest.approx(response.row(2), abs=5 * 0.5 / np.sqrt(draws))
-        assert 0 <= kind(0.7).sample(2, belief, rng) < 4
+        assert 0 <= kind(0.7).sample(2, belief, rng=rng) < 4
 
 
 def test_a_step_on_41270_states_is_fast():
@@ -115,7 +115,7 @@ def test_a_step_on_41270_states_is_fast():
         started = time.perf_counter()
         response = mechanism.response(belief.current)
         assert response.leakage >= 1.0
-        belief = belief.observe(response.sample(int(symbol), rng), response)
+        belief = belief.observe(response.sample(int(symbol), rng=rng), response)
         times.append(time.perf_counter() - started)
     # 50 ms is the promise (measured: about 5 ms); a busy machine gets the median of eight steps.
     assert np.median(times) < 0.05
