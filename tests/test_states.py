@@ -464,16 +464,6 @@ def test_the_table_holds_every_public_name():
     assert called - tested == WITHOUT, "add a row to ROWS"
 
 
-def test_a_generator_is_a_keyword_everywhere():
-    rooms = (tpl, markov, sip, dphmm, eventlog, mechanisms, tf, tr)
-    public = [getattr(room, name) for room in rooms for name in room.__all__]
-    methods = [call for thing in public if inspect.isclass(thing) for _, call in inspect.getmembers(thing)]
-    calls = {call for call in public + methods if inspect.isfunction(call) or inspect.ismethod(call)}
-    given = [inspect.signature(call).parameters.get("rng") for call in calls if not call.__name__.startswith("_")]
-    assert sum(rng is not None for rng in given) >= 15
-    assert {rng.kind for rng in given if rng} == {inspect.Parameter.KEYWORD_ONLY}
-
-
 def test_the_instances_that_were_wrong():
     P = tpl.TransitionMatrix(STEPS, states=[10, 3, 7])
     by_label = pd.Series(START, [10, 3, 7]).sort_index()

@@ -6,6 +6,7 @@ them; without pauses, one more release costs as much as the profiles that it cha
 are the pure leakages: exact for budgets and events with a bounded loss, inf without a pure bound.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from copy import copy, deepcopy
 from math import ceil, inf, log2
@@ -16,7 +17,7 @@ import numpy as np
 from tplfrontier.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
 from tplfrontier.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.leakage.accountant import Account
-from tplrepro.leakage.temporal import REQUIRED, Matrix
+from tplrepro.leakage.temporal import REQUIRED, LossLike
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 
@@ -47,9 +48,7 @@ class EventAccountant(Account):
     (0.999, 2.61)
     """
 
-    def __init__(
-        self, backward: Matrix | None = REQUIRED, forward: Matrix | None = REQUIRED, *, grid: float | None = None
-    ):
+    def __init__(self, backward: LossLike = REQUIRED, forward: LossLike = REQUIRED, *, grid: float | None = None):
         super().__init__(backward, forward)
         self._grid = None if grid is None else check_grid(grid)
         self._events: dict[Release, Release] = {}
@@ -66,7 +65,7 @@ class EventAccountant(Account):
         EventAccountant.__init__(self, *state[:2])
         self._grid, self._read, self._profiled, self._ledger, self._events = state[2:]
 
-    def compose(self, release: "float | DpEvent | PrivacyProfile", count: SupportsIndex = 1) -> Self:
+    def compose(self, release: float | DpEvent | PrivacyProfile, count: SupportsIndex = 1) -> Self:
         """Add `count` releases, one per time point; this raises the forward leakage of the earlier releases.
 
         A composed event is one release; an event that reveals nothing is like `skip`. ValueError if a budget
@@ -91,7 +90,7 @@ class EventAccountant(Account):
         return self._events.setdefault(kept, kept)
 
     @property
-    def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
+    def ledger(self) -> tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]:
         """The releases in order: pairs (release, count), with 0 for time points without a release."""
         return tuple((deepcopy(release), count) for release, _, count in self._ledger)
 
@@ -141,7 +140,7 @@ class EventAccountant(Account):
         return self._largest(lambda budget: self._keeps(alpha, delta, budget), alpha, alpha, delta)
 
     def least_noise(
-        self, alpha: float, delta: float, noise: "Callable[[float], DpEvent]", *, plans: SupportsIndex = 1
+        self, alpha: float, delta: float, noise: Callable[[float], DpEvent], *, plans: SupportsIndex = 1
     ) -> float:
         """The smallest noise multiplier of the next release that keeps every TPL within (alpha, delta).
 
@@ -156,7 +155,7 @@ class EventAccountant(Account):
             size = self._largest(lambda size: self._keeps(alpha, delta, noise(1.0 / size)), 1.0, alpha, delta)
         return 1.0 / size if size else inf
 
-    def _keeps(self, alpha: float, delta: float, release: "float | DpEvent") -> bool:
+    def _keeps(self, alpha: float, delta: float, release: float | DpEvent) -> bool:
         return bool(copy(self).compose(release).epsilon(delta).max() <= alpha)
 
     def _largest(self, within: Callable[[float], bool], unit: float, alpha: float, delta: float) -> float:

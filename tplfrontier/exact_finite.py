@@ -8,6 +8,7 @@ inside the cone of the others, by a margin far above rounding, is left out. With
 number of messages grows with T.
 """
 
+from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 

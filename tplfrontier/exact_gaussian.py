@@ -6,6 +6,7 @@ normal variable. This distribution on the line is analytic, so sums over a grid 
 integrals: a step of a quarter of a standard deviation gives 13 digits.
 """
 
+from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np

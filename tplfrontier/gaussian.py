@@ -5,6 +5,7 @@ delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), 
 have tested.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import inf, isinf, log, sqrt

@@ -9,6 +9,7 @@ adds up as BPL + FPL - epsilon do: an information I about a neighbouring value c
 rho^2 I / (1 + (1 - rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r contributes 1/r.
 """
 
+from __future__ import annotations
 from math import sqrt
 from typing import Any
 

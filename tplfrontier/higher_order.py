@@ -7,15 +7,15 @@ they share no place and form a first-order chain, in which each block of k relea
 privacy with w = k): `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
+from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
 
 #: Most tuples that may become states, and most probabilities stored: 2**27 of them take 1.5 GB.
@@ -64,7 +64,7 @@ def estimate_higher_order(
     return TransitionMatrix.from_counts(counts, 0.0, states)
 
 
-def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
+def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     """The chain seen every k steps, P^k; a sparse P must have background 0.
 
     >>> every_kth([[0.5, 0.5], [0.0, 1.0]], 2).probabilities.tolist()

@@ -4,6 +4,7 @@ An event-level budget of time t bounds by how much everything that is ever publi
 of time t alone. It is the epsilon of that time in `temporal_privacy_leakage` (docs/theory/promises.md).
 """
 
+from __future__ import annotations
 from math import sqrt
 from typing import Any
 

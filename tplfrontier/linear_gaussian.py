@@ -1,5 +1,6 @@
 """Gaussian series: linear state spaces with normal shocks, such as autoregressions."""
 
+from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 

@@ -5,6 +5,7 @@ vectors x_t = Pr(o_t | l_t), past messages B (x_{t-1} * past_{t-1}) and future m
 F (x_{t+1} * future_{t+1}).
 """
 
+from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 

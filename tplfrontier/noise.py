@@ -8,6 +8,7 @@ epsilon at delta, so that a step of correlation maps budgets to budgets, as L ma
 TPL. The difference from the profiles is then added at each time, until both agree.
 """
 
+from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby

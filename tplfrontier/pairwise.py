@@ -13,6 +13,7 @@ of tight constraints and the simplex method needs O(n^2) operations an exchange.
 the safe side: a search that stops early gives a larger bound, never one that is too low.
 """
 
+from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

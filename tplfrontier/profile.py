@@ -10,6 +10,7 @@ gives delta'(g) = eta(g) delta(1 + (g - 1) / eta(g)) (Balle et al. 2019, Theorem
 The bound on the loss itself becomes L(bound), with L of [1].
 """
 
+from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -79,7 +80,7 @@ class PrivacyProfile(FrozenArrays):
             )
 
     @classmethod
-    def of_event(cls, event: Any, grid: float) -> "PrivacyProfile":
+    def of_event(cls, event: Any, grid: float) -> PrivacyProfile:
         """The profile of one release: a DpEvent of `dp_accounting`, an epsilon (nats) for pure DP, or a profile.
 
         ValueError for unsupported events; the message lists the supported ones.
@@ -98,17 +99,17 @@ class PrivacyProfile(FrozenArrays):
         return profile._mixed(lambda slopes: np.full(slopes.shape, share), min(bound * UP, alpha))
 
     @classmethod
-    def pure(cls, epsilon: float, grid: float, delta: float = 0.0) -> "PrivacyProfile":
+    def pure(cls, epsilon: float, grid: float, delta: float = 0.0) -> PrivacyProfile:
         """The largest profile of all (epsilon, delta)-DP mechanisms."""
         return cls._of_curve(pure_curve(float(check_alpha(epsilon, "epsilon")), check_probability(delta)), grid)
 
     @classmethod
-    def nothing(cls, grid: float) -> "PrivacyProfile":
+    def nothing(cls, grid: float) -> PrivacyProfile:
         """The profile of a time point without a release."""
         return cls(np.zeros(1), grid, 0.0)
 
     @classmethod
-    def _of_curve(cls, curve: Curve, grid: float) -> "PrivacyProfile":
+    def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
         grid = check_grid(grid)
         while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
             grid *= 2.0
@@ -138,15 +139,15 @@ class PrivacyProfile(FrozenArrays):
         losses = np.minimum(losses, self.largest)
         return losses if target.ndim else float(losses)
 
-    def compose(self, other: "PrivacyProfile") -> "PrivacyProfile":
+    def compose(self, other: PrivacyProfile) -> PrivacyProfile:
         """The profile of two releases that are independent given the value."""
         return composed((self, self), (other, other))
 
-    def repeat(self, count: SupportsIndex) -> "PrivacyProfile":
+    def repeat(self, count: SupportsIndex) -> PrivacyProfile:
         """The profile of `count` such releases, by repeated squaring."""
         return Powers((self,)).of(0, check_horizon(count, "count"))
 
-    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PrivacyProfile":
+    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> PrivacyProfile:
         """The profile about the value at the neighbouring time point, through a loss function's matrix.
 
         The matrix may be a product of `length` others.
@@ -156,7 +157,7 @@ class PrivacyProfile(FrozenArrays):
         largest = bound_after(loss, length, self.largest)
         return self._mixed(lambda slopes: support_of_product(loss, length, slopes), largest)
 
-    def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
+    def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> PrivacyProfile:
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
         slopes = np.expm1(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS)  # rounded down
@@ -179,7 +180,7 @@ class PrivacyProfile(FrozenArrays):
         # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS delta / grid.
         return np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
 
-    def on(self, grid: float) -> "PrivacyProfile":
+    def on(self, grid: float) -> PrivacyProfile:
         """The same bound on another grid."""
         if check_grid(grid) == self.grid:
             return self
@@ -187,7 +188,7 @@ class PrivacyProfile(FrozenArrays):
         deltas = np.minimum(interpolated(self.deltas, self.grid, losses), 1.0)
         return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
 
-    def _thinned(self) -> "PrivacyProfile":
+    def _thinned(self) -> PrivacyProfile:
         """The same with at most `POINTS` points: every second one is left out until it fits."""
         profile = self
         while profile.deltas.size > POINTS:
@@ -229,7 +230,7 @@ class Release:
         self._key: Any = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
         self._profiles: dict[float, PrivacyProfile] = {}
 
-    def copied(self) -> "Release":
+    def copied(self) -> Release:
         """The same, which a caller's changes of the event do not reach."""
         return self if isinstance(self.event, PrivacyProfile) else Release(deepcopy(self.event))
 

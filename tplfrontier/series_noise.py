@@ -10,6 +10,7 @@ Without a band there is a closed form: noise shaped like the series, (change / m
 time as if nothing else had been released, and no noise of less variance can.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np

@@ -7,6 +7,7 @@ some first ones and then a constant tail. There FPL is the supremum of Theorem 1
 its supremum monotonically, so it is enough to constrain its first and its limiting value.
 """
 
+from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import numpy as np
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
+from tplrepro.leakage.temporal import SAFETY, LossLike, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
@@ -47,8 +48,8 @@ class EndlessBudgets(FrozenArrays):
 
 def allocate_with_stopping(
     alpha: float,
-    backward: Matrix | None,
-    forward: Matrix | None,
+    backward: LossLike,
+    forward: LossLike,
     stopping_probability: float,
     *,
     error: str = "absolute",

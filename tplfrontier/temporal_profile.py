@@ -5,6 +5,7 @@ with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL l
 t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
 """
 
+from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,7 +42,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     _earlier: dict = field(default_factory=dict, repr=False)
     _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where known
 
-    def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
+    def following(self, earlier: TemporalPrivacyProfile) -> TemporalPrivacyProfile:
         """The same, with what a shorter series that this one begins with has worked out.
 
         Past profiles stay, and future ones are computed from the end back to where they hardly change, if all

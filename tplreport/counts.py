@@ -9,6 +9,7 @@ scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get 
 keeps it. (Noise of a scale below 2^-21 has a grid of 2^-60, and is rounded to 0 on any.)
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from math import frexp, inf, nextafter
 from typing import Any

@@ -8,6 +8,7 @@ Coordinates are projected by PROJ to a transverse Mercator plane centred on the 
 most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 % are errors.
 """
 
+from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

@@ -7,6 +7,7 @@ are the same whatever the format (see `rows`). Observations are ordered by insta
 follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
+from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta

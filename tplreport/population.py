@@ -12,6 +12,7 @@ With a folder, workers keep each finished batch there, named by a hash of its in
 after an interruption.
 """
 
+from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ class PopulationLeakage(FrozenArrays):
         """The user with the largest TPL."""
         return self.users[int(np.argmax(self.largest))]
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """A DataFrame with the columns bpl, fpl and tpl, and a row for each user and time (from 0); nats."""
         from pandas import DataFrame, MultiIndex
 

@@ -11,6 +11,7 @@ see: a copy, an older state that was put back, a new name. Such a file is read, 
 The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
 """
 
+from __future__ import annotations
 import json
 import logging
 import os
@@ -34,7 +35,7 @@ from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
-from tplrepro.leakage.temporal import REQUIRED, Matrix, loss_functions, temporal_privacy_leakage
+from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions, temporal_privacy_leakage
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
 from tplrepro.words import as_html
@@ -89,8 +90,8 @@ class Publisher:
         self,
         path: str | os.PathLike,
         *,
-        backward: Matrix | None = REQUIRED,
-        forward: Matrix | None = REQUIRED,
+        backward: LossLike = REQUIRED,
+        forward: LossLike = REQUIRED,
         alpha: float | None = None,
         sensitivity: float | None = None,
         mechanism: str | None = None,

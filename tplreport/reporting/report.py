@@ -5,6 +5,7 @@ The recommended plan keeps alpha against every chain that the counts of steps le
 such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
 """
 
+from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +142,7 @@ class Report:
         values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns the axes."""
         with extra():
             import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)

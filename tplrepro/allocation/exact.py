@@ -4,6 +4,7 @@ They are larger than budgets by the upper bound of [1] where no mechanism attain
 grows with every budget, because larger budgets allow more likelihood vectors.
 """
 
+from __future__ import annotations
 from typing import Any
 
 import numpy as np

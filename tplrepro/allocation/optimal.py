@@ -5,6 +5,7 @@ series only the first and the last budgets differ from a constant: they are soug
 then refined.
 """
 
+from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any

@@ -6,12 +6,13 @@ Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivi
 (sensitivity 2).
 """
 
+from __future__ import annotations
 from typing import Any
 
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions, safely_below, temporal_privacy_leakage
+from tplrepro.leakage.temporal import SAFETY, LossLike, loss_functions, safely_below, temporal_privacy_leakage
 from tplrepro.search import fit_to_level, largest_within
 from tplrepro.validation import check_horizon, check_level, with_index
 
@@ -20,7 +21,7 @@ class NoFiniteSupremumError(ValueError):
     """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or nearly so."""
 
 
-def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
+def allocate_by_upper_bound(alpha: float, backward: LossLike, forward: LossLike) -> float:
     """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha (Algorithm 7 of [1], Algorithm 2 of [2]); nats.
 
     `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an
@@ -60,7 +61,7 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
 
 def allocate_by_quantification(
-    alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int, *, index: Any = None
+    alpha: float, backward: LossLike, forward: LossLike, horizon: int, *, index: Any = None
 ) -> np.ndarray:
     """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm 3 of [2]); nats.
 

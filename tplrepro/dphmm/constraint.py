@@ -4,6 +4,7 @@ DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of
 "DPLS", takes the delta-location set instead: the fewest states that hold probability 1 - delta.
 """
 
+from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, by_state, check_codes, check_distribution, check_probability, frozen
 
 #: Probabilities, or distances, that differ by less of themselves count as equal.
@@ -45,7 +46,7 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     return np.unique(check_codes(array, n_states, name))
 
 
-def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:
+def as_numbered_chain(transitions: MatrixLike) -> TransitionMatrix:
     """A chain whose states are 0..N-1; other whole numbers would be mistaken for indices."""
     P = as_transition_matrix(transitions)
     for position, label in enumerate(P.states):

@@ -6,6 +6,7 @@ the next prior. The adversary knows all but the true state and the noise. Belief
 a state stays possible however unlikely it has become.
 """
 
+from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,7 +22,7 @@ from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
 from tplrepro.markov.filtering import chain_over_time, condition, log_probabilities, log_product
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.transition import MatrixLike
 from tplrepro.validation import (
     FrozenArrays,
     RngLike,
@@ -70,7 +71,7 @@ def release(
     policy: PolicyGraph,
     answers: ArrayLike | Mapping[str, ArrayLike],
     epsilon: ArrayLike | Mapping[str, ArrayLike],
-    transitions: TransitionMatrix | ArrayLike | Sequence,
+    transitions: MatrixLike | Sequence,
     initial: ArrayLike,
     *,
     rng: RngLike,
@@ -113,7 +114,7 @@ class DataRelease:
         self,
         policy: PolicyGraph,
         answers: ArrayLike | Mapping[str, ArrayLike],
-        transitions: TransitionMatrix | ArrayLike | Sequence,
+        transitions: MatrixLike | Sequence,
         *,
         mechanism: str = "k-norm",
         method: str = "greedy",

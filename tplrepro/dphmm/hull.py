@@ -8,6 +8,7 @@ its facets, which give volumes, moments and exact uniform samples. The half-spac
 wider than K by `slack`, lest rounding put an edge's difference outside.
 """
 
+from __future__ import annotations
 from contextlib import suppress
 from itertools import combinations, pairwise
 from math import factorial, hypot
@@ -126,7 +127,7 @@ class SensitivityHull(FrozenArrays):
             inside &= cdist(self.beside(rows), self.beside(columns)) <= self.tolerance + FLAT * distances
         return inside
 
-    def extended(self, vector: ArrayLike) -> "SensitivityHull":
+    def extended(self, vector: ArrayLike) -> SensitivityHull:
         """The convex hull of K, a vector (d,) or several (k, d), and their negatives."""
         return SensitivityHull(np.vstack([self.vertices, vector]), self._magnitude)
 

@@ -10,6 +10,7 @@ numbers: round them before publication. That costs no privacy if it ignores the 
 where a grid would tell the lines apart.
 """
 
+from __future__ import annotations
 from functools import cached_property
 from typing import Any
 

@@ -4,6 +4,7 @@ States are the indices 0..N-1. A graph constrained to the possible states C_t st
 stay (N, d), but no edges of impossible ones.
 """
 
+from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.transition import MatrixLike
 from tplrepro.validation import FrozenArrays, as_numbers, check_codes, check_horizon, frozen, one_number
 
 
@@ -40,18 +41,18 @@ class PolicyGraph(FrozenArrays):
         vars(self)["edge_array"] = frozen(_checked_edges(edges, self.n_states))
 
     @classmethod
-    def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
+    def from_edges(cls, n_states: int, edges: Iterable) -> PolicyGraph:
         """A policy from pairs of states, in any order."""
         return cls(n_states, edges)
 
     @classmethod
-    def complete(cls, n_states: int) -> "PolicyGraph":
+    def complete(cls, n_states: int) -> PolicyGraph:
         """Complete protection, G_cplt: each state is hidden among all."""
         graph = cls(n_states)
         return graph._copy(None, graph.possible)
 
     @classmethod
-    def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
+    def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
         Categories are disjoint lists of states; without `n_states` they hold all states, else others stay unconnected.
@@ -66,7 +67,7 @@ class PolicyGraph(FrozenArrays):
         return cls(n, np.concatenate([np.empty((0, 2), dtype=int), *cliques]))
 
     @classmethod
-    def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
+    def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
         """Utility-oriented policy, G_util: edges between states whose answers (N, d) are at most `radius` apart."""
         from scipy.spatial import cKDTree
 
@@ -77,7 +78,7 @@ class PolicyGraph(FrozenArrays):
         return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))  # for rounding errors
 
     @classmethod
-    def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
+    def transition(cls, matrix: MatrixLike) -> PolicyGraph:
         """One-step transition protection, G_trs: edges between states that one state reaches in a step of M (N, N)."""
         P = as_numbered_chain(matrix)
         support = scipy.sparse.csr_array((P.toarray() if np.any(P.background) else P.probabilities) > 0)
@@ -87,7 +88,7 @@ class PolicyGraph(FrozenArrays):
         common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
         return cls(P.n_states, np.column_stack(common.coords))
 
-    def constrain(self, states: ArrayLike) -> "PolicyGraph":
+    def constrain(self, states: ArrayLike) -> PolicyGraph:
         """The graph constrained to those possible states that are in `states`, indices or a mask (N,); not to none."""
         kept = np.intersect1d(check_states(states, self.n_states), self.possible, assume_unique=True)
         if kept.size == 0:
@@ -99,7 +100,7 @@ class PolicyGraph(FrozenArrays):
         is_kept = np.isin(np.arange(self.n_states), kept)
         return self._copy(self.edge_array[is_kept[self.edge_array].all(axis=1)], kept)
 
-    def connect(self, edges: Iterable) -> "PolicyGraph":
+    def connect(self, edges: Iterable) -> PolicyGraph:
         """This graph with more edges, which must join possible states."""
         more = _checked_edges(edges, self.n_states)
         impossible = more[~np.isin(more, self.possible)]
@@ -109,7 +110,7 @@ class PolicyGraph(FrozenArrays):
             return self
         return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
 
-    def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
+    def with_null(self, states: ArrayLike | None = None) -> PolicyGraph:
         """This graph with a null node N, "no such record", connected to `states` (by default all possible ones).
 
         It protects the existence of a record (Definition 3.4 of [5]). Append its answer, zeros, to f.
@@ -163,7 +164,7 @@ class PolicyGraph(FrozenArrays):
             return frozen(self.possible[:0])
         return frozen(self.possible[~np.isin(self.possible, self.edge_array)])
 
-    def _copy(self, edge_array: np.ndarray | None, possible: np.ndarray) -> "PolicyGraph":
+    def _copy(self, edge_array: np.ndarray | None, possible: np.ndarray) -> PolicyGraph:
         """A graph with these edges, not checked, or all edges if None, between the possible states."""
         copy = object.__new__(PolicyGraph)
         copy.n_states = self.n_states

@@ -9,6 +9,7 @@ answer (Algorithm 1), or to the one that makes the volume of K grow least (Algor
 the exposed states are then determined anew. Branch and bound over all such edges gives the optimum of Eq. (5).
 """
 
+from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush

@@ -9,6 +9,7 @@ alpha, and each release adds its whole budget. Full traces nearly always contain
 result says so if it happens at every release.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from time import perf_counter
@@ -23,7 +24,7 @@ from tplrepro.eventlog.log import releases
 from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, release_step
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, as_transition_matrix
 from tplrepro.validation import (
     RngLike,
     check_alpha,
@@ -171,7 +172,7 @@ class PublishedLoss:
     (0.0, 0.62)
     """
 
-    def __init__(self, matrix: TransitionMatrix | ArrayLike):
+    def __init__(self, matrix: MatrixLike):
         matrix = as_transition_matrix(matrix)
         smooth = not matrix.is_sparse or matrix.background.any()
         rows = scipy.sparse.csr_array(matrix.toarray() if smooth else matrix.probabilities, copy=True)

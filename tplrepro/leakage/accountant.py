@@ -6,6 +6,7 @@ satisfied alpha-DP_T may no longer satisfy it (Example 3 of [1]). Budgets are pa
 they must not depend on the data. Several threads may read and compose; copies are independent.
 """
 
+from __future__ import annotations
 from copy import copy
 from itertools import groupby
 from math import inf, ulp
@@ -17,7 +18,7 @@ import numpy as np
 
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.temporal import REQUIRED, Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
+from tplrepro.leakage.temporal import REQUIRED, LossLike, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import as_html, counted
 
@@ -25,7 +26,7 @@ from tplrepro.words import as_html, counted
 class Account:
     """Releases so far and their pure leakages against one adversary: what all accounts have in common."""
 
-    def __init__(self, backward: Matrix | None, forward: Matrix | None):
+    def __init__(self, backward: LossLike, forward: LossLike):
         self._backward, self._forward = loss_functions(backward, forward)
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         # Releases as they were composed, their bounds on the loss (0: no release), and their counts.
@@ -147,8 +148,8 @@ class TemporalAccountant(Account):
 
     def __init__(
         self,
-        backward: Matrix | None = REQUIRED,
-        forward: Matrix | None = REQUIRED,
+        backward: LossLike = REQUIRED,
+        forward: LossLike = REQUIRED,
         *,
         alpha: float | None = None,
         floor: float = 0.0,

@@ -22,6 +22,7 @@ strongest correlations of section 6 of [1], and two states with rows (p, 1 - p),
 it can be higher (docs/errata.md).
 """
 
+from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -29,7 +30,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import REQUIRED, Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossLike, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
 
@@ -221,7 +222,7 @@ def arrays_of_both_sides(
     return before, after, states
 
 
-def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:
+def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
     if matrix is None:
         return None
     P = as_transition_matrix(getattr(matrix, "matrix", matrix))

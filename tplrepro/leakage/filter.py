@@ -21,12 +21,13 @@ satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e. d
 this, and names earlier filters. There is none here for delta > 0: see `EventAccountant.budget_within`.
 """
 
+from __future__ import annotations
 from math import inf
 from typing import Self, SupportsIndex
 
 from tplrepro.leakage.loss_function import ROUNDING
 from tplrepro.leakage.pauses import Pauses, whole
-from tplrepro.leakage.temporal import REQUIRED, Matrix, loss_functions
+from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
 from tplrepro.validation import check_epsilon, check_horizon, check_level, check_smoothing, one_number
 
 # They exceed the rounding of the few operations between two bounds.
@@ -63,7 +64,7 @@ class TemporalFilter:
     """
 
     def __init__(
-        self, alpha: float, backward: Matrix | None = REQUIRED, forward: Matrix | None = REQUIRED, *, floor: float = 0.0
+        self, alpha: float, backward: LossLike = REQUIRED, forward: LossLike = REQUIRED, *, floor: float = 0.0
     ):
         self.alpha, self.floor = check_level(alpha), check_smoothing(floor, "floor")
         self._backward, self._forward = loss_functions(backward, forward)

@@ -5,6 +5,7 @@ neighbouring time point. It is stored as the vertices of the joint hull (`envelo
 alpha; evaluation is a binary search.
 """
 
+from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
@@ -26,7 +27,7 @@ from tplrepro.leakage.vertex import (
     vertex_slope,
     vertex_supremum,
 )
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class PrivacyLossFunction:
     #: Whether `matrix` determines L; otherwise (`of_hull`) nothing may be computed from the matrix instead.
     of_matrix = True
 
-    def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
+    def __init__(self, matrix: MatrixLike, progress: bool = False):
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
@@ -140,7 +141,7 @@ class PrivacyLossFunction:
         """The alphas (K - 1,) at which the next vertex takes over; nats."""
         return frozen(self._breakpoints)
 
-    def plot(self, ax: "Axes | None" = None, most: float = 2.0) -> "Axes":
+    def plot(self, ax: Axes | None = None, most: float = 2.0) -> Axes:
         """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes; returns the axes."""
         with extra():
             from matplotlib import pyplot as plt
@@ -315,7 +316,7 @@ from the second, so a leakage of 1 nat there adds 0.7063 nats here
         return Witness(states[i], states[j], columns, float(self.vertices[at, 1]), d, alpha, self.at(alpha))
 
 
-def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
+def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
     """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building the function.
 
     Arguments and errors are those of `PrivacyLossFunction` and a call of it.

@@ -6,6 +6,7 @@ This is tighter than g evaluations of the one-step L. The TPL of a time point wi
 that of both neighbouring releases.
 """
 
+from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -15,15 +15,15 @@ for a matrix and for its reversal under any prior: both sides have one loss func
 diameter of the rows, and the gap q - d is tanh(log(C) / 4).
 """
 
+from __future__ import annotations
 from copy import copy
 from math import exp, inf, tanh
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction, Witness
 from tplrepro.leakage.vertex import LARGE
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_alpha, one_number
 
 #: Rows that are compared at once.
@@ -58,7 +58,7 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
 
     scale = 2.0
 
-    def __init__(self, matrix: TransitionMatrix | ArrayLike):
+    def __init__(self, matrix: MatrixLike):
         self.matrix = as_transition_matrix(matrix)
         diameter, *self._attained = _hilbert_diameter(self.matrix)
         rest = 1.0 / (exp(diameter / 2.0) + 1.0) if diameter < LARGE else exp(-diameter / 2.0)
@@ -98,7 +98,7 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
         q, d = near / (near + far), rest / (rest + near * exp(min(alpha / 2.0, LARGE)))
         return Witness(i, j, (k,), q, d, alpha, self.at(alpha), f"where other evidence leaves only it and {other!r}")
 
-    def after(self, steps: "list[PriorFreeLoss]") -> "PriorFreeLoss":
+    def after(self, steps: list[PriorFreeLoss]) -> PriorFreeLoss:
         """The loss function of this step and further ones together, with any evidence about the times between them.
 
         Contraction coefficients multiply; 1 less one of them is twice `rest`.

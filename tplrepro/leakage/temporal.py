@@ -4,6 +4,7 @@ BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL i
 the last time point to the first (Eq. (15)).
 """
 
+from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise, repeat
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-#: One correlation, for all steps.
-Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
-#: The same, or one for each step; None means that the adversary does not know it.
-Correlation = Matrix | Sequence[Matrix | None] | None
+#: One correlation, for all steps; None means that the adversary does not know it.
+LossLike = TransitionMatrix | PrivacyLossFunction | ArrayLike | None
+#: The same, or one for each step.
+Correlation = LossLike | Sequence[LossLike]
 
 
 class Required:
@@ -87,7 +88,7 @@ class TemporalLeakage(FrozenArrays):
         """Leakage about all data of a user: the sum of budgets for any correlation (Corollary 1 of [1] and of [2])."""
         return float(self.epsilons.sum())
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> DataFrame:
         """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is the budgets', or `time` from 0."""
         from pandas import DataFrame, RangeIndex
 
@@ -104,7 +105,7 @@ class TemporalLeakage(FrozenArrays):
 
         return as_html(f"leakages of {counted(len(self), 'time')}, nats", self.to_frame())
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw all leakages and the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
         with extra():
             import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
@@ -243,7 +244,7 @@ def _of_single_releases(runs: list, last: float) -> list[float] | None:
     return recursion.ascend_from(loss.table, last, np.array([epsilon for _, epsilon, _ in runs], dtype=float)).tolist()
 
 
-def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:
+def as_loss_function(matrix: LossLike) -> PrivacyLossFunction | None:
     """The loss function of a matrix; loss functions and None stay as they are."""
     return matrix if matrix is None or isinstance(matrix, PrivacyLossFunction) else PrivacyLossFunction(matrix)
 
@@ -258,7 +259,7 @@ def check_both_given(backward: Any, forward: Any) -> None:
 
 
 def loss_functions(
-    backward: Matrix | None, forward: Matrix | None
+    backward: LossLike, forward: LossLike
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
     """The loss functions of both sides, each for all steps, after a check that their states agree."""
     check_both_given(backward, forward)

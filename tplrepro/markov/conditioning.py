@@ -1,5 +1,6 @@
 """The chain that an adversary sees who has evidence about some of a user's states."""
 
+from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import chain_over_time, forward_backward, log_probabilities, messages
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_entries
 
 
@@ -21,7 +22,7 @@ class ConditionedChain(FrozenArrays):
 
 
 def condition_on(
-    transitions: TransitionMatrix | ArrayLike | Sequence[TransitionMatrix | ArrayLike],
+    transitions: MatrixLike | Sequence[MatrixLike],
     initial: ArrayLike,
     evidence: ArrayLike,
 ) -> ConditionedChain:

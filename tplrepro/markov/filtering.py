@@ -5,6 +5,7 @@ Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 time
 one possible later.
 """
 
+from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_distribution, common_states
 
 #: Sums of products below this may have lost summands to underflow, each less than 1e-323; above it they do not matter.
@@ -40,7 +41,7 @@ class FilteredChain(FrozenArrays):
 
 def forward_backward(
     log_likelihoods: ArrayLike,
-    transitions: TransitionMatrix | ArrayLike | Sequence[TransitionMatrix | ArrayLike],
+    transitions: MatrixLike | Sequence[MatrixLike],
     initial: ArrayLike,
 ) -> FilteredChain:
     """The forward-backward algorithm: the distribution of each state before its output, after it and after all.

@@ -1,9 +1,10 @@
 """Matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of [1])."""
 
-import numpy as np
-from numpy.typing import ArrayLike
+from __future__ import annotations
 
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+import numpy as np
+
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
 
 
@@ -20,7 +21,7 @@ def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
     return TransitionMatrix(np.eye(n)[columns])
 
 
-def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix:
+def smoothed(matrix: MatrixLike, s: float) -> TransitionMatrix:
     """Laplacian smoothing, Eq. (28) of [1] exactly as printed: (p_jk + s) / sum_u (p_ju + s).
 
     A smaller s means stronger correlation; values of s compare only for the same n.

@@ -4,6 +4,7 @@ States are labels: places, pages, activities, or any whole numbers. A state's co
 one analysis.
 """
 
+from __future__ import annotations
 import itertools
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,7 +115,7 @@ class Sequences(FrozenArrays):
         which = np.asarray(which)
         return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
 
-    def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
+    def blocks(self, size: int = BLOCK) -> Iterator[Sequences]:
         """These sequences in parts of about `size` values; the value at a cut is in both parts, so no step is lost."""
         if len(self.values) <= size:
             yield self

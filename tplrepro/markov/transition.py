@@ -5,6 +5,7 @@ Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored pr
 all other columns.
 """
 
+from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -195,7 +196,7 @@ class TransitionMatrix(FrozenArrays):
         rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]
         return as_html(repr(self), pd.DataFrame(rows, labels, labels))
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the probabilities with Matplotlib, a row for each given state, on `ax` or new axes; returns the axes."""
         with extra():
             from matplotlib import pyplot as plt
@@ -230,14 +231,14 @@ class TransitionMatrix(FrozenArrays):
         self._check_index(j)
         return float(self.row(i)[j])
 
-    def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
+    def __matmul__(self, other: MatrixLike) -> Any:
         """P @ Q is the matrix of a step by P and then one by Q; P @ v is an array."""
         if isinstance(other, TransitionMatrix):
             states = common_states([self.states, other.states])
             return TransitionMatrix(self.to_numpy() @ other.to_numpy(), states)
         return self.to_numpy() @ np.asarray(by_state(other, self.states, "the right side"))
 
-    def __pow__(self, k: int) -> "TransitionMatrix":
+    def __pow__(self, k: int) -> TransitionMatrix:
         """P ** k is the matrix of k steps; `tplfrontier.every_kth` leaves a sparse one sparse."""
         k, rows = check_horizon(k, "k"), self.to_numpy()
         return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
@@ -307,7 +308,7 @@ class TransitionMatrix(FrozenArrays):
     def _prior(self, initial: ArrayLike | None) -> np.ndarray:
         return self.stationary() if initial is None else check_distribution(initial, self.states, "initial")
 
-    def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
+    def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back; dense if there is a background.
 
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
@@ -323,6 +324,10 @@ class TransitionMatrix(FrozenArrays):
                 "probability 0 after one step; give an initial distribution that reaches it, or smooth"
             )
         return TransitionMatrix(joint.T, states=self._states, normalize=True)
+
+
+#: A matrix, or what makes one.
+MatrixLike = TransitionMatrix | ArrayLike
 
 
 def as_transition_matrix(matrix: Any) -> TransitionMatrix:

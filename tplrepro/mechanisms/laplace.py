@@ -1,5 +1,6 @@
 """Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, in each coordinate."""
 
+from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 

@@ -24,6 +24,7 @@ three limits:
   the chain less certain; report results for several values.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.sequences import Sequences, as_sequences
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.sip.leakage import markov_sequences
 from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.sip.response import Distance, check_distance, distance_function
@@ -67,7 +68,7 @@ def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamm
     return np.sum([single[np.ix_(digit, digit)] for digit in digits], axis=0)
 
 
-def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> np.ndarray:
+def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.ndarray:
     """Belief over the next batch, (n^w,), from that over its first symbol (Eqs. (21) and (29) of [3], L = 1).
 
     >>> batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
@@ -78,7 +79,7 @@ def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
     return markov_sequences(belief, matrix, width).ravel()
 
 
-def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> SymbolChain:
+def batch_chain(initial: ArrayLike, transition: MatrixLike, width: int) -> SymbolChain:
     """The chain of order 1 over batches of a chain over symbols; batches of named states are tuples."""
     matrix = as_transition_matrix(transition)
     after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
@@ -115,7 +116,7 @@ class Batches(Sequences):
         """Symbols in each batch, (n,)."""
         return np.count_nonzero(self.symbols >= 0, axis=1)
 
-    def distance(self, between: Distance = "hamming") -> "BatchDistance":
+    def distance(self, between: Distance = "hamming") -> BatchDistance:
         """Distance between batches: the sum over their symbols, infinite between different widths.
 
         The distance between symbols is as in `OptimalResponse`, in the order of the `alphabet`.

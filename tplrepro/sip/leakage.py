@@ -8,6 +8,7 @@ the batched (BIL, Definition 3) or the sequence information leakage (SIL).
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can occur.
 """
 
+from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 

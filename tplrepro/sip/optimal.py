@@ -7,6 +7,7 @@ Under Hamming distance `hamming` solves it for any alphabet. For other distances
 form (see `hamming`), and its dual prices prove the reported lower bound on the cost.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -4,12 +4,13 @@ The paper compares with k-ary randomised response at eps and at 2 eps, because e
 3), and with "temporal LDP", which is limited to the successors of the previous true symbol.
 """
 
+from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
 from tplrepro.validation import RngLike, as_generator, check_distribution
 
@@ -91,7 +92,7 @@ class TemporalRandomizedResponse(BeliefMechanism):
 
     uses_previous = True
 
-    def __init__(self, epsilon: float, transition: TransitionMatrix | ArrayLike):
+    def __init__(self, epsilon: float, transition: MatrixLike):
         super().__init__(epsilon)
         self.transition = as_transition_matrix(transition)
 

@@ -4,6 +4,7 @@ A response a(y|x) over tens of thousands of symbols is never written out as a ma
 symbols that are ever output.
 """
 
+from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -119,7 +120,7 @@ class Response:
         result[self.labels] = values
         return result
 
-    def extended(self, belief: np.ndarray, symbols: np.ndarray) -> "Response":
+    def extended(self, belief: np.ndarray, symbols: np.ndarray) -> Response:
         """This response over some `symbols` (k,) as one over all (n,); others get the marginal, which leaks nothing."""
         row_class = np.full(belief.size, len(self.table))
         row_class[symbols] = self.row_class

@@ -9,6 +9,7 @@ With probability `restart` the next symbol is drawn from the initial distributio
 steps that were never seen are possible, and a chain estimated from data stays sparse.
 """
 
+from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
 from tplrepro.validation import (
@@ -51,7 +52,7 @@ class SymbolChain(FrozenArrays):
         super().__post_init__()
 
     @classmethod
-    def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> Self:
+    def first_order(cls, initial: ArrayLike, transition: MatrixLike) -> Self:
         """A chain of order 1 from an initial distribution (n,) and a transition matrix (n, n), with its states."""
         matrix = as_transition_matrix(transition)
         n, states = matrix.n_states, matrix.states
@@ -135,15 +136,15 @@ class Belief(FrozenArrays):
         chain = self.chain
         return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
 
-    def observe(self, y: int, response: Response) -> "Belief":
+    def observe(self, y: int, response: Response) -> Belief:
         """The belief in the next symbol after output y, Eq. (13) of [3]; ImpossibleOutputError if y is impossible."""
         return self.given(response.column(y))
 
-    def among(self, possible: np.ndarray) -> "Belief":
+    def among(self, possible: np.ndarray) -> Belief:
         """The belief given that the next symbol is in a mask (n,)."""
         return self._of_logs(condition(self._logs(), log_probabilities(possible[self.chain.symbols]))[0])
 
-    def given(self, likelihood: np.ndarray) -> "Belief":
+    def given(self, likelihood: np.ndarray) -> Belief:
         """The belief in the next symbol after an output with this likelihood given each symbol, (n,)."""
         if likelihood.shape != self.chain.initial.shape:
             n, found = self.chain.n_symbols, likelihood.shape
@@ -160,7 +161,7 @@ class Belief(FrozenArrays):
     def _logs(self) -> np.ndarray:
         return log_probabilities(self.weights) if self.log_weights is None else self.log_weights
 
-    def _of_logs(self, logs: np.ndarray) -> "Belief":
+    def _of_logs(self, logs: np.ndarray) -> Belief:
         weights = np.exp(logs)
         return Belief(self.chain, weights / weights.sum(), logs if (weights[logs > -np.inf] < LOWEST).any() else None)
 
