@@ -99,9 +99,7 @@ def prepare(
 
     Raises ValueError for an unknown name or cut, and if there are no two consecutive states;
     DatasetNotFoundError only if `path` is given; DataFormatError and OSError like the readers.
-
-    >>> prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
-    Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 5328 values, 5 states))
+    Also `experiments.datasets.load`.
     """
     check_choice(name, "name", registry.SOURCES)
     data_set = import_module(f"experiments.datasets.{name}").DATA_SET

@@ -68,6 +68,10 @@ class TemporalLeakage(FrozenArrays):
     def __getitem__(self, time: object) -> float:
         raise TypeError(f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]")
 
+    def max(self) -> float:
+        """The largest TPL of a time, nats."""
+        return float(self.tpl.max())
+
     def composed(self, first: int, last: int) -> float:
         """Leakage about the data from time `first` to `last`, both included (Definition 9, Theorem 3 of [1]); nats."""
         check_span(first, last, self.epsilons.size)
@@ -79,7 +83,7 @@ class TemporalLeakage(FrozenArrays):
         """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of [1]); nats."""
         w, windows = check_window(w, self.epsilons.size)
         if w == 1 or self.user_level == np.inf:
-            return float(self.tpl.max())
+            return self.max()
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
         return float((self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]).max())
 

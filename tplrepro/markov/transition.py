@@ -6,7 +6,7 @@ all other columns.
 """
 
 from __future__ import annotations
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -36,6 +36,7 @@ from tplrepro.validation import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 #: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
@@ -212,23 +213,49 @@ class TransitionMatrix(FrozenArrays):
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same states and probabilities."""
+        if not isinstance(other, TransitionMatrix):
+            return NotImplemented
+        if self._states != other._states:
+            return False
+        if self.is_sparse and other.is_sparse:
+            return np.array_equal(self.background, other.background) and not (self._excess != other._excess).nnz
+        return np.array_equal(self.toarray(), other.toarray())
+
+    def __hash__(self) -> int:
+        return hash(self._states)
+
     def to_numpy(self) -> np.ndarray:
         """All probabilities as a dense array (n, n)."""
         return _filled(self.probabilities, self.background) if self.is_sparse else self.probabilities
 
     toarray = to_numpy  # as SciPy calls it
 
+    def to_frame(self) -> DataFrame:
+        """All probabilities, with the states as the labels of rows and columns."""
+        from pandas import DataFrame
+
+        return DataFrame(self.toarray(), self._states, self._states)
+
     def __len__(self) -> int:
         return self.n_states
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.row, range(self.n_states))
+
     def __getitem__(self, place: Any) -> Any:
-        """The probability in row i and column j, by their numbers: P[i, j]; or the row P[i]."""
+        """The probability P[i, j] in row i and column j, or the row P[i]; whole numbers are numbers of states.
+
+        >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
+        >>> P["home", "office"], P[0, 1], P["office"].tolist()
+        (0.2, 0.2, [0.1, 0.9])
+        """
         if not isinstance(place, tuple):
             return self.row(place)
         if len(place) != 2:
             raise IndexError(f"an entry has a row and a column, found {place}; give P[i, j], or P[i] for a row")
-        i, j = place
-        self._check_index(j)
+        i, j = map(self._number, place)
         return float(self.row(i)[j])
 
     def __matmul__(self, other: MatrixLike) -> Any:
@@ -264,21 +291,23 @@ class TransitionMatrix(FrozenArrays):
             following = self.row(state)
         return path
 
-    def row(self, index: int) -> np.ndarray:
-        """Transition probabilities from the state with this number, (n,); IndexError for no state's number."""
-        self._check_index(index)
+    def row(self, index: Any) -> np.ndarray:
+        """Transition probabilities from the state with this number or label, (n,)."""
+        index = self._number(index)
         row = self.probabilities[[index]]
         return (_filled(row, self.background[[index]]) if self.is_sparse else row)[0]
 
-    def column(self, index: int) -> np.ndarray:
-        """Transition probabilities to the state with this number, (n,); IndexError for no state's number."""
-        self._check_index(index)
+    def column(self, index: Any) -> np.ndarray:
+        """Transition probabilities to the state with this number or label, (n,)."""
+        index = self._number(index)
         column = self.probabilities[:, [index]]
         return (_filled(column, self.background) if self.is_sparse else column)[:, 0]
 
-    def _check_index(self, index: int) -> None:
-        if not (isinstance(index, (int, np.integer)) and 0 <= index < self.n_states):
-            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {index!r}; see `states`")
+    def _number(self, state: Any) -> int:
+        number = state if isinstance(state, int | np.integer) else self.index(state)
+        if not 0 <= number < self.n_states:
+            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {number}; see `states`")
+        return int(number)
 
     @cached_property
     def _excess(self) -> Any:
@@ -297,6 +326,35 @@ class TransitionMatrix(FrozenArrays):
             found = f"has {self.n_states} states, such as {self._states[0]!r}"
             raise ValueError(f"unknown state {state!r}; the matrix {found}")
         return self._states.index(state)
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Whether every state can be reached from every other."""
+        return len(self._periods) == 1
+
+    @property
+    def is_aperiodic(self) -> bool:
+        """Whether no state comes back at multiples of some number of steps > 1 only.
+
+        >>> swap = TransitionMatrix([[0, 1], [1, 0]])
+        >>> swap.is_irreducible, swap.is_aperiodic
+        (True, False)
+        """
+        return max(self._periods) <= 1
+
+    @property
+    def _periods(self) -> list[int]:
+        """For each class of states that lead to each other, the divisor of all its cycles, 0 if it has none."""
+        from scipy.sparse import csgraph, csr_array
+
+        steps, periods = csr_array(self.toarray() > 0), []
+        classes, label = csgraph.connected_components(steps, connection="strong")
+        for inside in (np.flatnonzero(label == each) for each in range(classes)):
+            part = steps[inside][:, inside]
+            distance = csgraph.dijkstra(part, indices=0, unweighted=True).astype(int)
+            before, after = part.nonzero()
+            periods.append(int(np.gcd.reduce(distance[before] + 1 - distance[after])))
+        return periods
 
     def stationary(self) -> np.ndarray:
         """The distribution p (n,) with p P = p; ValueError if several closed classes of states make it not unique.

@@ -119,6 +119,37 @@ def test_sparse_agrees_with_its_dense_form():
     assert np.asarray(P) == pytest.approx(D.probabilities)
 
 
+def test_labels_lead_to_entries_and_equal_matrices_are_equal():
+    P = tpl.TransitionMatrix(FIG_2_FORWARD, states=["a", ("b", 1), "c"])
+    assert (P["a", ("b", 1)], P[0, ("b", 1)], P["c"].tolist()) == (0.3, 0.3, [0.6, 0.2, 0.2])
+    assert P.to_frame().loc[[("b", 1)], "c"].tolist() == [0.8]
+    assert pd.DataFrame(P).to_numpy().tolist() == [row.tolist() for row in P] == FIG_2_FORWARD
+    for unknown in ("d", ("a", "d")):
+        with pytest.raises(ValueError, match="unknown state 'd'"):
+            P[unknown]
+    sparse = sparse_example()
+    stored = sparse.probabilities.tolil()
+    stored[0, :] = sparse.row(0)  # also what equals the background
+    again = tpl.TransitionMatrix(stored, background=sparse.background, states=sparse.states)
+    dense = tpl.TransitionMatrix(sparse.toarray(), sparse.states)
+    assert again.probabilities.nnz > sparse.probabilities.nnz
+    assert {sparse, again, dense, tpl.TransitionMatrix(dense)} == {dense}
+    other = scipy.sparse.csr_array(np.roll(sparse.toarray(), 1, axis=0))
+    others = [tpl.TransitionMatrix(dense.toarray()), tpl.TransitionMatrix(other, sparse.states), "P"]
+    assert not any(P == other for other in others for P in (sparse, dense))
+
+
+def test_chains_are_irreducible_and_aperiodic_as_powers_show():
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 3, 4) * 25:
+        P = tpl.TransitionMatrix.random(n, rng=rng, zeros=0.8)
+        reached = [np.linalg.matrix_power(P.to_numpy() > 0, k) for k in range(1, 2 * n * n + 2)]
+        assert P.is_irreducible == np.any(reached, axis=0).all()
+        ever = np.any([np.diag(power) for power in reached], axis=0)  # states that come back
+        back = [[k for k, power in enumerate(reached, 1) if power[i, i]] for i in np.flatnonzero(ever)]
+        assert P.is_aperiodic == all(np.gcd.reduce(times) == 1 for times in back)
+
+
 @settings(max_examples=40)
 @given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
 def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
