@@ -72,7 +72,8 @@ def allocate_optimally(
             f"weights must hold a finite number greater than 0 for each of the {size} releases, found {weights}; "
             "no share of their sum may round to 0: leave time points that do not count out of `times`"
         )
-    if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
+    steps = [*timeline.backward, *timeline.forward]
+    if all(loss is None or (loss.is_zero and not (timeline.pauses and loss.ties)) for loss in steps):
         return with_index(np.full(size, alpha), index)
     problem = OnTimeline(alpha, timeline, shares, power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)

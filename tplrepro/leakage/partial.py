@@ -3,7 +3,9 @@
 Between two releases that are g time points apart the adversary's knowledge passes through the product of the
 g matrices, with whose loss function Eqs. (13) and (15) of [1] hold for the chain of every g-th time point.
 This is tighter than g evaluations of the one-step L. The TPL of a time point without a release can exceed
-that of both neighbouring releases.
+that of both neighbouring releases. Rounding of the product may take more from L than one evaluation does
+(`pauses` bounds it), above all where it has almost no correlation left, so that all leakages next to pauses
+are rounded up.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.pauses import product_ties
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
     TemporalLeakage,
+    accumulate_steps,
     as_loss_function,
     dense,
     leakage_along,
@@ -32,6 +36,7 @@ from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
 MAX_STATES = 3000  # of sparse matrices, whose product is dense
+UP = 1.0 + 2.0**-50  # exceeds the rounding of the few operations between two leakages, and of their sum
 
 
 def leakage_at_all_times(
@@ -106,16 +111,26 @@ class Timeline:
         return cls(horizon, points, [before(*pair) for pair in pairs], [after(*pair) for pair in pairs], pauses)
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
-        """The leakages at all T time points of budgets (R,)."""
-        of_releases = leakage_along(budgets, self.backward, self.forward)
+        """The leakages at all T time points of budgets (R,), rounded up if any has no release."""
+        if not self.pauses:
+            return leakage_along(budgets, self.backward, self.forward)
+        of_releases = (
+            accumulate_steps(self.backward, budgets, _rounded_up),
+            accumulate_steps(self.forward[::-1], budgets[::-1], _rounded_up)[::-1],
+        )
         leakages = np.zeros((3, self.horizon))
-        leakages[:, self.times] = budgets, of_releases.bpl, of_releases.fpl
-        for time, before, loss_b, after, loss_f in self.pauses:
-            if loss_b is not None:
-                leakages[1, time] = loss_b.at(float(of_releases.bpl[before]))
-            if loss_f is not None:
-                leakages[2, time] = loss_f.at(float(of_releases.fpl[after]))
+        leakages[:, self.times] = budgets, *of_releases
+        for time, *neighbours in self.pauses:
+            for side, release, loss in ((0, *neighbours[:2]), (1, *neighbours[2:])):
+                if loss is not None:
+                    leakages[1 + side, time] = _rounded_up(loss, float(of_releases[side][release]), 0.0)
         return TemporalLeakage(*leakages)
+
+
+def _rounded_up(loss: PrivacyLossFunction | None, last: float | None, epsilon: float) -> float:
+    """As `leakage_after`."""
+    leaked = 0.0 if loss is None or last is None else loss.at_most(last)
+    return (leaked + epsilon) * UP if leaked else epsilon
 
 
 def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
@@ -147,8 +162,13 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
                 f"steps over a time without a release need matrices, found {along[0]!r} from counts; "
                 "release every time point, or take PriorFreeLoss"
             )
+        independent = next((step for step in along if step.is_zero and not step.ties), None)
+        if independent:
+            return independent
         matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
-        return PrivacyLossFunction(matrix)
+        loss = PrivacyLossFunction(matrix)
+        loss.ties = product_ties(matrix.n_states, length)
+        return loss
 
     def between(start: int, end: int) -> PrivacyLossFunction | None:
         first = 0 if uniform else start

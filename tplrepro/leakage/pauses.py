@@ -38,6 +38,11 @@ def whole(steps: int) -> int:
     return steps >> zeros << zeros
 
 
+def product_ties(n: int, length: int) -> float:
+    """`PrivacyLossFunction.ties` of a product of `length` matrices (n, n)."""
+    return TIES + length * n * 2.0**-50
+
+
 class Pauses:
     """The loss functions over any number of steps of one side; memory grows with the logarithm of the longest pause.
 
@@ -93,7 +98,7 @@ class Pauses:
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         loss = PrivacyLossFunction.of_hull(self.loss.matrix, joint_hull(TransitionMatrix(rows, normalize=True)))
-        loss.ties = TIES + steps * len(rows) * 2.0**-50
+        loss.ties = product_ties(len(rows), steps)
         return loss
 
     def _power(self, exponent: int) -> Any:
