@@ -274,7 +274,7 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
 
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     """A number of time points, states or draws; it must be a whole number, from 1 to 10^8."""
-    value = check_whole(horizon, name)
+    value = horizon if type(horizon) is int else check_whole(horizon, name)
     if not 1 <= value <= MOST_COUNT:
         bound = "at least 1" if value < 1 else f"at most {MOST_COUNT}"
         raise ValueError(f"{name} must be {bound}, found {value}; give how many there are")

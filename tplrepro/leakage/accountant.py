@@ -8,8 +8,7 @@ they must not depend on the data. Several threads may read and compose; copies a
 
 from __future__ import annotations
 from copy import copy
-from itertools import groupby
-from math import inf, ulp
+from math import inf
 from operator import itemgetter
 from threading import Lock
 from typing import Any, Self, SupportsIndex
@@ -62,7 +61,7 @@ class Account:
         read, leakage = self._read
         new = self._ledger[read:]
         if new:
-            leakage = self._followed_by([entry[1:] for entry in new], leakage)
+            leakage = self._followed_by(new, leakage)
             self._read = read + len(new), leakage
         return leakage
 
@@ -86,27 +85,21 @@ class Account:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _followed_by(self, new: list[tuple[float, int]], previous: TemporalLeakage) -> TemporalLeakage:
-        epsilons = np.append(previous.epsilons, np.repeat([epsilon for epsilon, _ in new], [n for _, n in new]))
+    def _followed_by(self, new: list[tuple[Any, float, int]], previous: TemporalLeakage) -> TemporalLeakage:
+        spent, counts = (np.fromiter(map(itemgetter(field), new), float, len(new)) for field in (1, 2))
+        spent = np.repeat(spent, counts.astype(int))
+        epsilons = np.append(previous.epsilons, spent)
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
             return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
-        runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]
-        last = float(previous.bpl[-1]) if previous.bpl.size else None
-        bpl = np.fromiter(accumulate(((self._backward, *run) for run in runs), last), float)
-        fpl = np.fromiter(accumulate((self._forward, *run) for run in runs[::-1]), float)
-        changed: list[float] = []
-        earlier = ((self._forward, float(epsilon), 1) for epsilon in previous.epsilons[::-1])
-        for following, before in zip(accumulate(earlier, float(fpl[-1])), previous.fpl[::-1], strict=False):
-            if following == before or abs(following - before) < ulp(following):
-                break  # all earlier ones stay, too
-            changed.append(following)
+        bpl = accumulate(self._backward, spent, float(previous.bpl[-1]) if previous.bpl.size else None)
+        fpl = accumulate(self._forward, spent[::-1])
+        changed = accumulate(self._forward, previous.epsilons[::-1], float(fpl[-1]), previous.fpl[::-1])
         unchanged = previous.fpl[: previous.fpl.size - len(changed)]
-        return TemporalLeakage(
-            epsilons,
-            np.concatenate((previous.bpl, bpl)),
-            np.concatenate((unchanged, changed[::-1], fpl[::-1])),
-        )
+        series = epsilons, np.append(previous.bpl, bpl), np.concatenate((unchanged, changed[::-1], fpl[::-1]))
+        for leakages in series:
+            leakages.setflags(write=False)  # so that the result holds them without a copy
+        return TemporalLeakage(*series)
 
     def _largest_budget(self, alpha: float, floor: float = 0.0) -> float:
         """The largest pure budget of the next release with which every TPL stays within alpha; 0 if none does."""
@@ -177,7 +170,11 @@ class TemporalAccountant(Account):
         if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full check costs more than everything else
             remedy = "compose each budget in turn, and events by EventAccountant"
             epsilon = one_number(check_epsilon(epsilon), "epsilon", remedy)
-        return self._add(epsilon, epsilon, check_horizon(count, "count"))
+        count = check_horizon(count, "count")
+        if self._filter:
+            return self._add(epsilon, epsilon, count)
+        self._ledger.append((epsilon, epsilon, count))
+        return self
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
         with self._spending:

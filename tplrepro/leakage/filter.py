@@ -103,7 +103,7 @@ class TemporalFilter:
     @property
     def remaining(self) -> float:
         """The largest budget of the next release, nats."""
-        return self._largest(*self._limits(self.state))
+        return self._limits(self.state)[2]
 
     def spend(self, epsilon: float, count: SupportsIndex = 1) -> Self:
         """Account for `count` releases of one budget, one per time point.
@@ -115,8 +115,8 @@ class TemporalFilter:
             epsilon = one_number(check_epsilon(epsilon), "epsilon")
         state = self.state
         for done in range(check_horizon(count, "count")):
-            tolerated, base = self._limits(state)
-            if epsilon > (largest := self._largest(tolerated, base)):
+            tolerated, base, largest = self._limits(state)
+            if epsilon > largest:
                 digits = next(n for n in range(6, 18) if f"{largest:.{n}g}" != f"{epsilon:.{n}g}")
                 raise LeakageExceededError(
                     f"epsilon must be at most {largest:.{digits}g}, the most that keeps every TPL within alpha = "
@@ -144,23 +144,24 @@ class TemporalFilter:
         """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL at the level."""
         return 0, (self.alpha - self._reserve) * UP, self._reserve * DOWN
 
-    def _largest(self, tolerated: float, base: float) -> float:
-        """The largest budget; the floor is always within, by induction in exact arithmetic."""
-        return max(min(tolerated, self.alpha - base) * DOWN - self._reserve, self.floor)
+    def _limits(self, state: tuple[int, float | None, float]) -> tuple[float, float, float]:
+        """What is tolerated of the next FPL, rounded down, L(BPL) without the next budget, rounded up, and that budget.
 
-    def _limits(self, state: tuple[int, float | None, float]) -> tuple[float, float]:
-        """What is tolerated of the next FPL, rounded down, and L(BPL) without the next budget, rounded up."""
+        The floor is always within it, by induction in exact arithmetic.
+        """
         kept, limits = self._kept
         if kept is state:
             return limits
         skipped, bpl, bound = state
         if bpl is None:  # the TPL of the next release bounds those of the time points before it
-            limits = inf, 0.0
+            tolerated, base = inf, 0.0
         elif skipped:
-            limits = self._across(skipped + 1, bpl, bound)
+            tolerated, base = self._across(skipped + 1, bpl, bound)
         else:
             tolerated = inf if self._forward is None else self._forward.inverse_within(bound, self.alpha)
-            limits = max(tolerated, self._least), 0.0 if self._backward is None else self._backward.at_most(bpl)
+            tolerated = max(tolerated, self._least)
+            base = 0.0 if self._backward is None else self._backward.at_most(bpl)
+        limits = tolerated, base, max(min(tolerated, self.alpha - base) * DOWN - self._reserve, self.floor)
         self._kept = state, limits
         return limits
 

@@ -5,9 +5,11 @@ the last time point to the first (Eq. (15)).
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise, repeat
+from itertools import pairwise, zip_longest
+from math import nan, ulp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +39,8 @@ class Required:
 
 REQUIRED: Any = Required()
 SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
-# Runs that are worth a call of compiled code, and the most that are read at once: few, as Python's collection of
-# garbage looks at them again and again.
-MANY, BLOCK = 256, 1024
+MANY = 256  # releases that are worth a call of compiled code
+NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -196,56 +197,43 @@ def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = lea
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
     before = [None, *losses][: budgets.size]
     keys = np.fromiter(map(id, before), np.int64, budgets.size)
-    starts = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]) | (budgets[1:] != budgets[:-1])))
-    runs = (
-        (before[start], float(budgets[start]), end - start)
-        for start, end in pairwise([*starts.tolist(), budgets.size])
-        if start < end  # not so for no budgets
-    )
-    return np.fromiter(accumulate(runs, step=step), float)
+    starts = np.flatnonzero(np.append(budgets.size > 0, keys[1:] != keys[:-1])).tolist()
+    leakages, last = np.empty(budgets.size), None
+    for start, end in pairwise([*starts, budgets.size]):
+        leakages[start:end] = accumulate(before[start], budgets[start:end], last, step=step)
+        last = float(leakages[end - 1])
+    return leakages
 
 
 def accumulate(
-    runs: Iterable[tuple[PrivacyLossFunction | None, float, int]],
+    loss: PrivacyLossFunction | None,
+    budgets: np.ndarray,
     last: float | None = None,
+    known: np.ndarray = NONE,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
-) -> Iterator[float]:
-    """Leakages of releases in runs (L or None, epsilon, count) after the leakage `last`, None before the first.
+) -> np.ndarray | list[float]:
+    """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before them, or None.
 
-    Within a run the recursion is monotone, so it reaches a fixed point in floating point, which is repeated. Runs
-    are read in blocks of growing size; a block of single releases with one loss function goes through compiled code.
+    They end where one is that of `known` (R,) up to one unit in its last place, as all after it are, too. Where the
+    leakage is a fixed point, it is repeated. Many releases go through compiled code.
     """
-    runs, size = iter(runs), 1
-    while block := list(islice(runs, size)):
-        leakages = None if step is not leakage_after or last is None else _of_single_releases(block, last)
-        if leakages is not None:
-            yield from leakages
-            last = leakages[-1]
-        else:
-            for loss, epsilon, count in block:
-                for done in range(count):
-                    following = step(loss, last, epsilon)
-                    if following == last:
-                        yield from repeat(following, count - done)
-                        break
-                    yield following
-                    last = following
-        size = min(2 * size, BLOCK)
+    if len(budgets) >= MANY and step is leakage_after and getattr(type(loss), "at", None) is PrivacyLossFunction.at:
+        from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
-
-def _of_single_releases(runs: list, last: float) -> list[float] | None:
-    """The leakages after `last` of many runs of one release each with one loss function; None for other runs."""
-    loss = runs[0][0]
-    if len(runs) < MANY or getattr(type(loss), "at", None) is not PrivacyLossFunction.at:
-        return None
-    if any(run[0] is not loss or run[2] != 1 for run in runs):
-        return None
-    from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
-
-    compiled.expect(len(runs))
-    if compiled.Kernel.worth > 0:  # uncompiled, one step at a time is faster
-        return None
-    return recursion.ascend_from(loss.table, last, np.array([epsilon for _, epsilon, _ in runs], dtype=float)).tolist()
+        compiled.expect(len(budgets))
+        if compiled.Kernel.worth <= 0:  # uncompiled, one step at a time is faster
+            return recursion.ascend_from(loss.table, nan if last is None else last, np.array(budgets), np.array(known))
+    leakages: list[float] = []
+    fixed = None  # the budget of which the last leakage is the fixed point
+    for epsilon, before in zip_longest(map(float, budgets), known):
+        if epsilon != fixed:
+            following = step(loss, last, epsilon)
+            if before is not None and (following == before or abs(following - before) < ulp(following)):
+                break
+            fixed = epsilon if following == last else None
+            last = following
+        leakages.append(last)
+    return leakages
 
 
 def as_loss_function(matrix: LossLike) -> PrivacyLossFunction | None:

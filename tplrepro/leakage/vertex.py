@@ -166,22 +166,30 @@ def ascend(
     return leakages, derivative
 
 
-def ascend_from(vertices: np.ndarray, last: float, budgets: np.ndarray) -> np.ndarray:
-    """Leakages (R,) of the recursion along `budgets` (R,) after the leakage `last`, with one loss function.
+def ascend_from(vertices: np.ndarray, last: float, budgets: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Leakages (R,) of the recursion along `budgets` (R,) after the leakage `last`, NaN for none, with one loss function.
 
-    Its `vertices` are as in `ascend`. `envelope.recursion` compiles it, for many releases of different budgets.
+    Its `vertices` are as in `ascend`. The leakages end where one is that of `known`, (R,) or (0,), up to one unit in its last
+    place. `envelope.recursion` compiles it, for many releases of different budgets.
     """
-    leakages, scale = np.empty(budgets.size), vertices[0, 4]
+    leakages, scale, fixed = np.empty(budgets.size), vertices[0, 4], -1.0
     for t in range(budgets.size):
-        low, high = 0, vertices.shape[0] - 1
-        while low < high:  # bisect_right
-            middle = (low + high) // 2
-            if last < vertices[middle, 3]:
-                high = middle
-            else:
-                low = middle + 1
-        loss = vertex_loss(vertices[low, 0], vertices[low, 1], vertices[low, 2], last / scale)
-        leakages[t] = last = scale * loss + budgets[t]
+        if budgets[t] != fixed:
+            low, high = 0, vertices.shape[0] - 1
+            while low < high:  # bisect_right
+                middle = (low + high) // 2
+                if last < vertices[middle, 3]:
+                    high = middle
+                else:
+                    low = middle + 1
+            following = budgets[t]
+            if not isnan(last):
+                following += scale * vertex_loss(vertices[low, 0], vertices[low, 1], vertices[low, 2], last / scale)
+            if t < known.size and (following == known[t] or abs(following - known[t]) < np.spacing(following)):
+                return leakages[:t]
+            fixed = budgets[t] if following == last else -1.0
+            last = following
+        leakages[t] = last
     return leakages
 
 

@@ -122,6 +122,6 @@ def compile_kernels() -> None:
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
     recursion.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
-    recursion.ascend_from(frozen(np.ones((1, 5))), 1.0, np.ones(1))
+    recursion.ascend_from(frozen(np.ones((1, 5))), 1.0, *np.ones((2, 1)))
     recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
     trees.largest_ratios(frozen(np.eye(2)), 0, *np.zeros((3, 2, 2)), 2, np.empty(2))
