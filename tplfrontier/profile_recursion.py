@@ -101,17 +101,16 @@ class Side:
 
         `first` are known. `last` are those of a shorter series, taken as soon as they bound the new ones.
         """
-        each = [*first] or [nothing]
-        remaining = [*zip(self.steps, self.released, strict=False)][len(each) - 1 :]
-        more = len(self.released) - len(last)
-        for base in along(each[-1], remaining, kinds, nothing):
-            each.append(base)
-            time = len(each) - 1
-            if last and time >= more and base is not each[-2] and is_within(base, last[time - more]):
-                each[time:] = last[time - more :]
+        runs = [(base, 1) for base in first or [nothing]]
+        time, more = len(runs), len(self.released) - len(last)
+        for base, times in along(runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing):
+            if last and time >= more and base is not runs[-1][0] and is_within(base, last[time - more]):
+                runs += [(base, 1) for base in last[time - more :]]
                 break
+            runs.append((base, times))
+            time += times
         numbers: dict[Profile, int] = {}
-        before = [numbers.setdefault(base, len(numbers)) for base in each]
+        before = np.repeat([numbers.setdefault(base, len(numbers)) for base, _ in runs], [times for _, times in runs])
         bases = [*numbers]
         position, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
         bounds = [kinds[kind].largest for kind in self.released]

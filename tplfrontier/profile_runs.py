@@ -49,17 +49,25 @@ def after_release(base: Profile, release: Profile, step: Step) -> Profile:
     return PrivacyProfile(base.deltas + ROOM, base.grid)
 
 
-def along(base: Profile, steps: list, kinds: Sequence[Profile], nothing: Profile) -> Iterator[Profile]:
-    """The profiles after each of the steps, (`Step`, kind of the release before it), from `base` on."""
+def along(
+    base: Profile, steps: list[Step], released: list[int], kinds: Sequence[Profile], nothing: Profile
+) -> Iterator[tuple[Profile, int]]:
+    """The profiles after each of the steps, each with the kind of the release before it, from `base` on.
+
+    Each comes with the number of successive steps after which it is the profile.
+    """
     powers = Powers(kinds)
-    for period, number in periods(steps):
+    for period, number in periods(steps, released):
         cycles = repetitions(base, period, -(-number // len(period)), powers, nothing)
-        for base in islice(chain.from_iterable(cycles), number):
-            yield base
+        if len(period) > 1:
+            each = chain.from_iterable(cycle * times for cycle, times in cycles)
+            cycles = (([base], 1) for base in islice(each, number))
+        for (base,), times in cycles:
+            yield base, times
 
 
-def periods(steps: list) -> Iterator[tuple[list, int]]:
-    """Runs of steps: a period that the run repeats, and its number of steps.
+def periods(steps: list[Step], released: list[int]) -> Iterator[tuple[list[tuple[Step, int]], int]]:
+    """Runs of steps and releases before them: a period that the run repeats, and its number of steps.
 
     A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
     """
@@ -67,9 +75,10 @@ def periods(steps: list) -> Iterator[tuple[list, int]]:
     while start < len(steps):
         period, number = [], 0
         for length in range(1, MOST_PERIOD + 1):
-            following = range(start + length, len(steps))
-            lasts = next((time for time in following if steps[time] != steps[time - length]), len(steps)) - start
-            repeated = steps[start : start + length]
+            later = range(start + length, len(steps))
+            other = (t for t in later if released[t] != released[t - length] or steps[t] != steps[t - length])
+            lasts = next(other, len(steps)) - start
+            repeated = [*zip(steps[start : start + length], released[start : start + length], strict=False)]
             longer = length == 1 or (lasts > number and lasts >= REPEATS * length)
             if longer and (length == 1 or not any(step.loss is None or step.is_identity for step, _ in repeated)):
                 period, number = repeated, lasts
@@ -79,8 +88,10 @@ def periods(steps: list) -> Iterator[tuple[list, int]]:
         start += number
 
 
-def repetitions(base: Profile, period: list, times: int, powers: Powers, nothing: Profile) -> Iterator[list[Profile]]:
-    """The profiles after each step of a period, for each repetition; groups of these share the highest."""
+def repetitions(
+    base: Profile, period: list, times: int, powers: Powers, nothing: Profile
+) -> Iterator[tuple[list[Profile], int]]:
+    """The profiles after each step of a period, of groups of repetitions, which share the highest; and their sizes."""
     step, kind = period[0]
     groups = [*pairwise([0, *ends_of_groups(times)])]
     if step.loss is None:
@@ -90,10 +101,23 @@ def repetitions(base: Profile, period: list, times: int, powers: Powers, nothing
     else:
         kept = prod(float(step.loss.hockey_stick(1.0)) for step, _ in period)
         functions = [partial(after_release, release=powers.of(kind, 1), step=step) for step, kind in period]
-        each = endless(base, functions, max(1.0 - kept, EPS) / len(period))
-        cycles = (reduce(_higher, islice(each, end - begin)) for begin, end in groups)
+        cycles = highest_of_groups(endless(base, functions, max(1.0 - kept, EPS) / len(period)), groups)
     for cycle, (begin, end) in zip(cycles, groups, strict=False):
-        yield from repeat(cycle, end - begin)
+        yield cycle, end - begin
+
+
+def highest_of_groups(each: Iterator[list[Profile]], groups: list[tuple[int, int]]) -> Iterator[list[Profile]]:
+    """The highest of each group of cycles without end, which stay the same once two in a row are the same."""
+    cycle: list[Profile] = []
+    for begin, end in groups:
+        before, cycle = cycle, next(each)
+        highest = cycle
+        for _ in range(begin + 1, end):
+            if cycle is before:
+                break
+            before, cycle = cycle, next(each)
+            highest = _higher(highest, cycle)
+        yield highest
 
 
 def ends_of_groups(number: int) -> list[int]:

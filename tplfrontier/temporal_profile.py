@@ -6,9 +6,12 @@ t the releases before, at and after t are independent given the value, so their 
 """
 
 from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from math import fsum, inf
 from typing import Any
 
@@ -123,9 +126,13 @@ class TemporalPrivacyProfile(FrozenArrays):
     def _series(self, *sides: ProfileSeries) -> ProfileSeries:
         distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
         releases, profiles = [*self.kinds, self._nothing], []  # a release of -1 is none
-        for kind, *bases in distinct.tolist():
-            before = [side.profiles[base] for side, base in zip(sides, bases, strict=True)]
-            profiles.append(overall(self._composition([releases[kind], *before])))
+        rows = [
+            [releases[kind], *(side.profiles[base] for side, base in zip(sides, bases, strict=True))]
+            for kind, *bases in distinct.tolist()
+        ]
+        usual = Counter(chain.from_iterable(rows))  # those of most rows come first, so that their composition is shared
+        for parts in rows:
+            profiles.append(overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True))))
         largest = self._bounds
         for side in sides:
             largest = (largest + side.largest) * (1.0 + EPS)
