@@ -113,9 +113,9 @@ class Side:
         before = np.repeat([numbers.setdefault(base, len(numbers)) for base, _ in runs], [times for _, times in runs])
         bases = [*numbers]
         position, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
-        bounds = [kinds[kind].largest for kind in self.released]
+        bounds = np.array([kind.largest for kind in kinds])[self.released]
         # The bounds on the loss of all releases before each by the recursion of [1], rounded up.
-        largest[self.times] = accumulate_steps(self.steps, np.array([0.0, *bounds[:-1]]), _bound_after)
+        largest[self.times] = accumulate_steps(self.steps, np.append(0.0, bounds[:-1]), _bound_after)
         position[self.times] = before
         made: dict[tuple, int] = {}
         for time, index, step in self.pauses:

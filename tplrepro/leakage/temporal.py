@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from math import nan, ulp
 from typing import TYPE_CHECKING, Any
 
@@ -211,28 +211,30 @@ def accumulate(
     last: float | None = None,
     known: np.ndarray = NONE,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
-) -> np.ndarray | list[float]:
+) -> np.ndarray:
     """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before them, or None.
 
     They end where one is that of `known` (R,) up to one unit in its last place, as all after it are, too. Where the
     leakage is a fixed point, it is repeated. Many releases go through compiled code.
     """
-    if len(budgets) >= MANY and step is leakage_after and getattr(type(loss), "at", None) is PrivacyLossFunction.at:
+    if budgets.size >= MANY and step is leakage_after and getattr(type(loss), "at", None) is PrivacyLossFunction.at:
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
-        compiled.expect(len(budgets))
+        compiled.expect(budgets.size)
         if compiled.Kernel.worth <= 0:  # uncompiled, one step at a time is faster
             return recursion.ascend_from(loss.table, nan if last is None else last, np.array(budgets), np.array(known))
-    leakages: list[float] = []
-    fixed = None  # the budget of which the last leakage is the fixed point
-    for epsilon, before in zip_longest(map(float, budgets), known):
-        if epsilon != fixed:
+    leakages = np.empty(budgets.size)
+    starts = np.flatnonzero(np.append(budgets.size > 0, budgets[1:] != budgets[:-1])).tolist()
+    for start, end in pairwise([*starts, budgets.size]):
+        epsilon = float(budgets[start])
+        for t in range(start, end):
             following = step(loss, last, epsilon)
-            if before is not None and (following == before or abs(following - before) < ulp(following)):
+            if known.size and (following == known[t] or abs(following - known[t]) < ulp(following)):
+                return leakages[:t]
+            if following == last and not known.size:
+                leakages[t:end] = last
                 break
-            fixed = epsilon if following == last else None
-            last = following
-        leakages.append(last)
+            leakages[t] = last = following
     return leakages
 
 

@@ -37,7 +37,7 @@ from tplrepro.leakage.envelope import (
     trees,
 )
 from tplrepro.leakage.envelope.compiled import Kernel
-from tplrepro.leakage.temporal import accumulate_steps, leakage_after
+from tplrepro.leakage.temporal import accumulate, accumulate_steps, leakage_after
 from tplrepro.validation import frozen
 
 ROOMS = few, hulls, recursion, screens, sparse_pairs, trees
@@ -259,6 +259,17 @@ def test_many_budgets_at_once_have_the_leakages_of_one_after_the_other(size):
     for loss, epsilon in zip(steps, budgets[1:].tolist(), strict=True):
         expected.append(leakage_after(loss, expected[-1], epsilon))
     assert accumulate_steps(steps, budgets).tolist() == expected
+
+
+@pytest.mark.parametrize("worth", [0, math.inf])
+def test_the_recursion_ends_where_it_is_known(worth, monkeypatch):
+    loss, budgets = some_functions()[1], np.random.default_rng(0).uniform(0.1, 0.2, 1000)
+    known, expected = accumulate(loss, budgets, 0.1), accumulate(loss, budgets, 0.7)
+    monkeypatch.setattr(Kernel, "worth", worth)
+    found = accumulate(loss, budgets, 0.7, known)
+    assert found.tolist() == expected[: found.size].tolist()
+    close = abs(expected - known) < np.spacing(expected)
+    assert 5 < found.size == np.argmax(close) < 300
 
 
 @settings(max_examples=40, deadline=None)
