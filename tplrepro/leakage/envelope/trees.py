@@ -113,29 +113,23 @@ def exchange(cut, parent, upper, bounds, transposed, order, y):
     """
     below = np.zeros(parent.size, np.bool_)
     below[cut] = True
-    many = 1
     for m in order[1:]:
-        if below[parent[m]] and not below[m]:
-            below[m] = True
-            many += 1
+        below[m] = below[m] or below[parent[m]]
     above_falls = not upper[cut]
-    # The slack of j, k is D_jk - y_j + y_k, where y_k falls. Each node of the smaller part looks at the other part.
-    smaller = 2 * many <= below.size  # whether the part below is
-    smaller_falls = smaller != above_falls
-    table, sign = (transposed, 1.0) if smaller_falls else (bounds, -1.0)
+    # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all others.
+    table, sign = (bounds, -1.0) if above_falls else (transposed, 1.0)
     levels = np.empty(below.size)
     for m in range(below.size):
-        levels[m] = STEEPEST if below[m] == smaller else -sign * y[m]
-    least, inside = np.inf, cut
+        levels[m] = STEEPEST if below[m] else -sign * y[m]
+    least, node = np.inf, cut
     for m in range(below.size):
-        if below[m] == smaller:
+        if below[m]:
             slack = least_sum(table[m], levels) + sign * y[m]
             if slack < least:
-                least, inside = slack, m
-    outside = 0
+                least, node = slack, m
+    above = 0
     for m in range(1, below.size):
-        outside = m if table[inside, m] + levels[m] < table[inside, outside] + levels[outside] else outside
-    node, above = (inside, outside) if smaller else (outside, inside)
+        above = m if table[node, m] + levels[m] < table[node, above] + levels[above] else above
     larger, m = above_falls, -1
     while m != cut:  # the path from the new end to the old one is turned round
         m = node
