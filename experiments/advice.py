@@ -2,19 +2,26 @@
 
 Each simulated data set has a known truth, which gives the exact TPL of budgets, the largest over users. At
 order 2 two chains alternate, so that every other release depends on a place; where a chain drifts, the
-releases span the same time as the data.
+releases span the same time as the data. Sparse tails are many places, most of which are hardly ever visited.
+The data are a table that is recorded in one of `RECORDINGS`, and read by what `tr.read_sequences` offers.
 """
 
+import warnings
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
+import pandas as pd
 
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.reporting.plans import WORST_USER, recommended
 from tplreport.schemes import COMPOSED
+from tplrepro.markov.sequences import Sequences
 
-KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states")
+KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states", "sparse tails")
+#: The last one has three times of observation a step, of which some are missing and at most one counts.
+RECORDINGS = ("rows in order", "shuffled rows", "times of no usual name", "steps that drop rows")
 #: What a report did, in the order of the figure; see `Outcome.verdict`.
 VERDICTS = (
     "α/T is as good",
@@ -33,6 +40,7 @@ class Outcome:
     """
 
     kind: str
+    recording: str
     alpha: float
     doubted: bool  # a check doubts or refuses the model
     withheld: bool
@@ -59,27 +67,31 @@ class Outcome:
         return VERDICTS[3] if self.model_tpl > self.alpha else VERDICTS[2]
 
 
-def simulated(kind: str, *, rng: np.random.Generator) -> Outcome:
+def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
     """The outcome of one data set of this kind, of random size, strength of correlation, level and horizon."""
-    n = int(rng.integers(15, 121)) if kind == "many states" else int(rng.integers(2, 7))
+    n = int(rng.integers(*{"many states": (15, 121), "sparse tails": (6, 21)}.get(kind, (2, 7))))
     users, length = int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
     alpha, horizon = float(rng.choice([0.5, 1.0, 2.0])), int(rng.choice([5, 10, 20]))
-    matrices = [_chain(n, rng) for _ in range(2)]
+    popularity = np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0) if kind == "sparse tails" else np.ones(n)
+    matrices = [_chain(popularity, rng) for _ in range(2)]
     if kind == "order 0":
         matrices[0] = np.tile(matrices[0][0], (n, 1))
     kinds = rng.random(users) < 0.5 if kind == "mixture of users" else np.zeros(users, dtype=bool)
-    sequences = {user: _user(kind, matrices, int(second), length, rng) for user, second in enumerate(kinds)}
-    if len({place for walk in sequences.values() for place in walk}) == 1:
-        return simulated(kind, rng=rng)  # there is nothing to report on
-    advice = tr.report(sequences, alpha, horizon, draws=0)
+    parts = 3 if recording == RECORDINGS[3] else 1
+    walks = [_user(kind, matrices, int(second), parts * length, rng) for second in kinds]
+    if len({place for walk in walks for place in walk}) == 1:
+        return simulated(kind, recording, rng=rng)  # there is nothing to report on
+    advice = tr.report(_read(walks, recording, rng), alpha, horizon, draws=0)
 
     def true_tpl(plan) -> float:
-        return max(_true_tpl(kind, [matrices[int(one)], matrices[1]], plan.budgets) for one in set(kinds.tolist()))
+        both = [[matrices[int(one)], matrices[1]] for one in set(kinds.tolist())]
+        return max(_true_tpl(kind, pair, plan.budgets, parts) for pair in both)
 
     model = recommended(advice.plans, alpha, True)
     personal = recommended(advice.plans, alpha, True, WORST_USER) if users > 1 else None
     return Outcome(
         kind,
+        recording,
         alpha,
         doubted=advice.withheld or any(check.verdict == "doubtful" for check in advice.checks[:3]),
         withheld=advice.withheld,
@@ -101,25 +113,49 @@ def _user(kind: str, matrices: list, second: int, length: int, rng: np.random.Ge
     return _walk([matrices[second]] * (length - 1), rng)
 
 
-def _true_tpl(kind: str, matrices: list, budgets: np.ndarray) -> float:
-    """The largest TPL to an adversary who knows the chain of the data."""
+def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> Sequences:
+    """The walks as a table, recorded every 20 minutes, and read as the reader's errors say."""
+    rows = [(f"user {k}", time, place) for k, walk in enumerate(walks) for time, place in enumerate(walk)]
+    table = pd.DataFrame(rows, columns=["user", "time", "place"])
+    table["time"] = pd.Timestamp("2024-01-01") + table["time"] * pd.Timedelta("20min")
+    if recording == RECORDINGS[3]:
+        table = table[rng.random(len(table)) < rng.choice([0.4, 0.7, 1.0])]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about rows between two steps, on purpose
+            return tr.read_sequences(table, step="1h")
+    if recording != RECORDINGS[0]:
+        table = table.sample(frac=1.0, random_state=rng)
+    if recording != RECORDINGS[2]:
+        return tr.read_sequences(table)
+    table = table.rename(columns={"time": "moment"})
+    try:
+        return tr.read_sequences(table)
+    except tr.DataFormatError as error:
+        return tr.read_sequences(table, time=str(error).partition("; '")[2].partition("'")[0])
+
+
+def _true_tpl(kind: str, matrices: list, budgets: np.ndarray, parts: int = 1) -> float:
+    """The largest TPL to an adversary who knows the chain of the data, of which a release has `parts` steps."""
     if kind == "drift":
         backward, forward, now = [], [], np.full(len(matrices[0]), 1.0 / len(matrices[0]))
-        for step in _drifting(matrices, budgets.size - 1):
+        steps = iter(_drifting(matrices, parts * (budgets.size - 1)))
+        for several in zip(*[steps] * parts, strict=True):
+            step = reduce(np.matmul, several)
             forward.append(step)
             backward.append(tpl.TransitionMatrix(step).reverse(now))
             now = now @ step
         return float(tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max())
-    chain = tpl.TransitionMatrix(matrices[0])
-    parts = [budgets[0::2], budgets[1::2]] if kind == "order 2" else [budgets]
+    chain = tpl.TransitionMatrix(np.linalg.matrix_power(matrices[0], parts))
+    series = [budgets[0::2], budgets[1::2]] if kind == "order 2" else [budgets]
     pair = chain.reverse(), chain
-    return max(float(tpl.temporal_privacy_leakage(part, *pair).tpl.max()) for part in parts if part.size)
+    return max(float(tpl.temporal_privacy_leakage(part, *pair).tpl.max()) for part in series if part.size)
 
 
-def _chain(n: int, rng: np.random.Generator) -> np.ndarray:
+def _chain(popularity: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A random matrix that stays with a random probability; no entry is below 0.02 / n."""
-    stay = rng.random() * 0.95
-    rows = stay * np.eye(n) + (1.0 - stay) * rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 3.0])), n)
+    n, stay = popularity.size, rng.random() * 0.95
+    spread = n * popularity / popularity.sum() * rng.choice([0.3, 1.0, 3.0])
+    rows = stay * np.eye(n) + (1.0 - stay) * rng.dirichlet(spread, n)
     return 0.98 * rows + 0.02 / n
 
 

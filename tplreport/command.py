@@ -5,30 +5,35 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from tplreport.files import write_whole
+from tplrepro.lazy import extra
 
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
 EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice; "
     "4 a release was refused, because a leakage would exceed alpha"
 )
-#: Options that go to the reader of files, and to `tr.report` beside --alpha and --horizon, with their types.
-COLUMNS: dict[str, type] = dict.fromkeys(("user", "time", "state", "latitude", "longitude", "cell_km", "step"), str)
-COLUMNS |= dict.fromkeys(("max_gap", "time_format", "time_unit", "same_time", "until", "bins", "binning"), str)
-COLUMNS |= dict.fromkeys(("order", "missing", "box"), str)
-COLUMNS |= {"cell_km": float, "bins": int}
-NUMBERS: dict[str, type] = {"draws": int, "against": str}
-NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
-#: Options of the other subcommands.
-OTHERS: dict[str, type] = dict.fromkeys(("alpha", "floor"), float) | {"horizon": int}
-FLAGS = ("anyway", "numbered", "allow_large", "leakage", "noisy", "json")
+#: Options that go to the reader of files, to `tr.report` beside --alpha and --horizon, and to `_chain`.
+COLUMNS = (
+    *("user", "time", "state", "latitude", "longitude", "cell_km", "step", "max_gap", "time_format", "time_unit"),
+    *("same_time", "until", "bins", "binning", "order", "missing", "box"),
+)
+NUMBERS = ("draws", "against", "epsilon", "delta", "sensitivity", "smoothing", "confidence", "count")
+CHAIN = ("matrix", "backward", "data", *COLUMNS, "confidence")
 SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")  # in the order of `schemes.SCHEMES`
+FLAGS = ("anyway", "numbered", "allow_large", "leakage", "noisy", "json")
+#: Types of options that are no text.
+TYPES: dict[str, type] = dict.fromkeys(("bins", "draws", "horizon"), int)
+TYPES |= dict.fromkeys(("cell_km", "alpha", "floor", *NUMBERS[2:]), float)
 HELP = {
+    "observations": "file of observations: who was in which state at which time",
+    "file": "the publisher's file; a new one needs --alpha, --sensitivity and a chain",
+    "counts": "CSV of counts with a column of times; -: standard input",
     "user": "column of users; by default found by its usual names, as the others",
     "time": "column of times",
     "state": "column of states",
@@ -88,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tplrepro.leakage.filter import LeakageExceededError
 
     try:
-        with warnings.catch_warnings():
+        with extra(), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(  # without the line of Python that said so
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
@@ -111,73 +116,45 @@ def _as_typed(message: str, options: dict) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
     commands = parser.add_subparsers(dest="command", required=True)
-    chain = f"matrix backward data {' '.join(COLUMNS)} confidence"
-    publishing = (
-        "alpha sensitivity floor plan delta epsilon allow_large time_column numbered skip skip_until resume csv"
-    )
-    for run, about, names in (
-        (_leakage, "what a series of budgets leaks over time", f"{chain} epsilon horizon budgets csv plot"),
-        (_budgets, "budgets that keep a level at every time", f"alpha! horizon! {chain} scheme csv plot"),
-        (_report, "which budgets keep a promise about the people in a file", report_options()),
-        (_publish, "publish noisy counts that cannot leak twice", f"{chain} {publishing}"),
-        (_ledger, "what was spent and handed out", "leakage noisy csv backup convert sensitivity alpha"),
+    plotted, made = ("csv", "plot", "json"), ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
+    once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
+    asked = ("leakage", "noisy", "csv", "json", "backup", "convert", "alpha", "sensitivity")
+    reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
+    for run, about, required, names in (
+        (_leakage, "what a series of budgets leaks over time", (), (*CHAIN, "epsilon", "horizon", "budgets", *plotted)),
+        (_budgets, "budgets that keep a level at every time", ("alpha", "horizon"), (*CHAIN, "scheme", *plotted)),
+        (_report, "which budgets keep a promise about the people in a file", ("alpha", "horizon"), reported),
+        (_publish, "publish noisy counts that cannot leak twice", (), (*CHAIN, *made, *once)),
+        (_ledger, "what was spent and handed out", (), asked),
     ):
         words: dict[str, Any] = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
         command = commands.add_parser(run.__name__.strip("_"), **words)
-        if run is _report:
-            command.add_argument("file", help="observations: who was in which state at which time")
-        if run in (_publish, _ledger):
-            command.add_argument(
-                "file", help="the publisher's file; a new one needs --alpha, --sensitivity and a chain"
-            )
-        if run is _publish:
-            command.add_argument("counts", nargs="?", help="CSV of counts with a column of times; -: standard input")
-        for name in [*dict.fromkeys(names.split()), "json"]:
-            _add(command, name.rstrip("!"), required=name.endswith("!"))
+        for name in {_report: ["observations"], _publish: ["file", "counts"], _ledger: ["file"]}.get(run, []):
+            command.add_argument(name, help=HELP[name], nargs="?" if name == "counts" else None)
+        for name in (*required, *names):
+            words = {"type": TYPES.get(name, str), "required": name in required}
+            if name in FLAGS:
+                words = {"action": "store_true"}
+            if name == "scheme":
+                words |= {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]}
+            if name == "resume":
+                words |= {"nargs": "?", "const": ""}
+            command.add_argument(f"--{name.replace('_', '-')}", help=HELP[name], **words)
         command.set_defaults(run=run)
     return parser
 
 
-def report_options() -> str:
-    """The options of ``tplrepro report``, required ones with a mark; their types and help are above."""
-    return f"alpha! horizon! {' '.join(COLUMNS)} {' '.join(NUMBERS)} anyway html budgets"
-
-
-def _add(command: argparse.ArgumentParser, name: str, required: bool) -> None:
-    words: dict[str, Any] = {"action": "store_true"} if name in FLAGS else {"required": required}
-    if name not in FLAGS:
-        words["type"] = (COLUMNS | NUMBERS | OTHERS).get(name, str)
-    if name == "scheme":
-        words |= {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]}
-    if name == "resume":
-        words |= {"nargs": "?", "const": ""}
-    command.add_argument(f"--{name.replace('_', '-')}", help=HELP[name], **words)
-
-
-def read_observations(source: Any, **options: Any) -> Any:
-    """`tr.read_sequences`; ModuleNotFoundError names the extra."""
-    from tplrepro.lazy import extra
-
-    with extra():
-        from tplreport import read_sequences
-
-        return read_sequences(source, **options)
-
-
-def _given(options: dict, names: Any) -> dict:
+def _given(options: dict, names: Iterable[str]) -> dict:
     return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def _report(options: dict) -> int:
     """Print and write what the options ask for."""
-    from tplrepro.lazy import extra
+    from tplreport import read_sequences, report
 
-    with extra():
-        from tplreport.reporting.report import report
-
-    sequences = read_observations(options["file"], **_given(options, COLUMNS), progress=True)
+    sequences = read_sequences(options["observations"], **_given(options, COLUMNS), progress=True)
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
-    result = report(sequences, title=Path(options["file"]).name, progress=True, **numbers)
+    result = report(sequences, title=Path(options["observations"]).name, progress=True, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())
@@ -188,14 +165,14 @@ def _report(options: dict) -> int:
 
 def _chain(options: dict) -> tuple[Any, Any]:
     """Backward and forward matrices or loss functions."""
-    from tplreport.reporting.plans import upper_pair
-    from tplreport.reporting.report import counted_steps
-    from tplrepro.markov.sequences import as_sequences
-
     if (options["matrix"] is None) == (options["data"] is None):
         raise ValueError("the chain must be that of matrix= or data=, found both or neither; give one")
     if options["data"] is not None:
-        data = as_sequences(read_observations(options["data"], **_given(options, COLUMNS), progress=True))
+        from tplreport import read_sequences
+        from tplreport.reporting.plans import upper_pair
+        from tplreport.reporting.report import counted_steps
+
+        data = read_sequences(options["data"], **_given(options, COLUMNS), progress=True)
         return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
     forward = _matrix(options["matrix"])
     backward = _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary())
@@ -256,39 +233,10 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
     else:
         print(table.to_string(max_rows=60, float_format="{:.6g}".format))
     if options["csv"]:
-        write_whole(Path(options["csv"]), table.to_csv().encode())
+        write_whole(Path(options["csv"]), table.to_csv(index=table.index.name is not None).encode())
     if options.get("plot"):
         plotted.plot().figure.savefig(options["plot"])
     return USED
-
-
-def publish_counts(publisher: Any, counts: Any, epsilon: float | None = None, numbered: bool = False) -> Any:
-    """Publish a table of `read_counts`, by its times or the numbers of its rows, and return it with noise."""
-    times = counts.index
-    table = counts.reset_index(drop=True) if numbered or times.name is None else counts
-    return publisher.publish_table(table, epsilon, progress=True).set_axis(times)
-
-
-def noised(counts: Any) -> str:
-    """Which columns of a table of `read_counts` get noise, in words."""
-    untouched = "" if counts.index.name is None else f", and not to {counts.index.name}"
-    return f"noise was added to {', '.join(map(str, counts.columns))}{untouched}"
-
-
-def publish_beside(path: str, time: str | None, **settings: Any) -> str:
-    """Publish counts into ``.._noisy.csv`` beside their file, by a publisher that is made once; says so."""
-    from tplreport.publisher import Publisher
-    from tplreport.table import read_counts
-
-    file = Path(path).with_suffix(".sqlite")
-    is_new = not file.exists()
-    counts = read_counts(path, time)
-    with Publisher(file, **settings if is_new else {}) as publisher:
-        noisy = publish_counts(publisher, counts, numbered=True)
-    target = file.with_name(f"{file.stem}_noisy.csv")
-    write_whole(target, noisy.to_csv(index=noisy.index.name is not None).encode())
-    plan = "the plan above" if is_new else "the plan it was made with"
-    return f"{noised(counts)}: {target}\nspent by {plan}, and kept in {file}: never remove it"
 
 
 def _publish(options: dict) -> int:
@@ -302,9 +250,9 @@ def _publish(options: dict) -> int:
         given |= {"plan": plan, "allow_large": options["allow_large"], "step": _time(options["step"] or "1"), **sides}
     publisher = Publisher(options["file"], **given)
     if options["resume"] is not None:
-        publisher.resume(_time(options["resume"]) if options["resume"] else None)
+        publisher.resume(_time(options["resume"]))
     if options["skip"]:
-        publisher.skip(_time(options["skip"]), _time(options["skip_until"]) if options["skip_until"] else None)
+        publisher.skip(_time(options["skip"]), _time(options["skip_until"]))
     if options["counts"] is None:
         print(publisher if not options["json"] else json.dumps({"remaining": publisher.remaining}))
         return USED
@@ -315,13 +263,17 @@ def _publish(options: dict) -> int:
             has_header = not columns or str(columns[0]) in text.partition("\n")[0].split(",")
             source.write_text(text if has_header else ",".join(["time", *map(str, columns)]) + "\n" + text)
         counts = read_counts(source, options["time_column"])
-    noisy = publish_counts(publisher, counts, options["epsilon"], options["numbered"])
-    print(noised(counts), file=sys.stderr)
+    has_times = counts.index.name is not None
+    table = counts if has_times and not options["numbered"] else counts.reset_index(drop=True)
+    noisy = publisher.publish_table(table, options["epsilon"], progress=True).set_axis(counts.index)
+    untouched = f", and not to {counts.index.name}" if has_times else ""
+    print(f"noise was added to {', '.join(map(str, counts.columns))}{untouched}", file=sys.stderr)
     return _show(noisy, options)
 
 
-def _time(text: str) -> Any:
-    return int(text) if re.fullmatch(r"-?\d+", text) else text
+def _time(text: str | None) -> Any:
+    """A time that was typed, if there was one."""
+    return int(text) if text and re.fullmatch(r"-?\d+", text) else text or None
 
 
 def _ledger(options: dict) -> int:
@@ -329,9 +281,9 @@ def _ledger(options: dict) -> int:
     from tplreport.stored import old_account
 
     if options["convert"]:
-        Publisher.of_account(
-            options["file"], *old_account(options["convert"]), **_given(options, ("alpha", "sensitivity"))
-        ).close()
+        settings, entries = old_account(options["convert"])
+        given = settings | _given(options, ("alpha", "sensitivity"))
+        Publisher.of_account(options["file"], given, entries).close()
     publisher = Publisher(options["file"])
     if options["backup"]:
         publisher.backup(options["backup"])

@@ -17,7 +17,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from hashlib import sha256
 from itertools import groupby
 from math import inf
@@ -41,7 +41,7 @@ from tplrepro.validation import check_budgets, check_delta, check_level, check_s
 from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
-FORMAT = "tplreport publisher 1"
+FORMAT = "tplreport publisher 2"
 SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
@@ -49,16 +49,18 @@ TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)",
     "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, "
     "noisy BLOB)",
-    "CREATE TABLE state (number INTEGER, next INTEGER, skipped INTEGER, bpl REAL, bound REAL)",
-    "INSERT INTO state VALUES (0, 0, 0, NULL, 9e999)",
 )
+#: Connections of a parent process: SQLite has no guard against a fork, and closing one would roll back what the parent
+#: is writing.
+INHERITED: list[sqlite3.Connection | None] = []
 
 
-class Publisher:
+class Publisher(AbstractContextManager):
     """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
 
     `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same settings.
-    Scripts that run again should open it without settings, so that a deleted file is an error.
+    A file that was deleted is not made anew while its mark is there. Scripts that run again should open it
+    without settings, so that it is an error in any case.
 
     Parameters
     ----------
@@ -86,6 +88,10 @@ class Publisher:
     [1, 4]
     """
 
+    _database: sqlite3.Connection | None = None
+    _filter: TemporalFilter | None = None
+    _process: int
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -104,19 +110,13 @@ class Publisher:
         self.path = Path(path).resolve()
         self._mark_path = self.path.with_name(f"{self.path.name}.mark")
         self._lock = RLock()
-        self._database: sqlite3.Connection | None = None
-        self._process = os.getpid()
         if alpha is not None or sensitivity is not None:
-            settings = _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large)
-            if mechanism not in (None, settings["mechanism"]):
-                must = f"mechanism must be {settings['mechanism']!r} with" + ("out" if delta is None else "")
-                raise ValueError(f"{must} a delta, found {mechanism!r}; leave it out")
+            settings = _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large)
             self._create(settings | {"step": Clock.checked_step(step)})
-        with self._transaction(write=False) as database:
+        with self._transaction(write=False) as (database, _):
             self.settings = self._settings(database)
-            sides = (loss_of(self.settings[name]) for name in ("backward", "forward"))
-            self._backward, self._forward = loss_functions(*sides)
-        self._filter: TemporalFilter | None = None
+        sides = (loss_of(self.settings[name]) for name in ("backward", "forward"))
+        self._backward, self._forward = loss_functions(*sides)
         if self.settings["plan"] is None:
             limits = self.settings["alpha"], self._backward, self._forward
             self._filter = TemporalFilter(*limits, floor=self.settings["floor"])
@@ -129,25 +129,20 @@ class Publisher:
 
     def __len__(self) -> int:
         """The number of time points so far."""
-        with self._transaction(write=False) as database:
-            return self._state(database)["next"]
-
-    def __enter__(self) -> Self:
-        return self
+        with self._transaction(write=False) as (_, state):
+            return state["next"]
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_database"):
-            self.close()
+        self.close()
 
     def close(self) -> None:
         """Close the file; it opens again when needed."""
-        with self._lock:
-            if self._database is not None and self._process == os.getpid():
-                self._database.close()
-            self._database = None
+        database, self._database = self._database, None
+        if database is not None:
+            database.close() if self._process == os.getpid() else INHERITED.append(database)
 
     def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
         """The noisy counts of one time point, whole numbers for whole numbers, in the form of `counts`.
@@ -157,19 +152,13 @@ class Publisher:
         LeakageExceededError if the budget would raise a TPL above alpha; ValueError for other counts than
         before, or a time that is not the next.
         """
+        row = pd.Series(counts, ["count"] if np.ndim(counts) == 0 and not isinstance(counts, Mapping) else None)
+        noisy = pd.Series(self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)[0], row.index)
         if isinstance(counts, Mapping):
-            labels, values = [*counts], np.array(checked_counts([*counts.values()]))
-        elif isinstance(counts, pd.Series):
-            labels, values = counts.index.tolist(), counts.to_numpy()
-        else:
-            values = np.atleast_1d(checked_counts([counts] if np.ndim(counts) == 0 else counts))
-            labels = ["count"] if np.ndim(counts) == 0 else [*range(len(values))]
-        noisy = self._publish([time], [values], labels, epsilon)[0]
-        if isinstance(counts, Mapping):
-            return dict(zip(labels, noisy.tolist(), strict=True))
+            return noisy.to_dict()
         if isinstance(counts, pd.Series):
-            return pd.Series(noisy, counts.index, name=counts.name)
-        return noisy[0].item() if np.ndim(counts) == 0 else noisy
+            return noisy.rename(counts.name)
+        return noisy.item() if np.ndim(counts) == 0 else noisy.to_numpy()
 
     def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
         """The noisy counts of many times, which are the index of the Series or DataFrame `counts`.
@@ -188,27 +177,25 @@ class Publisher:
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
         values = checked_counts(counts)
-        with self._transaction(write=False) as database:
-            known = self._setting(database, "clock")
-            anything_new = known is None or Clock(**known).positions(times)[-1] >= self._state(database)["next"]
-        with self._transaction(write=anything_new) as database:
-            clock = self._clock(database, times)
-            values, columns = self._in_columns(database, values, labels)
+        with self._transaction() as (database, state):
+            clock = self._clock(state, times)
+            values, order = _in_columns(state, values, labels)
             positions = clock.positions(times)
-            state = self._state(database)
+            digests = {
+                at: sha256(f"{at}".encode() + row.tobytes()).digest()[:16]
+                for at, row in zip(positions, values, strict=True)
+            }
             old = sum(at < state["next"] for at in positions)
             clock.check_follow(positions, old, state["next"])
-            digests = [
-                sha256(f"{at}".encode() + row.tobytes()).digest()[:16]
-                for at, row in zip(positions, values, strict=True)
-            ]
-            for at, digest in zip(positions[:old], digests[:old], strict=True):
-                found = database.execute("SELECT kind, digest FROM times WHERE position = ?", (at,)).fetchone()
-                if found is None or found[0] in (SKIPPED, ELSEWHERE):
+            ends = positions[0], positions[-1]
+            known = {at: found for at, *found in _rows(database, "position, kind, digest", "1", *ends)}
+            for at in positions[:old]:
+                kind, digest = known.get(at, (SKIPPED, None))
+                if kind in (SKIPPED, ELSEWHERE):
                     raise ValueError(
                         f"time {clock.label(at)} was skipped, or spent elsewhere; go on after the last one"
                     )
-                if found[1] != digest:
+                if digest != digests[at]:
                     raise ValueError(
                         f"time {clock.label(at)} was published with other counts, and what was handed out cannot be "
                         "corrected; take its value from to_frame()"
@@ -217,31 +204,23 @@ class Publisher:
                 budgets = self._spend(state, len(positions) - old, epsilon)
                 different = [*{*budgets}]
                 self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
-                empty = [bytes(8 * len(labels))] * len(budgets)
-                rows = zip(positions[old:], budgets, digests[old:], empty, strict=True)
+                empty = bytes(8 * len(labels))
+                rows = [(at, budget, digests[at], empty) for at, budget in zip(positions[old:], budgets, strict=True)]
                 database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
-                self._keep(database, state, len(budgets))
+                state["next"] += len(rows)
+            intended = _rows(database, "position, budget", f"kind = {INTENDED}", *ends)
         if old:
-            some = f"time {clock.label(positions[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
+            some = f"time {clock.label(ends[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
             LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
-        self._draw(dict(zip(positions, values, strict=True)))
-        with self._transaction(write=False) as database:
-            found = self._rows(database, "noisy", f"kind = {PUBLISHED}", positions[0], positions[-1])
-        noisy = np.frombuffer(b"".join(row for (row,) in found), values.dtype).reshape(values.shape)
-        return noisy[:, [columns.index(label) for label in labels]]
-
-    def _draw(self, values: dict[int, np.ndarray]) -> None:
-        """Draw what is intended among the positions of `values`, unless another process did."""
-        with self._transaction(write=False) as database:
-            rows = self._rows(database, "position, budget", f"kind = {INTENDED}", min(values), max(values))
-        if not rows:
-            return
-        noisy = self._noise(np.array([values[at] for at, _ in rows]), [budget for _, budget in rows])
-        with self._transaction() as database:
-            database.executemany(
-                f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}",
-                [(row.tobytes(), at) for row, (at, _) in zip(noisy, rows, strict=True)],
-            )
+        drawn = []
+        if intended:
+            noisy = self._noise(values[[at - ends[0] for at, _ in intended]], [budget for _, budget in intended])
+            drawn = [(row.tobytes(), at) for row, (at, _) in zip(noisy, intended, strict=True)]
+        with self._transaction(write=bool(drawn)) as (database, _):  # another process may have drawn first
+            update = f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}"
+            database.executemany(update, drawn)
+            stored_rows = _rows(database, "noisy", f"kind = {PUBLISHED}", *ends)
+        return np.frombuffer(b"".join(row for (row,) in stored_rows), values.dtype).reshape(values.shape)[:, order]
 
     def _noise(self, counts: np.ndarray, budgets: list[float]) -> np.ndarray:
         levels: dict = {"noise_multipliers" if self.settings["delta"] else "epsilons": budgets}
@@ -260,43 +239,36 @@ class Publisher:
         budget = epsilon if epsilon is not None else self.settings["floor"]
         if not budget:
             raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
-        self._filter.state = state["filter"]
-        state["filter"] = self._filter.spend(budget, count).state
+        self._filter.spend(budget, count)
         return [float(budget)] * count
 
     def skip(self, time: Any, until: Any = None) -> Self:
         """Let time points pass without a release, from `time` to `until`, both included."""
-        with self._transaction() as database:
-            clock = self._clock(database, [time])
+        with self._transaction() as (database, state):
+            clock = self._clock(state, [time])
             first, last = clock.positions([time, time if until is None else until])
-            state = self._state(database)
             clock.check_follow([first], 0, state["next"])
             if last < first:
                 raise ValueError(f"until must not be before {clock.label(first)}, found {clock.label(last)}; swap them")
-            self._pass(database, state, last - first + 1, SKIPPED, 0.0)
+            if self._filter:
+                self._filter.skip(last - first + 1)
+            _pass(database, state, last - first + 1, SKIPPED, 0.0)
         return self
 
-    def _pass(self, database: sqlite3.Connection, state: dict, count: int, kind: int, budget: float | None) -> None:
-        if self._filter and kind == SKIPPED:
-            self._filter.state = state["filter"]
-            state["filter"] = self._filter.skip(count).state
-        row = state["next"], count, kind, budget
-        database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", row)
-        self._keep(database, state, count)
-
     @classmethod
-    def of_account(cls, path: str | os.PathLike, settings: dict, entries: list, **missing: Any) -> Self:
+    def of_account(cls, path: str | os.PathLike, settings: dict, entries: list) -> Self:
         """A new file that goes on from an account of version 0.3 (`stored`), whose times are 0, 1, ..."""
-        made = cls(path, **settings | missing)
+        made = cls(path, **settings)
         if len(made):
             raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
-        with made._transaction() as database:
-            made._clock(database, [0])
+        with made._transaction() as (database, state):
+            made._clock(state, [0])
             for budget, count in entries:
-                state = made._state(database)
                 if budget:
                     made._spend(state, count, budget)
-                made._pass(database, state, count, ELSEWHERE if budget else SKIPPED, budget)
+                elif made._filter:
+                    made._filter.skip(count)
+                _pass(database, state, count, ELSEWHERE if budget else SKIPPED, budget)
         return made
 
     def resume(self, until: Any = None) -> Self:
@@ -305,58 +277,50 @@ class Publisher:
         `until` is the last time that may have been published since the copy was made: all times up to it
         count as spent, with as much as alpha allows. None: nothing was published since.
         """
-        with self._transaction(write=False) as database:
-            database.execute("UPDATE state SET number = max(number, ?) + 1", (self._marked()[2],))
+        with self._transaction(copies=True) as (database, state):
+            state["number"] = max(state["number"], self._marked()[2])
             # Whether their noise was drawn elsewhere is not known.
             database.execute(f"UPDATE times SET kind = {ELSEWHERE} WHERE kind = {INTENDED}")
             if until is not None:
-                clock, state = self._clock(database, [until]), self._state(database)
-                count = clock.positions([until])[0] - state["next"] + 1
+                count = self._clock(state, [until]).positions([until])[0] - state["next"] + 1
                 if count > 0:
                     if self._filter:  # the tightest state that it can be in
-                        state["filter"] = self._filter.exhausted()
-                    self._pass(database, state, count, ELSEWHERE, None)
-            number = self._state(database)["number"]
-        self._mark(number, self.settings["id"])
+                        self._filter.state = self._filter.exhausted()
+                    _pass(database, state, count, ELSEWHERE, None)
         return self
 
     @property
     def columns(self) -> list:
         """The labels of the counts; empty before the first."""
-        with self._transaction(write=False) as database:
-            return self._setting(database, "columns") or []
+        with self._transaction(write=False) as (_, state):
+            return state["columns"]
 
     @property
     def remaining(self) -> float:
         """The largest budget of the next time; of a plan its budget (with a delta: noise multiplier)."""
-        with self._transaction(write=False) as database:
-            state = self._state(database)
-            if self._filter is None:
-                plan = self.settings["plan"]
-                end = inf if self.settings["delta"] else 0.0
-                return plan[state["next"]] if state["next"] < len(plan) else end
-            self._filter.state = state["filter"]
-            return self._filter.remaining
+        with self._transaction(write=False) as (_, state):
+            if self._filter:
+                return self._filter.remaining
+        end = inf if self.settings["delta"] else 0.0
+        return next(iter(self.settings["plan"][state["next"] :]), end)
 
     @property
     def ledger(self) -> pd.DataFrame:
         """What was spent: time, number of times, budget or noise multiplier (NaN if not known), kind."""
-        with self._transaction(write=False) as database:
-            clock = self._clock(database)
-            rows = self._rows(database, "position, count, budget, kind")
-        positions, count, budgets, kinds = zip(*rows, strict=True) if rows else ((), (), (), ())
+        with self._transaction(write=False) as (database, state):
+            rows = _rows(database, "position, count, budget, kind")
         level = "noise_multiplier" if self.settings["delta"] else "epsilon"
-        columns = {"time": clock.index(positions), "count": count, level: np.array(budgets, dtype=float)}
-        return pd.DataFrame(columns | {"kind": [KINDS[kind] for kind in kinds]})
+        table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
+        return table.assign(time=self._clock(state).index(table["time"]), kind=[KINDS[kind] for kind in table["kind"]])
 
     @property
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
-        with self._transaction(write=False) as database:
-            rows = self._rows(database, "count, budget, kind")
-        if any(budget is None for _, budget, _ in rows):
+        with self._transaction(write=False) as (database, _):
+            rows = _rows(database, "count, budget")
+        if any(budget is None for _, budget in rows):
             raise ValueError("leakages need all budgets, found times spent elsewhere; each is within alpha")
-        runs = [(level, sum(n for n, *_ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
+        runs = [(level, sum(n for n, _ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
         if self.settings["delta"]:
             return _profile(runs, self._backward, self._forward)
         account = TemporalAccountant(self._backward, self._forward)
@@ -366,11 +330,11 @@ class Publisher:
 
     def to_frame(self) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count."""
-        with self._transaction(write=False) as database:
-            clock, rows = self._clock(database), self._rows(database, "position, noisy", f"kind = {PUBLISHED}")
-            labels, kind = (self._setting(database, name) for name in ("columns", "kind"))
-        values = np.frombuffer(b"".join(noisy for _, noisy in rows), kind or "i8").reshape(len(rows), len(labels or []))
-        return pd.DataFrame(values.copy(), clock.index([at for at, _ in rows]), labels)
+        with self._transaction(write=False) as (database, state):
+            rows = _rows(database, "position, noisy", f"kind = {PUBLISHED}")
+        values = np.frombuffer(b"".join(noisy for _, noisy in rows), state["kind"])
+        values = values.reshape(len(rows), len(state["columns"])).copy()
+        return pd.DataFrame(values, self._clock(state).index([at for at, _ in rows]), state["columns"])
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV."""
@@ -378,26 +342,29 @@ class Publisher:
 
     def backup(self, path: str | os.PathLike) -> None:
         """Write a copy of the file, which is whole also while others publish."""
-        with self._transaction(write=False) as database, closing(sqlite3.connect(path)) as copy:
-            database.rollback()
+        with self._transaction(write=False) as (database, _), closing(sqlite3.connect(path)) as copy:
             database.backup(copy)
-            database.execute("BEGIN")
 
     def _create(self, settings: dict) -> None:
         """A new file, or an old one with these settings."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_empty = not self.path.exists() or not self.path.stat().st_size
+        if is_empty and self._marked()[2] > 0:
+            raise FileNotFoundError(
+                f"{self.path} was deleted, and {self._mark_path.name} tells that it spent budgets; put a backup back "
+                "and call resume(until), or take a new name, whose releases add to those that were made"
+            )
         try:
-            with closing(sqlite3.connect(self.path, timeout=60.0, isolation_level=None)) as database:
-                database.execute("PRAGMA synchronous = EXTRA")
+            with closing(self._connect()) as database, database:
                 database.execute("BEGIN IMMEDIATE")
                 if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     for statement in TABLES:
                         database.execute(statement)
-                    identity = uuid4().hex
-                    for name, value in {**settings, "format": FORMAT, "id": identity}.items():
-                        self._set(database, name, value)
-                    self._mark(0, identity)
-                database.execute("COMMIT")
+                    state = {"id": uuid4().hex, "number": 0, "next": 0, "filter": (0, None, inf)}
+                    state |= {"clock": None, "columns": [], "kind": "<i8"}
+                    for name, value in {"format": FORMAT, "settings": settings, "state": state}.items():
+                        _set(database, name, value)
+                    self._mark(state)
                 found = self._settings(database)
         except sqlite3.Error as error:
             raise self._unusable(error) from None
@@ -409,59 +376,64 @@ class Publisher:
             )
 
     @contextmanager
-    def _transaction(self, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction, if the file is the one that was opened; to write, no copy either."""
+    def _transaction(self, write: bool = True, copies: bool = False) -> Iterator[tuple[sqlite3.Connection, dict]]:
+        """One transaction, and the state that it may change; to write, the file must be no copy, but for `copies`."""
         with self._lock:
             try:
                 database = self._open()
-                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                try:
-                    number = self._checked(database, write)
-                    yield database
-                    database.execute("COMMIT")
-                finally:
-                    if database.in_transaction:
-                        database.rollback()
+                with database:
+                    database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                    state = _setting(database, "state") or {}
+                    self._check_file(state, write and not copies)
+                    if self._filter:
+                        self._filter.state = tuple(state["filter"])
+                    yield database, state
+                    if write:
+                        state["number"] += 1
+                        if self._filter:
+                            state["filter"] = self._filter.state
+                        _set(database, "state", state)
             except sqlite3.Error as error:
                 raise self._unusable(error) from None
             if write:
-                self._mark(number, self.settings["id"])
+                self._mark(state)
 
     def _open(self) -> sqlite3.Connection:
-        if self._database is None or self._process != os.getpid():  # a connection does not survive a fork
+        if self._database is None or self._process != os.getpid():  # a connection must not be used after a fork
+            self.close()
             if not self.path.is_file():
                 raise FileNotFoundError(
                     f"there must be a publisher's file {self.path}, found none; make one with settings"
                 )
-            database = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)
-            database.execute("PRAGMA synchronous = EXTRA")
-            self._database, self._process, self._opened = database, os.getpid(), os.stat(self.path)
+            self._database, self._process, self._opened = self._connect(), os.getpid(), os.stat(self.path)
         return self._database
 
-    def _checked(self, database: sqlite3.Connection, write: bool) -> int:
-        """The number of this change."""
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)
+        database.execute("PRAGMA synchronous = EXTRA")
+        return database
+
+    def _check_file(self, state: dict, must_be_original: bool) -> None:
+        """OSError unless the file is the one that was opened, and has one name and the mark of its state."""
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} was renamed or deleted while it was open; put it back, or open it by its new name"
             ) from None
-        if (found.st_dev, found.st_ino) != (self._opened.st_dev, self._opened.st_ino):
+        if not os.path.samestat(found, self._opened):
             raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
-        if not write:
-            return 0
+        if not must_be_original:
+            return
         if found.st_nlink > 1:
             raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
-        number = self._state(database)["number"]
         identity, inode, last = self._marked()
-        if (identity, inode) != (self._setting(database, "id"), found.st_ino) or last > number:
+        if (identity, inode) != (state["id"], found.st_ino) or last > state["number"]:
             raise OSError(
                 f"{self.path} is a copy, was renamed without {self.path.name}.mark, or an older state was put back: "
                 "releases may be missing in it; publish from the original, or call resume(until) with the last time "
                 "that may have been published since"
             )
-        database.execute("UPDATE state SET number = number + 1")
-        return number + 1
 
     def _marked(self) -> tuple[str, int, int]:
         """The identity, the inode and the number of changes in the mark, if there is one."""
@@ -471,16 +443,16 @@ class Publisher:
         except (OSError, ValueError):
             return "", 0, -1
 
-    def _mark(self, number: int, identity: str) -> None:
+    def _mark(self, state: dict) -> None:
         """Write the mark, one short line by one call, unless another process has written a later one."""
         *known, last = self._marked()
         inode = os.stat(self.path).st_ino
-        if known == [identity, inode] and last >= number:
+        if known == [state["id"], inode] and last >= state["number"]:
             return
         mark = os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
-            os.pwrite(mark, f"{identity} {inode:<20} {number:<20}\n".encode(), 0)
-            if known != [identity, inode]:  # later ones may be lost with the power: they only grow
+            os.pwrite(mark, f"{state['id']} {inode:<20} {state['number']:<20}\n".encode(), 0)
+            if known != [state["id"], inode]:  # later ones may be lost with the power: they only grow
                 os.fsync(mark)
         finally:
             os.close(mark)
@@ -492,61 +464,54 @@ class Publisher:
         return OSError(f"{self.path} cannot be used ({error}); {remedy}")
 
     @staticmethod
-    def _setting(database: sqlite3.Connection, name: str) -> Any:
-        """One setting; None before it is set."""
-        found = database.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return found and json.loads(found[0])
-
-    def _settings(self, database: sqlite3.Connection) -> dict:
-        if (found := self._setting(database, "format")) != FORMAT:
+    def _settings(database: sqlite3.Connection) -> dict:
+        if (found := _setting(database, "format")) != FORMAT:
             raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
-        return {name: json.loads(value) for name, value in database.execute("SELECT name, value FROM settings")}
+        return _setting(database, "settings")
 
-    @staticmethod
-    def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
-        database.execute("INSERT INTO settings VALUES (?, ?)", (name, json.dumps(value)))
-
-    @staticmethod
-    def _state(database: sqlite3.Connection) -> dict:
-        number, following, *of_filter = database.execute("SELECT * FROM state").fetchone()
-        return {"number": number, "next": following, "filter": tuple(of_filter)}
-
-    @staticmethod
-    def _keep(database: sqlite3.Connection, state: dict, count: int) -> None:
-        """The state after `count` further times."""
-        values = state["next"] + count, *state["filter"]
-        database.execute("UPDATE state SET next = ?, skipped = ?, bpl = ?, bound = ?", values)
-
-    @staticmethod
-    def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
-        ordered = f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
-        return database.execute(ordered, (first, last)).fetchall()
-
-    def _clock(self, database: sqlite3.Connection, times: Any = ()) -> Clock:
+    def _clock(self, state: dict, times: Any = ()) -> Clock:
         """The times of the file; the first time that is given sets their start."""
-        clock = self._setting(database, "clock")
-        if clock is None and len(times):
-            clock = Clock.starting(times[0], self.settings["step"])
-            self._set(database, "clock", clock)
-        return Clock(**clock or Clock.starting(0, 1))
-
-    def _in_columns(self, database: sqlite3.Connection, values: np.ndarray, labels: list) -> tuple[np.ndarray, list]:
-        """Counts (T, n) in the order and kind of those published so far, and the labels in that order."""
-        columns, kind = (self._setting(database, name) for name in ("columns", "kind"))
-        if columns is None:
-            if not all(isinstance(label, (str, int, float)) for label in labels) or len({*labels}) < len(labels):
-                raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
-            columns, kind = labels, values.dtype.str
-            self._set(database, "columns", columns)
-            self._set(database, "kind", kind)
-        if {*labels} != {*columns} or len(labels) != len(columns):
-            raise ValueError(f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them")
-        if values.dtype.str != kind and np.dtype(kind).kind == "i":
-            raise ValueError("counts must be whole numbers as before, found decimals; round them")
-        return np.ascontiguousarray(values[:, [labels.index(name) for name in columns]], dtype=kind), columns
+        if state["clock"] is None and len(times):
+            state["clock"] = Clock.starting(times[0], self.settings["step"])
+        return Clock(**state["clock"] or Clock.starting(0, 1))
 
 
-def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_large: bool) -> dict:
+def _setting(database: sqlite3.Connection, name: str) -> Any:
+    found = database.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+    return found and json.loads(found[0])
+
+
+def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
+    database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
+
+
+def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
+    ordered = f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
+    return database.execute(ordered, (first, last)).fetchall()
+
+
+def _pass(database: sqlite3.Connection, state: dict, count: int, kind: int, budget: float | None) -> None:
+    """Let `count` times pass without a release, or with one elsewhere."""
+    database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", (state["next"], count, kind, budget))
+    state["next"] += count
+
+
+def _in_columns(state: dict, values: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
+    """Counts (T, n) in the order and kind of those published so far, and where each of the labels is in that order."""
+    if not state["columns"]:
+        if not all(isinstance(label, (str, int, float)) for label in labels) or len({*labels}) < len(labels):
+            raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
+        state |= {"columns": labels, "kind": values.dtype.str}
+    columns, kind = state["columns"], state["kind"]
+    if {*labels} != {*columns} or len(labels) != len(columns):
+        raise ValueError(f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them")
+    if values.dtype.str != kind and np.dtype(kind).kind == "i":
+        raise ValueError("counts must be whole numbers as before, found decimals; round them")
+    values = np.ascontiguousarray(values[:, [labels.index(name) for name in columns]], dtype=kind)
+    return values, [columns.index(label) for label in labels]
+
+
+def _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large: bool) -> dict:
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
         raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give nats")
@@ -570,9 +535,12 @@ def _checked(backward, forward, alpha, sensitivity, floor, plan, delta, allow_la
         worst = _profile([(multiplier, 1) for multiplier in plan], backward, forward).epsilon(delta).max()
         if worst > alpha:
             raise ValueError(f"the plan must keep ({alpha:g}, {delta:g}), found epsilon = {worst:.6g}; add noise")
+    fitting = "opendp" if delta is None else "opendp-gaussian"
+    if mechanism not in (None, fitting):
+        must = f"mechanism must be {fitting!r} with" + ("out" if delta is None else "")
+        raise ValueError(f"{must} a delta, found {mechanism!r}; leave it out")
     levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
-    levels["mechanism"] = "opendp" if delta is None else "opendp-gaussian"
-    return levels | {"backward": stored(backward), "forward": stored(forward)}
+    return levels | {"mechanism": fitting, "backward": stored(backward), "forward": stored(forward)}
 
 
 def _profile(runs: list, backward: Any, forward: Any) -> Any:

@@ -230,13 +230,20 @@ def test_threads_share_a_publisher(publisher):
     assert publisher.ledger["epsilon"].tolist() == [0.1] * 20
 
 
-def test_a_fork_opens_the_file_anew(publisher):
+def test_a_fork_in_the_middle_of_a_change_opens_the_file_anew_and_undoes_nothing(publisher, path):
+    """SQLite's connection would take the parent's transaction for its own, and roll it back when it is closed."""
     publisher.publish(0, 1)
-    if (child := os.fork()) == 0:
-        os._exit(0 if publisher.publish(1, 2) is not None else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    publisher.publish(2, 3)
-    assert len(publisher) == 3
+    with publisher._transaction() as (database, _):
+        database.execute("UPDATE times SET kind = 3")
+        journal = path.with_name(f"{path.name}-journal").stat().st_size
+        if (child := os.fork()) == 0:
+            try:
+                os._exit(0 if len(publisher) == 1 and publisher.ledger["kind"].tolist() == ["published"] else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert path.with_name(f"{path.name}-journal").stat().st_size == journal
+    assert publisher.ledger["kind"].tolist() == ["spent elsewhere"]
 
 
 @pytest.mark.parametrize(
@@ -277,6 +284,9 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
             action()
     with pytest.raises(FileNotFoundError, match="there must be a publisher's file .*, found none"):
         tr.Publisher(path)
+    with pytest.raises(FileNotFoundError, match="was deleted, and counts.sqlite.mark tells that it spent budgets; put"):
+        tr.Publisher(path, **SETTINGS, floor=0.1)
+    assert not path.exists()
     moved = tr.Publisher(other)
     with pytest.raises(OSError, match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other"):
         moved.publish(1, 1)
@@ -338,7 +348,7 @@ def test_what_a_backup_did_not_see_drawn_is_not_drawn_again(publisher, path, mon
 def test_a_late_mark_does_not_replace_a_later_one(publisher, path):
     publisher.publish(0, 1)
     last = publisher._marked()
-    publisher._mark(1, publisher.settings["id"])
+    publisher._mark({"id": last[0], "number": 1})
     assert publisher._marked() == last
 
 
@@ -367,7 +377,7 @@ def test_a_file_that_was_copied_in_the_middle_opens(publisher, path):
     """By backup also in the middle of a change; by cp between two."""
     publisher.publish(0, 1)
     writer = tr.Publisher(path)
-    with writer._transaction() as database:
+    with writer._transaction() as (database, _):
         database.execute("UPDATE times SET kind = 3")
         publisher.backup(path.with_name("a"))
         shutil.copyfile(path, path.with_name("b"))
@@ -404,7 +414,7 @@ def test_a_damaged_file_is_an_error(path):
         tr.Publisher(path)
     with sqlite3.connect(path.with_name("other")) as database:
         database.execute("CREATE TABLE settings (name, value)")
-    with pytest.raises(ValueError, match="must be of format 'tplreport publisher 1', found None"):
+    with pytest.raises(ValueError, match="must be of format 'tplreport publisher 2', found None"):
         tr.Publisher(path.with_name("other"))
 
 

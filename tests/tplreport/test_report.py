@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.command import main, read_observations
+from tplreport.command import main
 from tplreport.reporting import checks
 from tplreport.reporting.html import figure_of
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
@@ -229,10 +229,10 @@ def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
     with pytest.warns(
         UserWarning, match=r"log.XES was read without 1 times event without time:timestamp: what is left"
     ):
-        found = read_observations(str(path))
+        found = tr.read_sequences(str(path))
     assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 1)
     with pytest.raises(ValueError, match="there must be one column of user 'x'"):
-        read_observations(str(path), user="x")
+        tr.read_sequences(str(path), user="x")
 
 
 def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):

@@ -68,20 +68,21 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
     assert "<h2>Verdict</h2>" in (folder / "own_data_report.html").read_text()
 
 
-def test_counts_are_published_once_whatever_else_is_asked(tmp_path, caplog):
+@pytest.mark.slow
+@pytest.mark.notebook
+def test_counts_are_published_once_whatever_else_is_asked(run, visits, tmp_path):
     """A second run gives the same values, also with another plan, and whole times and counts stay what they are."""
-    series, sides = tmp_path / "counts.csv", {"backward": None, "forward": None}
+    series = tmp_path / "counts.csv"
     pd.DataFrame({"Datum": range(4), "home": range(100, 104)}).to_csv(series, index=False)
-    said = command.publish_beside(series, "Datum", alpha=1.0, sensitivity=2, plan=[0.25] * 5, **sides)
-    assert "noise was added to home, and not to Datum: " in said
-    first = pd.read_csv(tmp_path / "counts_noisy.csv")
-    assert (first["Datum"].tolist(), first["home"].dtype) == ([0, 1, 2, 3], np.int64)
-    pd.DataFrame({"Datum": range(5), "home": range(100, 105)}).to_csv(series, index=False)
-    said = command.publish_beside(series, "Datum", alpha=9.0, sensitivity=2, plan=[9.0] * 5, **sides)
-    assert "4 of 5 were published before" in caplog.text
-    assert "spent by the plan it was made with" in said
-    assert pd.read_csv(tmp_path / "counts_noisy.csv")[:4].equals(first)
-    assert Publisher(tmp_path / "counts.sqlite").ledger["epsilon"].tolist() == [0.25] * 5
+    words = visits | {"HORIZON": "6", "COUNTS": series, "DRAWS": "0"}
+    pd.read_csv(visits["FILE"]).rename(columns={"day": "Datum"}).to_csv(visits["FILE"], index=False)
+    handed_out = []
+    for alpha in ("1", "9"):
+        status, printed, _ = run(**words | {"TIME": "Datum", "ALPHA": alpha})
+        assert (status, "noise was added to home, and not to Datum: " in printed.out) == (0, True)
+        handed_out.append(pd.read_csv(tmp_path / "counts_noisy.csv"))
+    assert handed_out[1].equals(handed_out[0])
+    assert (handed_out[0]["Datum"].tolist(), handed_out[0]["home"].dtype) == ([0, 1, 2, 3], np.int64)
 
 
 def test_a_recommendation_that_is_withheld_ends_with_3(run, visits, monkeypatch):
@@ -97,7 +98,7 @@ def test_a_recommendation_that_is_withheld_ends_with_3(run, visits, monkeypatch)
 
 def test_the_notebook_has_the_options_of_the_command():
     """So that make, which takes the notebook's parameters, has them too."""
-    options = {name.replace("-", "_") for name in {**command.COLUMNS, **command.NUMBERS}}
+    options = {*command.COLUMNS, *command.NUMBERS}
     assert options - set(own_data.NOTEBOOK.declared_parameters()) == {"count"}
 
 
