@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,10 @@ class Clock:
     @staticmethod
     def checked_step(step: int | str) -> int | str:
         """A step that is a whole number, or text of a Timedelta."""
-        whole = isinstance(step, (int, np.integer)) and not isinstance(step, bool)
-        if not whole:
-            step = str(pd.Timedelta(step))
-        if (int(step) if whole else pd.Timedelta(step).value) <= 0:
+        checked = int(step) if isinstance(step, Integral) and not isinstance(step, bool) else str(pd.Timedelta(step))
+        if (checked if isinstance(checked, int) else pd.Timedelta(checked).value) <= 0:
             raise ValueError(f"step must be above 0, found {step}; give such as 1 or '1h'")
-        return int(step) if whole else step
+        return checked
 
     @classmethod
     def starting(cls, time: Any, step: int | str) -> dict:
@@ -50,25 +49,19 @@ class Clock:
             raise ValueError(f"times must be whole steps apart, found {found} after {before}; round it to the step")
         return numbers.tolist()
 
-    def check_follow(self, positions: Sequence[int], old: int, following: int) -> None:
-        """Positions follow each other; those from number `old` on follow what there is, without a gap."""
+    def check_follow(self, positions: Sequence[int], following: int) -> None:
+        """ValueError unless positions follow each other, the first of them at most `following`."""
         if any(later - earlier != 1 for earlier, later in pairwise(positions)):
-            raise ValueError(
-                "times must follow each other step by step, found gaps, duplicates or a way back; sort them"
-            )
+            hour = "; an hour that clocks repeat needs its offset from UTC, such as 2024-10-27 02:00+01:00"
+            must = "times must follow each other step by step, found gaps, duplicates or a way back; sort them"
+            raise ValueError(must + hour * (self.dates and self.zone is None))
+        gap = positions[0] - following
+        wanted, found, before = (self.label(at) for at in (following, following + gap, following + gap - 1))
         if positions[0] < 0:
+            raise ValueError(f"times begin at {self.label(0)}, found {found}; the clock went back: set it")
+        if gap > 0:
             raise ValueError(
-                f"times begin at {self.label(0)}, found {self.label(positions[0])}; the clock went back: set it"
-            )
-        if old < len(positions) and positions[old] != following:
-            if positions[old] < following:
-                raise ValueError(
-                    f"time {self.label(positions[old])} has passed, {self.label(following)} is next; give that"
-                )
-            gap = positions[old] - following
-            raise ValueError(
-                f"{self.label(following)} is next, not {self.label(positions[old])}: {gap} missing; publish them, "
-                f"or skip from {self.label(following)} until {self.label(positions[old] - 1)}"
+                f"{wanted} is next, not {found}: {gap} missing; publish them, or skip from {wanted} until {before}"
             )
 
     def label(self, position: int) -> Any:
@@ -86,12 +79,15 @@ class Clock:
 
 def _ticks(times: Any) -> tuple[list[int], bool, str | None]:
     """Whole numbers of times, whether they are dates, and their zone."""
-    if all(isinstance(time, (int, np.integer)) and not isinstance(time, bool) for time in times):
+    if all(isinstance(time, Integral) and not isinstance(time, bool) for time in times):
         return [int(time) for time in times], False, None
     try:
-        dates = pd.DatetimeIndex(times).as_unit("ns")
+        stamps = [*map(pd.Timestamp, times)]
+        dates = pd.to_datetime(stamps, utc=True).as_unit("ns")  # offsets differ where clocks were changed
     except (TypeError, ValueError) as error:
         raise ValueError(f"times must be whole numbers or dates, found {times[0]!r} ({error}); convert them") from None
     if dates.hasnans:
         raise ValueError("times must not be missing, found NaT; leave out rows without a time")
-    return dates.asi8.tolist(), True, None if dates.tz is None else str(dates.tz)
+    if len({stamp.tz is None for stamp in stamps}) > 1:
+        raise ValueError("times must be dates with a zone or without one, found both; convert them")
+    return dates.asi8.tolist(), True, None if stamps[0].tz is None else str(stamps[0].tz)

@@ -186,7 +186,7 @@ class Publisher(AbstractContextManager):
                 for at, row in zip(positions, values, strict=True)
             }
             old = sum(at < state["next"] for at in positions)
-            clock.check_follow(positions, old, state["next"])
+            clock.check_follow(positions, state["next"])
             ends = positions[0], positions[-1]
             known = {at: found for at, *found in _rows(database, "position, kind, digest", "1", *ends)}
             for at in positions[:old]:
@@ -247,7 +247,11 @@ class Publisher(AbstractContextManager):
         with self._transaction() as (database, state):
             clock = self._clock(state, [time])
             first, last = clock.positions([time, time if until is None else until])
-            clock.check_follow([first], 0, state["next"])
+            clock.check_follow([first], state["next"])
+            if first < state["next"]:
+                raise ValueError(
+                    f"time {clock.label(first)} has passed, {clock.label(state['next'])} is next; give that"
+                )
             if last < first:
                 raise ValueError(f"until must not be before {clock.label(first)}, found {clock.label(last)}; swap them")
             if self._filter:

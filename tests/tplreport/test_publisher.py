@@ -174,6 +174,17 @@ def test_times_are_dates_with_a_step(path, zone):
         tr.Publisher(path.with_name("b"), **SETTINGS).publish("2024-05-01", 1)
 
 
+def test_an_hour_that_clocks_repeat_is_told_by_its_offset(path):
+    made = tr.Publisher(path, **SETTINGS, floor=0.05, step="1h")
+    local = ["2024-10-27 02:00", "2024-10-27 02:00"]
+    with pytest.raises(ValueError, match="; an hour that clocks repeat needs its offset from UTC, such as 2024-10-27"):
+        made.publish_table(pd.Series([1, 2], local))
+    made.publish_table(pd.Series([1, 2], [f"{local[0]}+02:00", f"{local[1]}+01:00"]))
+    assert made.to_frame().index.astype(str).tolist() == ["2024-10-27 02:00:00+02:00", "2024-10-27 03:00:00+02:00"]
+    with pytest.raises(ValueError, match="with a zone or without one, found both"):
+        made.publish_table(pd.Series([1, 2], ["2024-10-27 03:00+01:00", "2024-10-27 04:00"]))
+
+
 def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, monkeypatch):
     def crash(self, counts, budgets):
         if not counts.any():  # whether it can be drawn
