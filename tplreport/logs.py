@@ -23,7 +23,7 @@ import pyarrow.compute
 
 from tplreport.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
 from tplreport.table import line_of, table_blocks
-from tplreport.times import parse_times
+from tplreport.times import parse_times, texts_of
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
 COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
@@ -107,7 +107,7 @@ def _as_log(
     `line` gives the line of an event in the file; messages call an event `unit`. Events with a defect are
     counted and left out; DataFormatError with the `remedy` if no event is valid. `more` are attributes of the log.
     """
-    times = parse_times(events[TIMESTAMP])
+    times, _ = parse_times(texts_of(events[TIMESTAMP]))
     defects = Defects()
 
     def place(rows: np.ndarray) -> Place:

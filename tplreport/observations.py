@@ -10,7 +10,6 @@ follow the local clock given by the offset or time zone, shorter ones UTC, since
 from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from tplreport.table import (
     read_workbook,
     unlike_columns,
 )
-from tplreport.time_steps import Cutter
+from tplreport.time_steps import Cutter, Duration, Pieces
 from tplreport.times import (
     LOCAL,
     UNITS,
@@ -42,6 +41,7 @@ from tplreport.times import (
     looks_like_times,
     parse_numbers,
     seconds_of,
+    texts_of,
     with_instants,
 )
 from tplrepro.markov.sequences import Sequences
@@ -52,7 +52,6 @@ from tplrepro.words import counted
 POSITION = ("latitude", "longitude")
 TEXTS = ("user", "state")
 SAME_TIME = ("first", "last", "rows")
-Duration = str | float | timedelta | None
 
 
 @dataclass(frozen=True)
@@ -386,7 +385,7 @@ def to_sequences(
         of_users = _in_seconds(of_users, table, cutter.seconds)
     users = table.users.labels if table.users.code_of else None
     try:
-        parts = (cutter.sequences(part, cells_of(part)) for part in of_users)
+        parts = (cutter.pieces(part, cells_of(part)) for part in of_users)
         found = _joined(parts, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
@@ -477,18 +476,19 @@ def read_sequences(
 
 
 def _joined(
-    parts: Iterable[Sequences],
+    parts: Iterable[Pieces],
     labels_of: Callable[[np.ndarray], Any],
     users: np.ndarray | None,
     declared: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Values, offsets, labels and users of all parts, whose states and users are codes."""
     values, own, lengths, owners = Spill(), [declared], [], []
-    for part in parts:
-        values.append(part.values)
-        own.append(part.labels)
-        lengths.append(part.lengths)
-        owners.append(part.users)
+    for cells, offsets, owner in parts:
+        codes, seen = pd.factorize(cells)
+        values.append(codes.astype(np.int32))
+        own.append(seen)
+        lengths.append(np.diff(offsets))
+        owners.append(owner)
     seen = np.unique(np.concatenate(own))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
     coded = Spill()
@@ -502,12 +502,12 @@ def _joined(
 def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:
     """The cell of each code of a state, the last for code -1, and labels; measured numbers need bins."""
     labels = table.states.labels
-    numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(pd.Series(labels).astype(str))
+    numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(texts_of(pd.Series(labels)))
     if bins is None:
         if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
-            return np.append(np.arange(len(labels)), -1), labels
+            return np.append(np.arange(len(labels), dtype=np.int32), np.int32(-1)), labels
         measured = int(np.argmax(numbers != np.floor(numbers)))
-        row = min(int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured].iloc[:1])
+        row = min(int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured])
         raise ValueError(
             f"states must be whole numbers or labels, found {labels[measured]} in {table.place(row)}; "
             "give bins=5, with binning='quantiles' or 'width'"
@@ -523,7 +523,7 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
     names = np.array([f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"])
-    return np.append(index, -1), names
+    return np.append(index, -1).astype(np.int32), names
 
 
 def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ from tplreport.grid import as_box
 from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
+PARSED_BYTES = 1 << 20  # at once, which stays in the cache of the processor
 LONGEST_LINE_BYTES = 64 << 20
 MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # unpacked size: times the compressed size, or bytes
 #: First bytes of a compressed file -> the function that opens it.
@@ -309,7 +310,7 @@ def parse_table(
         raise pa.ArrowInvalid("a quote in a field without quotes around it, which pyarrow would read")
     return pa.csv.read_csv(
         pa.BufferReader(block),
-        pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
+        pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=PARSED_BYTES),
         pa.csv.ParseOptions(
             delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
         ),

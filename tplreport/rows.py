@@ -9,11 +9,13 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 #: Bytes of arrays that stay in memory.
 IN_MEMORY = 128 << 20
@@ -91,21 +93,18 @@ class RowsByUser:
         self.counts = counts
 
     def parts(self) -> Iterator[pd.DataFrame]:
-        """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
+        """About `PART` rows at a time, sorted by user, those of a user in order; "row" is their number from 0."""
         part_of = (np.cumsum(self.counts) - self.counts) // PART
         limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
         edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(len(self.blocks.places))]
         for number in range(len(limits) - 1):
-            part = _frame([self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)])
-            yield part.iloc[np.argsort(part["row"].to_numpy())]
-
-
-def _frame(pieces: list[np.ndarray]) -> pd.DataFrame:
-    """The columns of records, one below the other."""
-    if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years that it cannot hold
-        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True)
-    names = pieces[0].dtype.names or ()
-    return pd.DataFrame({name: np.concatenate([piece[name] for piece in pieces]) for name in names}, copy=False)
+            pieces = [self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)]
+            order = np.argsort(np.concatenate([piece["user"] for piece in pieces]), kind="stable")
+            if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years beyond it
+                yield pd.concat(map(pd.DataFrame, pieces), ignore_index=True).take(order)
+            else:
+                joined = np.concatenate(pieces)[order]
+                yield pd.DataFrame({name: joined[name] for name in joined.dtype.names or ()}, copy=False)
 
 
 def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
@@ -140,12 +139,19 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     return label if isinstance(label, tuple) else str(label)
 
 
+def arrow_of(column: pd.Series) -> pa.Array:
+    """The values of a column that pyarrow holds."""
+    found = pa.array(column)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
 class Codes:
     """Numbers for labels, in the order in which these first occur, over blocks of a column."""
 
     def __init__(self, name: str, missing: frozenset[str]) -> None:
         self.name, self.missing = name, missing
         self.code_of: dict[Hashable, int] = {}
+        self.codes = lru_cache(None, typed=True)(self._code)  # so that a label is looked at once, in whatever blocks it occurs
         self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
@@ -153,22 +159,35 @@ class Codes:
     def of(self, column: pd.Series, place: Callable[[int], str]) -> np.ndarray:
         """The codes of a block, int32; -1 for a missing value."""
         try:
-            if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
-                column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
-            codes, labels = pd.factorize(column)
-            code = np.array([self._code(label) for label in labels.tolist()], dtype=np.int32)
-            if isinstance(column.dtype, pd.CategoricalDtype) and len(column.cat.categories) > len(labels):
-                self.is_declared = True  # a category that does not occur is a label as well
-                for label in column.cat.categories:
-                    self._code(label)
+            codes, labels, declared = self._factorized(column)
+            code = np.array([*map(self.codes, labels)], dtype=np.int32)
+            self.is_declared |= len(declared) > len(labels)
+            for label in declared:
+                self._code(label)  # one that does not occur is a label as well
         except (TypeError, UnicodeDecodeError) as error:
             raise self._no_label(column, place, error) from None
         self.counts = np.pad(self.counts, (0, len(self.code_of) - len(self.counts)))
         rows = np.bincount(codes[codes >= 0], minlength=len(code))
         np.add.at(self.counts, code[code >= 0], rows[code >= 0])
         for k in np.flatnonzero(code < 0):
-            self.absent[str(labels[k]).strip()] += int(rows[k])
+            if isinstance(labels[k], str):
+                self.absent[labels[k].strip()] += int(rows[k])
         return np.append(code, np.int32(-1))[codes]
+
+    def _factorized(self, column: pd.Series) -> tuple[np.ndarray, list, list]:
+        """The number of each row's label, the labels in order of occurrence, and those of a declared category."""
+        if isinstance(column.dtype, pd.ArrowDtype):
+            array = arrow_of(column)
+            if not pa.types.is_dictionary(array.type):
+                encoded = array.dictionary_encode()
+                labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
+                return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), labels, []
+            column = array.to_pandas()
+        if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
+            column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
+        codes, labels = pd.factorize(column)
+        declared = column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else []
+        return codes, labels.tolist(), declared
 
     def _code(self, label: Hashable) -> int:
         name = plain_label(label, self.missing)

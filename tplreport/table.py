@@ -59,11 +59,8 @@ USUAL_NAMES = {
     "latitude": ("latitude", "lat"),
     "longitude": ("longitude", "lon", "lng"),
 }
-#: Types of the columns of a CSV file; columns of users and states repeat their texts.
-TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
-    **dict.fromkeys(("user", "state"), pa.dictionary(pa.int32(), pa.string())),
-    **dict.fromkeys(("latitude", "longitude"), pa.float64()),
-}
+#: Types of the columns of a CSV file that are no texts.
+TYPES = dict.fromkeys(("latitude", "longitude"), pa.float64())
 #: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of
 #: pyarrow.dataset.
 FORMATS = {
@@ -213,6 +210,11 @@ def _checked(table: pa.Table) -> pa.Table:
     return table.replace_schema_metadata(None)
 
 
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """A frame of the table's own columns, which are not copied."""
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
 def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
     problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
     return DataFormatError(problem, path)
@@ -230,11 +232,7 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
         ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
         for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
             table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
-            table = _checked(table) if kind == "ipc" else table  # whose offsets nobody has checked yet
-            for k, name in enumerate(columns):
-                if name in ("user", "state") and pa.types.is_string(table.schema.types[k]):
-                    table = table.set_column(k, name, table[name].dictionary_encode())
-            yield _checked(table).to_pandas(integer_object_nulls=True)
+            yield _frame(_checked(table))
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
@@ -262,7 +260,7 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
             values = [[row.get(name) for name in columns.values()] for row in rows]
             yield pd.DataFrame(values, columns=[*columns], dtype=object)
         else:
-            yield table.select([*columns.values()]).to_pandas(integer_object_nulls=True).set_axis([*columns], axis=1)
+            yield _frame(table.select([*columns.values()]).rename_columns([*columns]))
 
 
 def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
@@ -532,5 +530,5 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.D
     if kind == "json":
         return _json_blocks(path, wanted)
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
-        return (rows.table.to_pandas() for rows in table_blocks(path, wanted))
+        return (_frame(rows.table) for rows in table_blocks(path, wanted))
     return _arrow_blocks(path, kind, wanted)

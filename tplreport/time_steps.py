@@ -25,6 +25,7 @@ OUTSIDE = -1
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
 BETWEEN, REPEATED = "between two steps", "the same user, time and state again"
 Duration = str | float | timedelta | None
+Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # states, offsets of the sequences, and the number of their users
 
 
 def fixed_steps(
@@ -50,14 +51,14 @@ def fixed_steps(
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
-    return _fixed_steps(frame, step, max_gap, state, user)[0]
-
-
-def _fixed_steps(
-    frame: pd.DataFrame, step: Any, max_gap: Duration = None, state: str = "cell", user: str | list[str] = "user"
-) -> tuple[Sequences, np.ndarray]:
-    """The sequences at fixed time steps, and the states of the reports that lie between two steps."""
     times, group, users, states = _reports(frame, state, user)
+    return _sequences(*_at_steps(times, group, states, step, max_gap)[0], users)
+
+
+def _at_steps(
+    times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Duration, max_gap: Duration
+) -> tuple[Pieces, np.ndarray]:
+    """The sequences at fixed time steps, and the states of the reports that lie between two steps."""
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
     max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
@@ -69,8 +70,7 @@ def _fixed_steps(
     stops = np.cumsum(lengths)
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
-    unused = states[(lengths == 0) & (states != OUTSIDE)]
-    return _sequences(states[source], group[source], breaks, users), unused
+    return _pieces(states[source], group[source], breaks), states[(lengths == 0) & (states != OUTSIDE)]
 
 
 def observed_sequences(
@@ -89,6 +89,10 @@ def observed_sequences(
     [[0, 1], [0], [1]]
     """
     times, group, users, states = _reports(frame, state, user)
+    return _sequences(*_as_reported(times, group, states, max_gap), users)
+
+
+def _as_reported(times: np.ndarray, group: np.ndarray, states: np.ndarray, max_gap: Duration) -> Pieces:
     broken = np.diff(group) != 0
     if max_gap is not None:
         ticks, second = _ticks(times)
@@ -96,7 +100,7 @@ def observed_sequences(
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
-    return _sequences(states[inside], group[inside], np.diff(run[inside]) != 0, users)
+    return _pieces(states[inside], group[inside], np.diff(run[inside]) != 0)
 
 
 class Cutter:
@@ -110,31 +114,32 @@ class Cutter:
         self.dropped = Counter[str]()  # rows by the reason why they do not count
         self.unused: set[int] = set()  # states of rows between two steps
 
-    def sequences(self, part: pd.DataFrame, cells: np.ndarray) -> Sequences:
-        """The sequences of these rows, whose states are `cells`."""
+    def pieces(self, part: pd.DataFrame, cells: np.ndarray) -> Pieces:
+        """The sequences of these rows, which are sorted by user, and whose states are `cells`."""
         reports = part.assign(cell=cells)
         self.rows += len(reports)
         self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
-        if "time" not in reports:
+        if "time" in reports:
+            reports = _in_time(reports)
+            reports = reports if self.same_time == "rows" else self._one_state_at_a_time(reports)
+        else:
             reports["time"] = reports["row"]
-        elif self.same_time != "rows":
-            reports = self._one_state_at_a_time(reports)
         if self.seconds >= 86_400:
-            reports = reports.sort_values(["user", "time"], kind="stable")
             for name, clock in LOCAL.items():
                 if clock in reports:  # which stands still until it is ahead again
                     reports[name] = reports.groupby("user")[clock].cummax()
-        max_gap: Any = self.max_gap
+        max_gap = self.max_gap
         if "until" in reports:
             reports = self._closed(reports)
             max_gap = reports["time"].max() - reports["time"].min()
+        columns = [reports[name].to_numpy() for name in ("time", "user", "cell")]
         if self.step is None:
-            return observed_sequences(reports, max_gap=max_gap)
-        found, unused = _fixed_steps(reports, self.step, max_gap)
+            return _as_reported(*columns, max_gap)
+        found, unused = _at_steps(*columns, self.step, max_gap)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None:
-            self.held += max(0, len(found.values) - len(_fixed_steps(reports, self.step)[0].values))
+            self.held += max(0, len(found[0]) - len(_at_steps(*columns, self.step, None)[0][0]))
         return found
 
     def _drop(self, reason: str, count: int) -> None:
@@ -163,9 +168,10 @@ class Cutter:
 
     def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
         """The rows that count, where each user is in one state at a time."""
-        keys = ["user", "time"]
-        if not reports.duplicated(keys).any():
+        user, time = reports["user"].to_numpy(), reports["time"].to_numpy()
+        if not ((user[1:] == user[:-1]) & (time[1:] == time[:-1])).any():
             return reports
+        keys = ["user", "time"]
         if self.same_time is not None:
             kept = reports[~reports.duplicated(keys, keep=self.same_time)].copy()
             self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
@@ -192,17 +198,16 @@ class Cutter:
 
     def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
         """Reports with one more, of no state, at the end of each spell that no other one follows at once."""
-        ordered = reports.sort_values(["user", "time"], kind="stable")
-        same = ordered["user"].eq(ordered["user"].shift(-1))
-        following = ordered["time"].shift(-1)
-        wrong = ordered[(ordered["until"] <= ordered["time"]) | (same & (following < ordered["until"]))]
+        same = reports["user"].eq(reports["user"].shift(-1))
+        following = reports["time"].shift(-1)
+        wrong = reports[(reports["until"] <= reports["time"]) | (same & (following < reports["until"]))]
         if len(wrong):
             raise ValueError(
                 f"a spell must end after its begin and before the next one, found one until {wrong['until'].iloc[0]} "
                 f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
             )
-        closing = ordered[~(same & (following == ordered["until"]))]
-        return pd.concat([reports, closing.assign(time=closing["until"], cell=-1)], ignore_index=True)
+        closing = reports[~(same & (following == reports["until"]))]
+        return _in_time(pd.concat([reports, closing.assign(time=closing["until"], cell=OUTSIDE)]))
 
 
 def _reports(
@@ -226,15 +231,23 @@ def _reports(
     elif not pd.api.types.is_numeric_dtype(column.dtype):
         raise ValueError(f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first")
     times = column.to_numpy()
-    numbers = times.view(np.int64) if times.dtype.kind == "M" else times  # are sorted faster
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
-    states, step = frame[state].to_numpy(), np.diff(group)
-    is_sorted = (step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))
-    if not is_sorted.all():  # skipped for the data sets, which are sorted already
-        order = np.lexsort((numbers, group))
-        times, group, states = times[order], group[order], states[order]
-    return times, group, pd.Index(users).to_numpy(), states
+    order = _order(group, times)
+    return times[order], group[order], pd.Index(users).to_numpy(), frame[state].to_numpy()[order]
+
+
+def _order(group: np.ndarray, times: np.ndarray) -> np.ndarray | slice:
+    """What sorts reports by user and time."""
+    numbers = times.view(np.int64) if times.dtype.kind == "M" else times  # are sorted faster
+    step = np.diff(group)
+    if ((step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))).all():
+        return slice(None)
+    return np.lexsort((numbers, group))
+
+
+def _in_time(reports: pd.DataFrame) -> pd.DataFrame:
+    return reports.iloc[_order(reports["user"].to_numpy(), reports["time"].to_numpy())]
 
 
 def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
@@ -265,7 +278,11 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     return round(seconds * second)
 
 
-def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:
+def _pieces(states: np.ndarray, group: np.ndarray, breaks: np.ndarray) -> Pieces:
     """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
     starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
-    return Sequences.from_flat(states, np.append(starts, len(states)), users[group[starts]])
+    return states, np.append(starts, len(states)), group[starts]
+
+
+def _sequences(states: np.ndarray, offsets: np.ndarray, owner: np.ndarray, users: np.ndarray) -> Sequences:
+    return Sequences.from_flat(states, offsets, users[owner])
