@@ -19,7 +19,6 @@ from scipy.special import ndtr
 
 import tplfrontier as tf
 import tplrepro as tpl
-from tests.oracles import exhaustive_leakage
 from tplrepro import dphmm, eventlog, sip
 
 UNIT = 2**52

@@ -6,7 +6,6 @@ t the releases before, at and after t are independent given the value, so their 
 """
 
 from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace

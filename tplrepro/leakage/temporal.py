@@ -5,7 +5,6 @@ the last time point to the first (Eq. (15)).
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
