@@ -134,8 +134,8 @@ def test_labels_lead_to_entries_and_equal_matrices_are_equal():
     dense = tpl.TransitionMatrix(sparse.toarray(), sparse.states)
     assert again.probabilities.nnz > sparse.probabilities.nnz
     assert {sparse, again, dense, tpl.TransitionMatrix(dense)} == {dense}
-    other = scipy.sparse.csr_array(np.roll(sparse.toarray(), 1, axis=0))
-    others = [tpl.TransitionMatrix(dense.toarray()), tpl.TransitionMatrix(other, sparse.states), "P"]
+    rolled = tpl.TransitionMatrix(sparse.probabilities[:, np.arange(12) - 1], sparse.states, False, sparse.background)
+    others = [tpl.TransitionMatrix(dense.toarray()), rolled, "P"]
     assert not any(P == other for other in others for P in (sparse, dense))
 
 
