@@ -11,11 +11,23 @@ from experiments import advice
 def test_plans_keep_their_promise(kind):
     """Doubted reports recommend α/T, and a cheaper plan is cheaper."""
     rng = np.random.default_rng(8)
-    outcomes = [advice.simulated(kind, rng=rng) for _ in range(2)]
+    outcomes = [advice.simulated(kind, recording, rng=rng) for recording in advice.RECORDINGS]
     assert not any(one.is_broken for one in outcomes)
     assert all(one.true_tpl <= one.alpha for one in outcomes if one.doubted)
     assert all(one.composed == (one.saved == 1.0) and one.saved >= 1.0 for one in outcomes)
     assert {one.verdict for one in outcomes} <= set(advice.VERDICTS[:4])
+
+
+def test_each_recording_is_read_as_it_was_meant():
+    """Shuffled rows and times of another name give the walks; of three times a step the third one counts."""
+    rng = np.random.default_rng(0)
+    walks = [rng.integers(0, 3, 30).tolist() for _ in range(4)]
+    for recording in advice.RECORDINGS[:3]:
+        read = advice._read(walks, recording, rng)
+        found = {user: read.labels[walk].tolist() for user, walk in zip(read.users, read, strict=True)}
+        assert found == {f"user {k}": walk for k, walk in enumerate(walks)}
+    dropped = advice._read(walks, advice.RECORDINGS[3], np.random.default_rng(4))  # which leaves out no row
+    assert [dropped.labels[walk].tolist() for walk in dropped] == [walk[::3] + [walk[-1]] for walk in walks]
 
 
 def test_true_leakage():
@@ -25,3 +37,7 @@ def test_true_leakage():
     assert advice._true_tpl("one chain", [rows], np.full(6, 0.3)) == pytest.approx(expected)
     assert advice._true_tpl("drift", [rows, rows], np.full(6, 0.3)) == pytest.approx(expected)
     assert advice._true_tpl("order 2", [rows], np.full(12, 0.3)) == pytest.approx(expected)
+    three_steps = rows @ rows @ rows
+    expected = tpl.temporal_privacy_leakage(np.full(6, 0.3), three_steps, three_steps).tpl.max()
+    for kind in ("one chain", "drift"):
+        assert advice._true_tpl(kind, [rows, rows], np.full(6, 0.3), 3) == pytest.approx(expected)
