@@ -248,9 +248,9 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
 
 def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
     """ValueError if no column of times has a usual name, with the names of those whose values look like times."""
-    head = first_rows(data)
-    if {*map(plain_name, head.columns)} & {*USUAL_NAMES["time"]}:
+    if {*map(plain_name, column_names(data))} & {*USUAL_NAMES["time"]}:
         return
+    head = first_rows(data)
     likely = [repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])]
     found = f"; {' and '.join(likely)} hold{'s' * (len(likely) == 1)} times" if likely else ""
     remedy = "name their column by time=, or give order='rows' if the rows of each user are in order of time"

@@ -207,7 +207,7 @@ def read_rows(
     first_line = 0
     blocks = line_blocks(path)
     for block, first_line in _closed_blocks(blocks) if quotes else blocks:
-        bare = re.search(rb"\r(?!\n|\Z)", block)
+        bare = b"\r" in block and re.search(rb"\r(?!\n|\Z)", block)
         if bare:
             line = first_line + block.count(b"\n", 0, bare.start())
             raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line)
@@ -226,7 +226,7 @@ def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes,
     for block, first_line in blocks:
         start = start if whole else first_line
         whole += block
-        if whole.count(b'"') % 2 == 0:
+        if b'"' not in whole or whole.count(b'"') % 2 == 0:
             yield whole, start
             whole = b""
     if whole:
@@ -310,7 +310,7 @@ def parse_table(
         raise pa.ArrowInvalid("a quote in a field without quotes around it, which pyarrow would read")
     return pa.csv.read_csv(
         pa.BufferReader(block),
-        pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=PARSED_BYTES),
+        pa.csv.ReadOptions(column_names=list(columns), block_size=PARSED_BYTES),
         pa.csv.ParseOptions(
             delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
         ),

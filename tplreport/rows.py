@@ -113,6 +113,8 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     >>> [plain_label(label) for label in (" a ", "1.0", 2.0, True, "007", "NA", float("nan"), 1.5)]
     ['a', 1, 2, 'True', '007', None, None, 1.5]
     """
+    if type(label) is int:  # asked first, as most labels are texts or whole numbers
+        return label if -(10**18) < label < 10**18 else str(label)
     if isinstance(label, bytes):
         label = label.decode()
     if isinstance(label, str):
@@ -124,7 +126,7 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, Integral):
-        return int(label) if -(10**18) < int(label) < 10**18 else str(label)
+        return plain_label(int(label), missing)
     if isinstance(label, Real) or type(label).__name__ == "Decimal":
         number: Any = label
         if number != number:

@@ -229,10 +229,13 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
             problem = f"{thing} must be one text or number a row, found lists or records in column {name!r}"
             raise DataFormatError(f"{problem}; write a row for each, such as by DataFrame.explode", path)
     try:
-        ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
-        for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
-            table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
-            yield _frame(_checked(table))
+        pieces = whole.get_fragments()
+        if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
+            pieces = (group for piece in pieces for group in piece.split_by_row_group())
+        for batch in chain.from_iterable(
+            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 20) for piece in pieces
+        ):
+            yield _frame(_checked(pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])))
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
