@@ -7,7 +7,8 @@ rows in the order of their times; rows with equal times keep their order.
 
 Each release after the first adds to every incomplete case its next `window` events (certain), or a random number
 of events from 0 to `window` (uncertain); the artificial end counts as the last event of a complete case. Cases
-that are not in the first release join in the second one, as in the implementation published with [4].
+that are not in the first release join in the second one, as in the program published with [4] (pm-cedp-qdp 0.1.2,
+github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a, qdp.py, lines 379 to 388).
 """
 
 from collections import Counter

@@ -2,7 +2,8 @@
 
 The transition system is discovered anew at each release, and its matrices describe the step to that release
 (see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first; the
-published implementation runs both from the first, so its FPL belongs to another release.
+program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a: qdp.py, lines
+446, 536) runs both from the first, so its FPL belongs to another release.
 
 If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
 alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the
@@ -161,10 +162,10 @@ def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witnes
 class PublishedLoss:
     """The loss of a matrix (n, n), perhaps sparse, by the published rule (Eqs. (2), (3) of [4]), which is too small.
 
-    For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage")
-    keeps only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is
-    infinite and which every optimal solution contains, unless some q_j is 1: then it returns L(alpha) =
-    alpha. Its elimination loop finds the same subset as sorting by q_j / d_j.
+    For a pair of rows q, d the published program (qdp.py, see above, lines 331 to 340; supplement of [4],
+    "Calculating Accumulative Privacy Leakage") keeps only the coordinates with q_j > d_j > 0. It omits those with
+    q_j > 0 and d_j = 0, whose ratio is infinite and which every optimal solution contains, unless some q_j is 1:
+    then it returns L(alpha) = alpha. Its elimination loop finds the same subset as sorting by q_j / d_j.
 
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl
