@@ -35,6 +35,7 @@ COMPUTE_NOTHING = {
 }
 RUNS = "docs/other_runs.json"
 SEED, OTHER = "another seed", "another result"
+NEAR_ZERO = 0.1  # numbers below it, and pairs with other signs, are compared absolutely
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -146,17 +147,25 @@ def _git(*words, root):
 
 
 def read_runs(root=ROOT):
-    """By run and by claim ("tkde2019#example-1"), the per cent by which its numbers moved, or `OTHER`."""
+    """By run and by claim ("tkde2019#example-1"), what `moved` says of its numbers."""
     return read_json(root / RUNS)
 
 
 def moved(published, other):
-    """The largest relative difference of two texts' numbers, per cent, rounded up; `OTHER` if their words differ."""
+    """The largest difference of two texts' numbers: per cent, rounded up; a text if some near 0 moved; or `OTHER`."""
     if NUMBER.sub("", published) != NUMBER.sub("", other):
         return OTHER
     before, now = ([float(number.replace(",", "")) for number in NUMBER.findall(text)] for text in (published, other))
-    apart = [abs(a - b) / max(abs(a), abs(b)) for a, b in zip(before, now, strict=True) if a != b]
-    return math.ceil(1000 * max(apart, default=0.0) - 1e-9) / 10
+    relative, absolute = [], []
+    for a, b in zip(before, now, strict=True):
+        size = max(abs(a), abs(b))
+        if a * b <= 0 or size < NEAR_ZERO:
+            absolute.append(abs(a - b))
+        else:
+            relative.append(abs(a - b) / size)
+    percent = math.ceil(1000 * max(relative, default=0.0) - 1e-9) / 10
+    near_zero = f"near 0 by up to {max(absolute):.3g}" if any(absolute) else ""
+    return f"up to {percent:g} %, {near_zero}" if percent and near_zero else near_zero or percent
 
 
 def moved_claims(one, other):
@@ -173,10 +182,8 @@ def moved_claims(one, other):
 
 def tolerance_of(moved_by):
     """What a claim's row says of the run with another seed; None if its numbers stayed or were not compared."""
-    if moved_by == OTHER:
-        return f"{OTHER} with {SEED}"
-    if moved_by and moved_by > 100:
-        return f"some near 0 have the other sign with {SEED}"
+    if isinstance(moved_by, str):
+        return f"{moved_by} with {SEED}"
     return f"up to {moved_by:g} % with {SEED}" if moved_by else None
 
 
@@ -184,11 +191,14 @@ def summary(runs):
     """A sentence for each run."""
     sentences = []
     for name, claims in runs.items():
-        numbers = [value for value in claims.values() if value not in (0.0, OTHER)]
+        numbers = [value for value in claims.values() if value and not isinstance(value, str)]
+        near_zero = sum(isinstance(value, str) and value != OTHER for value in claims.values())
         same = sum(value == 0.0 for value in claims.values())
         words = f"With {name}, {same} of {len(claims)} claims showed the same digits"
         if numbers:
             words += f", the numbers of {len(numbers)} moved by {min(numbers):g} to {max(numbers):g} %"
+        if near_zero:
+            words += f"; of {near_zero} some near 0 moved"
         if others := sorted(key for key, value in claims.items() if value == OTHER):
             words += f"; {OTHER}: {', '.join(others)}"
         sentences.append(f"{words}.")

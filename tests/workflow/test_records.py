@@ -6,7 +6,17 @@ import subprocess
 import pytest
 
 from workflow.configuration import ROOT
-from workflow.records import OTHER, differences, main, moved, moved_claims, older_in_words, older_records, summary
+from workflow.records import (
+    OTHER,
+    differences,
+    main,
+    moved,
+    moved_claims,
+    older_in_words,
+    older_records,
+    summary,
+    tolerance_of,
+)
 
 RECORD = {"name": "a", "parameters": {"n": 3}, "results": {"x": [1.0, 2.0], "n": 5}}
 FIGURE, TIMING = "tkde2019/fig3.json", "tkde2019/fig6a.json"
@@ -135,10 +145,20 @@ def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, 
     assert factor != 1.0 or expected == set(found.values())
 
 
-def test_the_largest_relative_difference_is_rounded_up_and_a_run_summed_up_in_a_sentence():
+def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_up_in_a_sentence():
     others = {"2 of 1,000 s": 0.0, "2 of 1,010 s": 1.0, "3 of 1,000 s": 33.4, "2 s": OTHER}
     assert {other: moved("2 of 1,000 s", other) for other in others} == others
-    assert summary({"another seed": {"a#same": 0.0, "a#near": 1.5, "b#far": 20.0, "b#other": OTHER}}) == (
-        "With another seed, 1 of 4 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
-        "another result: b#other."
+    near_zero = {
+        "0.01 to 2": 0.0,
+        "0.05 to 2": "near 0 by up to 0.04",
+        "-0.2 to 2": "near 0 by up to 0.21",
+        "0.5 to 2": 98.0,
+        "0 to 3": "up to 33.4 %, near 0 by up to 0.01",
+    }
+    assert {other: moved("0.01 to 2", other) for other in near_zero} == near_zero
+    assert tolerance_of("near 0 by up to 0.04") == "near 0 by up to 0.04 with another seed"
+    found = {"a#same": 0.0, "a#near": 1.5, "b#far": 20.0, "b#zero": "near 0 by up to 1", "b#other": OTHER}
+    assert summary({"another seed": found}) == (
+        "With another seed, 1 of 5 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
+        "of 1 some near 0 moved; another result: b#other."
     )
