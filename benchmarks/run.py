@@ -624,7 +624,7 @@ def readers():
 # Names of the files, and what writes them: users, and for Geolife the trajectories.
 FILES = {
     "geolife": ("Geolife Trajectories 1.3.zip", 182, {"n_trajectories": 18_670, "seconds_between_points": 2.1}),
-    "gowalla": ("loc-gowalla_totalCheckins.txt.gz", 196_591, {}),
+    "gowalla": ("loc-gowalla_totalCheckins.txt.gz", 196_591, {"box": grid.LOS_ANGELES}),
     "kosarak": ("kosarak.dat.gz", 990_002, {}),
 }
 

@@ -1,6 +1,7 @@
 from tplreport.counts import release_counts as release_counts
 from tplreport.grid import BEIJING_3RD_RING as BEIJING_3RD_RING
 from tplreport.grid import LOS_ANGELES as LOS_ANGELES
+from tplreport.grid import NEW_YORK as NEW_YORK
 from tplreport.grid import Box as Box
 from tplreport.grid import Grid as Grid
 from tplreport.logs import read_xes as read_xes

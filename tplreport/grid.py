@@ -1,8 +1,8 @@
 """Grids: a geographic box divided into square cells of a given size in kilometres.
 
 Cells are the states of a chain. The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the
-3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING`
-and `LOS_ANGELES` are ours.
+3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes;
+`BEIJING_3RD_RING`, `LOS_ANGELES` and `NEW_YORK` are ours.
 
 Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at
 most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 % are errors.
@@ -64,6 +64,8 @@ def as_box(box) -> Box:
 BEIJING_3RD_RING = Box(39.86, 39.97, 116.27, 116.49)
 #: Los Angeles and its surroundings, from the ocean to Anaheim.
 LOS_ANGELES = Box(33.6, 34.4, -118.8, -117.8)
+#: The five boroughs of New York and the New Jersey side of the Hudson.
+NEW_YORK = Box(40.484, 40.918, -74.259, -73.701)
 
 
 @dataclass(frozen=True)

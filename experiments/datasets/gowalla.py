@@ -1,6 +1,8 @@
 """Gowalla: its cut into cells; its stand-in has check-ins of people in four cities, in SNAP format."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,18 +13,18 @@ from experiments.datasets.preparation import DataSet, cells, grid_box
 from experiments.datasets.readers import registry
 from experiments.datasets.readers.gowalla import load
 from experiments.datasets.stand_ins import city, heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
-from tplreport.grid import LOS_ANGELES, Box, as_box
+from tplreport.grid import LOS_ANGELES, NEW_YORK, Box, as_box
 from tplrepro.validation import check_horizon
 
 BATCH_USERS = 4096
 MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
 
 #: Where the others live.
-OTHER_CITIES = ((30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40.6, 40.9, -74.1, -73.8))
+OTHER_CITIES = ((30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), LOS_ANGELES)
 SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
-def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None, *, box=LOS_ANGELES) -> pd.DataFrame:
+def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None, *, box=NEW_YORK) -> pd.DataFrame:
     """Write a stand-in in the official format, and read it back, like `geolife.synthetic`.
 
     Half of the users live in the `box` (south, north, west, east), the others in three other cities. Each has
@@ -32,7 +34,7 @@ def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None,
     return stand_in(path, "gowalla", "loc-gowalla_totalCheckins.txt", write, load, **options)
 
 
-def write(target, n_users, seed, box=LOS_ANGELES) -> None:
+def write(target, n_users, seed, box=NEW_YORK) -> None:
     """Write the file in memory bounded by one batch of users."""
     n_users = check_horizon(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
@@ -76,6 +78,20 @@ def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_user
     return np.where(explores, popular(rng, n_places, m), known)
 
 
+def contents(path: str | Path | None = None, box: Box = NEW_YORK) -> dict[str, Any]:
+    """What a file holds in a box, however it writes numbers: check-ins and users as read, and a digest of them.
+
+    The SHA-256 is that of lines of user, time, latitude, longitude and location, ordered by user and time, with
+    degrees in units of 1e-10, the last digit of the official file.
+    """
+    visits = load_in_box(path, as_box(box))
+    degrees = {name: np.rint(visits[name] * 1e10).astype(np.int64) for name in ("latitude", "longitude")}
+    seconds = visits["time"].astype("int64") // 1_000_000
+    lines = line_bytes({"user": visits["user"], "time": seconds, **degrees, "location": visits["location"]}, "\t")
+    digest = hashlib.sha256(lines).hexdigest()
+    return {"check-ins": len(visits), "users": visits["user"].nunique(), "sha256": digest}
+
+
 def load_in_box(path: str | Path | None, box: Box) -> pd.DataFrame:
     """A file; without a path the official one, or else the file with the most check-ins in the box."""
     if path is not None:
@@ -93,7 +109,7 @@ DATA_SET = DataSet(
     load_in_box,
     synthetic,
     cells,
-    {"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D"},
+    {"box": NEW_YORK, "cell_km": 5.0, "step": None, "max_gap": "2D"},
     load_options=grid_box,
     synthetic_options=lambda cut: {"box": cut["box"]},
 )

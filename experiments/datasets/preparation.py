@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from experiments.datasets.readers import registry
-from tplreport.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
+from tplreport.grid import BEIJING_3RD_RING, LOS_ANGELES, NEW_YORK, Grid
 from tplreport.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
-PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles"}
+PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles", NEW_YORK: "New York"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,7 @@ class Prepared:
     state_names: list[str]  # one per state: "r3c14", "page 7" or "area r0c1"
     grid: Grid | None  # of the cells
     name: str  # "Geolife"
+    place: str  # of its grid: "Beijing", "Los Angeles (thinned)", or coordinates
     title: str  # of a figure: data set, place, and "(synthetic data)" if synthetic
     synthetic: bool
     official: bool  # whether the files are known to be the whole published set
@@ -119,8 +120,12 @@ def prepare(
         observations = data_set.synthetic(**{**data_set.synthetic_options(cut), **(stand_in or {})})
     sequences, state_names, grid = data_set.states(observations, cut)
     title = set_name = data_set.title.format(**cut)
+    place = ""
     if grid is not None:
-        title += _place(grid.box)
+        place = next((known for box, known in PLACES.items() if box.contains(grid.box[:2], grid.box[2:]).all()), "")
+        thinned = " (thinned)" if Path(observations.attrs["source"]).name in registry.THINNED else ""
+        title += f" in {place}" if place else ", latitude {:g} to {:g}, longitude {:g} to {:g}".format(*grid.box)
+        title, place = title + thinned, place + thinned
     if not sequences.n_transitions:
         found = f"found none in {len(observations)} rows; give the region by box=, or check the file"
         raise ValueError(f"{title}: there must be two observations of a user within max_gap, {found}")
@@ -129,7 +134,7 @@ def prepare(
         title += " (synthetic data)"
     inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
     official = all(registry.is_official(name, path) for path in inputs)
-    return Prepared(sequences, state_names, grid, set_name, title, is_synthetic, official, inputs, observations)
+    return Prepared(sequences, state_names, grid, set_name, place, title, is_synthetic, official, inputs, observations)
 
 
 def grid_box(cut: dict) -> dict:
@@ -150,11 +155,3 @@ def in_time(observations: pd.DataFrame, cut: dict, state: str, user: str | list[
     if cut["step"] is None:
         return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
     return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
-
-
-def _place(box: Box) -> str:
-    """Location of a box for a title: the named place that contains it, else its coordinates."""
-    for known, place in PLACES.items():
-        if known.contains(box[:2], box[2:]).all():
-            return f" in {place}"
-    return f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"

@@ -69,12 +69,14 @@ def over_choices(
     panels: Iterable[Axes], results: dict[str, list], data: str, labels: dict[str, str], names: list[str]
 ) -> None:
     """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice` over `names`."""
+    boxes = " x " in names[0]
+    lines = [name.removesuffix(" km").replace(" ", "\n").replace("\nx\n", " x ") for name in names]
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for key, values in results.items():
             if key.startswith(data) and key.endswith(f": {quantity}"):
-                with_intervals(panel, range(len(names)), values)
+                with_intervals(panel, range(len(names)), values, **({"linestyle": ""} if boxes else {}))
         panel.set_ylabel(label)
-        panel.set_xticks(range(len(names)), names)
+        panel.set_xticks(range(len(names)), lines)
         plain_log_scale(panel)
 
 

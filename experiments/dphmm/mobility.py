@@ -9,6 +9,7 @@ over the largest set of cells that all reach each other, and the cell before the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,27 +43,28 @@ def recorded_models(
     stand_ins: dict[str, int],
     seed: int,
 ) -> tuple[dict[str, MobilityModel], dict]:
-    """The models of Geolife and Gowalla by name, such as "Gowalla 89 x 92 km", and the record of their data.
+    """The models of Geolife and Gowalla by name, such as "Gowalla New York 48 x 47 km", and the record of their data.
 
     There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps,
     and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
     `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
-    arguments: dict[str, dict] = {}
+    arguments: list[tuple[str, str, dict[str, Any]]] = []
     for cut in cuts:
         step, gap = cut.split("/")
-        arguments[f"Geolife {cut}"] = {"cell_km": 0.34, "step": step, "max_gap": gap}
+        arguments.append(("geolife", cut, {"cell_km": 0.34, "step": step, "max_gap": gap}))
     for south, north, west, east in boxes:
         height, width = 111.2 * (north - south), 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
-        box = (south, north, west, east)
-        arguments[f"Gowalla {height:.0f} x {width:.0f} km"] = {"cell_km": 0.89, "max_gap": "3D", "box": box}
+        options: dict[str, Any] = {"cell_km": 0.89, "max_gap": "3D", "box": (south, north, west, east)}
+        arguments.append(("gowalla", f"{height:.0f} x {width:.0f} km", options))
     models, sets = {}, {}
-    for name, options in arguments.items():
-        data_set = name.split()[0].lower()
-        sets[data_set] = one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **options)
+    for data_set, choice, options in arguments:
+        one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **options)
         assert one.grid is not None  # both sets are positions
+        place = f"{one.place} " if data_set == "gowalla" and one.place else ""
         centres = one.grid.centre(one.sequences.labels)
-        models[name] = mobility_model(one.sequences, centres, n_trajectories, horizon)
+        models[f"{one.name} {place}{choice}"] = mobility_model(one.sequences, centres, n_trajectories, horizon)
+        sets[data_set, one.inputs] = one  # two cities may come from two files
     return models, joint_record(*sets.values())
 
 

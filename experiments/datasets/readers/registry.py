@@ -86,6 +86,10 @@ SOURCES = {
 }
 
 
+#: Files that hold a random part of the rows in their area, so that steps between rows are not natural.
+THINNED = ("loc-gowalla_LA_merged.txt",)
+
+
 class DatasetNotFoundError(FileNotFoundError, ValueError):
     """A data set was not found; the message lists the places searched and says how to get it."""
 

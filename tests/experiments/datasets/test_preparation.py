@@ -5,6 +5,7 @@ import pytest
 import tplreport as tr
 from experiments.datasets import gaze, geolife, gowalla, kosarak
 from experiments.datasets.preparation import joint_kind, joint_record, prepare
+from experiments.datasets.readers import registry
 from experiments.datasets.readers.registry import DATA_VARIABLE, DatasetNotFoundError
 
 
@@ -39,7 +40,7 @@ def test_cells_at_fixed_steps_and_report_by_report_and_pages():
     assert (found.title, found.synthetic, found.inputs) == ("Geolife in Beijing (synthetic data)", True, ())
     found = prepare("gowalla", stand_in={"n_users": 50, "seed": 3}, max_gap="1D")
     visits = gowalla.synthetic(50, 3)
-    visits["cell"] = tr.Grid(tr.LOS_ANGELES, 5.0).cell(visits["latitude"], visits["longitude"])
+    visits["cell"] = tr.Grid(tr.NEW_YORK, 5.0).cell(visits["latitude"], visits["longitude"])
     assert_same(found.sequences, tr.observed_sequences(visits, max_gap="1D"))
     found = prepare("kosarak", stand_in={"n_users": 30, "seed": 3})
     assert_same(found.sequences, kosarak.to_sequences(kosarak.synthetic(30, 3)))
@@ -77,17 +78,20 @@ def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stan
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
     found = prepare("gowalla")
     assert found.inputs[0].name == "loc-gowalla_b.txt"
-    sizes = [len(gowalla.load(path, box=tr.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()]
+    sizes = [len(gowalla.load(path, box=tr.NEW_YORK)) for path in (recorded / "gowalla").iterdir()]
     assert len(found.observations) == max(sizes)
     (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
     assert prepare("gowalla").inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
 def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
-    inside, outside = (33.9, 34.1, -118.5, -118.1), (40.6, 40.9, -74.1, -73.8)
-    titles = [prepare("gowalla", synthetic=True, stand_in={"n_users": 30}, box=box).title for box in (inside, outside)]
-    elsewhere = "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
-    assert titles == ["Gowalla in Los Angeles (synthetic data)", elsewhere]
+    inside, outside = (33.9, 34.1, -118.5, -118.1), (30.1, 30.5, -98.0, -97.5)
+    found = [prepare("gowalla", synthetic=True, stand_in={"n_users": 30}, box=box) for box in (inside, outside)]
+    elsewhere = "Gowalla, latitude 30.1 to 30.5, longitude -98 to -97.5 (synthetic data)"
+    assert [one.title for one in found] == ["Gowalla in Los Angeles (synthetic data)", elsewhere]
+    assert [one.place for one in found] == ["Los Angeles", ""]
+    (recorded / "gowalla" / "loc-gowalla_b.txt").rename(recorded / "gowalla" / registry.THINNED[0])
+    assert prepare("gowalla").title == "Gowalla in New York (thinned)"
     message = (
         "latitude 0 to 1, .*: there must be two observations of a user .*, found none in 0 rows; give the region by"
     )

@@ -2,11 +2,14 @@
 
 import gzip
 import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments.datasets import gaze, geolife, gowalla, kosarak
 from tests.experiments.datasets import plain
+from tplreport.grid import NEW_YORK
 from tplreport.reading import read_marker
 
 
@@ -40,11 +43,40 @@ def test_arguments_are_checked():
         geolife.synthetic(5, n_trajectories=3)
 
 
+def test_contents_depend_on_the_check_ins_not_on_how_their_numbers_are_written(tmp_path):
+    path, other = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    gowalla.synthetic(30, 1, path)
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    noisy = ["\t".join([*row[:2], repr(float(row[2]) * (1 + 2**-52)), *row[3:]]) + "\n" for row in rows]
+    other.write_bytes(gzip.compress("".join(noisy).encode()))
+    found = gowalla.contents(path)
+    assert noisy[0].split("\t")[2] != rows[0][2]
+    assert gowalla.contents(other) == found
+    inside = next(k for k, row in enumerate(rows) if NEW_YORK.contains(float(row[2]), float(row[3])))
+    other.write_bytes(gzip.compress("".join(noisy[:inside] + noisy[inside + 1 :]).encode()))
+    fewer = gowalla.contents(other)
+    assert fewer["check-ins"] == found["check-ins"] - 1
+    assert fewer["sha256"] != found["sha256"]
+
+
+@pytest.mark.real_data
+def test_the_part_in_new_york_is_as_documented_and_holds_what_the_official_file_begins_with(real_data):
+    part, beginning = (real_data(f"gowalla/loc-gowalla_{name}") for name in ("NY.txt.gz", "first10000.txt"))
+    text = (Path(__file__).parents[3] / "data" / "README.md").read_text(encoding="utf-8")
+    assert gowalla.contents(part)["sha256"] in text
+    frames = [gowalla.load(path, box=NEW_YORK) for path in (part, beginning)]
+    last = frames[1]["user"].max()  # whose rows are cut off
+    ours, official = (frame[frame["user"] < last].drop(columns="time") for frame in frames)
+    assert len(official) > 1000
+    assert np.allclose(ours, official, rtol=0, atol=1e-9)
+
+
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("module", "name", "rows", "counts"),
     [
         (geolife, "geolife-subset.zip", 1_966_493, {"user": 140, "trajectory": 1351}),
+        (gowalla, "loc-gowalla_NY.txt.gz", 138_957, {"user": 7_115}),
         (gowalla, "loc-gowalla_LA_merged.txt", 54_808, {"user": 4_806}),
         (gowalla, "loc-gowalla_users1000.txt.gz", 157_181, {"user": 1_000}),
         (gowalla, "loc-gowalla_first10000.txt", 10_000, {"user": 48}),

@@ -112,7 +112,7 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     models, record = mobility.recorded_models(2, 6, stand_ins={"geolife": 2, "gowalla": 200}, **CHOSEN)
     assert record == {"data": "synthetic", "inputs": []}
     shapes = {name: model.trajectories.shape for name, model in models.items()}
-    assert shapes == {"Geolife 10s/20s": (2, 7), "Gowalla 89 x 92 km": (2, 7)}
+    assert shapes == {"Geolife 10s/20s": (2, 7), "Gowalla Los Angeles 89 x 92 km": (2, 7)}
 
 
 @pytest.mark.slow
