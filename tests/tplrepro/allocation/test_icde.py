@@ -1,4 +1,4 @@
-"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against the package's allocation.
+"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against those of the package.
 
 Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve
 Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices
+from tplrepro.allocation import conference
 
 # What is left of 53 bits: the oracle works with e^alpha itself and 1 - q.
 TOLERANCE = 1e-10
@@ -91,8 +92,16 @@ def test_the_prose_gives_the_budgets_of_figure_7_by_both_algorithms():
 @settings(max_examples=12)
 def test_the_prose_agrees_with_the_allocations(alpha, sides, horizon):
     *_, epsilon = search(alpha, *sides, budget_with_supremum)
-    assert tpl.allocate_by_upper_bound(alpha, *sides) == pytest.approx(epsilon, abs=TOLERANCE * alpha)
+    for allocate in (tpl.allocate_by_upper_bound, conference.algorithm_2):
+        assert allocate(alpha, *sides) == pytest.approx(epsilon, abs=TOLERANCE * alpha)
     alpha_b, alpha_f, middle = search(alpha, *sides, budget_between)
-    budgets = tpl.allocate_by_quantification(alpha, *sides, horizon)
     expected = [alpha_b, *[middle] * (horizon - 2), alpha_f]
-    assert budgets.tolist() == pytest.approx(expected, abs=TOLERANCE * alpha)
+    for allocate in (tpl.allocate_by_quantification, conference.algorithm_3):
+        assert allocate(alpha, *sides, horizon).tolist() == pytest.approx(expected, abs=TOLERANCE * alpha)
+
+
+def test_a_single_release_gets_all_and_deterministic_correlation_has_no_budget():
+    assert conference.algorithm_3(1.5, BACKWARD, FORWARD, 1).tolist() == [1.5]
+    for allocate in (conference.algorithm_2, lambda *given: conference.algorithm_3(*given, 3)):
+        with pytest.raises(tpl.allocation.published.NoFiniteSupremumError, match="keeps the leakage bounded"):
+            allocate(1.0, [[1.0, 0.0], [0.0, 1.0]], FORWARD)
