@@ -12,14 +12,15 @@ from tplrepro import sip
 
 
 @pytest.mark.parametrize(
-    ("belief", "leakage", "cost", "least"),
-    [([0.05, 0.95], 2.566, 0.0349, 0.05), ([0.2, 0.3, 0.5], 1.261, 0.2281, 0.2742)],
+    ("belief", "leakage", "cost", "least", "needed"),
+    [([0.05, 0.95], 2.566, 0.0349, 0.05, 0.0), ([0.2, 0.3, 0.5], 1.261, 0.2281, 0.2742, 1.0)],
 )
-def test_the_papers_counterexample(belief, leakage, cost, least):
+def test_the_papers_counterexample(belief, leakage, cost, least, needed):
     published = sip.ConditionalRandomizedResponse(1.0).response(belief)
     assert (round(published.leakage, 3), round(published.cost(), 4)) == (leakage, cost)
     exact = sip.OptimalResponse(1.0).response(belief)
     assert exact.leakage <= 1.0
+    assert exact.leakage == pytest.approx(needed, abs=1e-9)
     assert round(exact.cost(), 4) == least
 
 
