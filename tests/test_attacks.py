@@ -1,20 +1,20 @@
 """Attacks on what promises the most, by oracles that share no code with the package.
 
 They compute in whole numbers, in decimals of 60 digits, by enumeration, or by sums over outputs that converge
-exponentially. Rows of matrices are multiples of 2^-52, so that they sum to 1 exactly. `CASES` says how many cases
-`make test-slow` takes; docs/guide/promises.md has a table of the 10^5 and more that were tried once, and what fell.
+exponentially. Rows of matrices are multiples of 2^-52, so that they sum to 1 exactly. `make test-slow` takes as many
+cases as `CASES` says; docs/guide/promises.md has a table of the many more that were tried once, and of what fell.
 """
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import partial
-from itertools import combinations, pairwise, permutations, product
-from math import ceil, isfinite
+from functools import cache, partial
+from itertools import combinations, permutations, product
+from math import ceil
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from scipy.special import ndtr
 
 import tplfrontier as tf
@@ -22,7 +22,6 @@ import tplrepro as tpl
 from tplrepro import dphmm, eventlog, sip
 
 UNIT = 2**52
-DENSITY = np.sqrt(2.0 * np.pi)
 
 
 def chain(rng, n=2):
@@ -69,7 +68,8 @@ def loss_of_sums(sums):
 def power(rows, k):
     if k == 1:
         return rows
-    return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*power(rows, k - 1))] for row in rows]
+    columns = [*zip(*power(rows, k - 1), strict=True)]
+    return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in rows]
 
 
 def leakages(budgets, times, backward, forward):
@@ -78,7 +78,9 @@ def leakages(budgets, times, backward, forward):
     for side, order in ((backward, 1), (forward, -1)):
         known, last = {}, None
         for time in range(times[0], times[-1] + 1)[::order]:
-            known[time] = (side(abs(time - last))(known[last]) if last is not None else Decimal(0)) + budgets.get(time, 0)
+            known[time] = (side(abs(time - last))(known[last]) if last is not None else Decimal(0)) + budgets.get(
+                time, 0
+            )
             last = time if time in budgets else last
         found.append(known)
     bpl, fpl = found
@@ -87,10 +89,8 @@ def leakages(budgets, times, backward, forward):
 
 def over(P):
     """L over any number of steps of one matrix."""
-    if P is None:
-        return lambda steps: loss_of(None)
-    rows, known = decimals(P), {}
-    return lambda steps: known.setdefault(steps, loss_of(power(rows, steps))) if steps not in known else known[steps]
+    rows = None if P is None else decimals(P)
+    return cache(lambda steps: loss_of(rows and power(rows, steps)))
 
 
 def check_pauses(rng):
@@ -124,43 +124,30 @@ def prior_free(P):
 
 
 def check_filter(rng):
-    """No TPL above alpha by a filter whose losses hold for any prior, or come from counts; all that remains is spent."""
+    """No TPL above alpha by a filter whose losses hold for any prior, or come from counts."""
     n, alpha = int(rng.integers(2, 4)), float(10.0 ** rng.uniform(-3, 1))
     counted = rng.random() < 0.5
-    functions, exact = [], []
-    for _ in range(2):
-        if rng.random() < 0.15:
-            function, side = None, over(None)
-        elif counted:
-            function = tf.loss_from_counts(rng.integers(0, 10 ** int(rng.integers(1, 7)), (n, n)), rng.uniform(0.05, 0.99))
-            hull = function.hull.tolist()
-            side = lambda steps, hull=hull: loss_of_sums([(Decimal(gap), Decimal(d)) for d, gap, *_ in hull])  # noqa: E731
+    functions, exact = [None, None], [over(None), over(None)]
+    for side in np.flatnonzero(rng.random(2) < 0.85).tolist():
+        if counted:
+            counts = rng.integers(0, 10 ** int(rng.integers(1, 7)), (n, n))
+            functions[side] = tf.loss_from_counts(counts, rng.uniform(0.05, 0.99))
+            hull = [(Decimal(gap), Decimal(d)) for d, gap, *_ in functions[side].hull.tolist()]
+            exact[side] = lambda steps, hull=hull: loss_of_sums(hull)
         else:
             P = rows_of(rng.dirichlet(np.full(n, [0.3, 1, 50][int(rng.integers(3))]), n) + 10.0 ** -rng.uniform(1, 12))
-            function, side = tpl.PriorFreeLoss(P), prior_free(P)
-        functions.append(function)
-        exact.append(side)
-    floor = 0.0
-    if rng.random() < 0.3:
-        try:
-            floor = tpl.allocate_by_upper_bound(alpha, *functions) * rng.choice([0.3, 1.0])
-        except tpl.NoFiniteSupremumError:
-            floor = 0.0
-    account, budgets, time, left = tpl.TemporalAccountant(*functions, alpha=alpha, floor=floor), {}, 0, 1.0
+            functions[side], exact[side] = tpl.PriorFreeLoss(P), prior_free(P)
+    account, budgets, time = tpl.TemporalAccountant(*functions, alpha=alpha), {}, 0
     for _ in range(int(rng.integers(1, 7))):
         if not counted and rng.random() < 0.3:
             time += (pause := int(rng.integers(1, 40)))
             account.skip(pause)
-        share = rng.choice([rng.random(), 1.0, 1e-3])
-        budget = account.remaining * float(share)
+        budget = account.remaining * float(rng.choice([rng.random(), 1.0, 1e-3]))
         if budget > 0.0:
             account.compose(budget)
-            budgets[time], left = Decimal(budget), share
+            budgets[time] = Decimal(budget)
         time += 1
-    if budgets:
-        highest = max(leakages(budgets, sorted(budgets), *exact)[2].values())
-        assert highest <= Decimal(alpha), (highest, alpha)
-        assert left < 1.0 or floor > 0.0 or highest >= Decimal(alpha) * Decimal("0.98")
+    assert max(leakages(budgets, sorted(budgets), *exact)[2].values()) <= Decimal(alpha)
     return 1
 
 
@@ -189,97 +176,30 @@ def check_counts(rng):
     return 2 * len(ends)
 
 
-def check_several(rng):
-    """Budgets for several chains are within alpha for the share of them that was asked for."""
-    n, T, alpha = int(rng.integers(2, 4)), int(rng.integers(1, 6)), float(10.0 ** rng.uniform(-2, 1))
-    pairs = [(chain(rng, n), chain(rng, n)) for _ in range(int(rng.integers(1, 5)))]
-    share = float(rng.choice([1.0, 0.75, 0.5]))
-    allocate = [
-        partial(tpl.allocate_by_quantification, alpha, horizon=T),
-        partial(tpl.allocate_by_upper_bound, alpha),
-        partial(tpl.allocate_by_exact_leakage, alpha, horizon=min(T, 3)),
-    ][int(rng.integers(3))]
-    try:
-        found = tf.allocate_for_several(allocate, pairs, share=share)
-    except tpl.NoFiniteSupremumError:
-        return 1
-    worst = worst_of_boxes if allocate.func is tpl.allocate_by_exact_leakage else worst_of_recursion
-    budgets = [*map(Decimal, np.broadcast_to(found, T if np.ndim(found) == 0 else np.shape(found)).tolist())]
-    assert sum(worst(budgets, *pair) <= Decimal(alpha) for pair in pairs) >= share * len(pairs)
-    return len(pairs)
-
-
-def worst_of_recursion(budgets, backward, forward):
-    each = dict(enumerate(budgets))
-    return max(leakages(each, [*each], *map(over, (backward, forward)))[2].values())
-
-
-def worst_of_boxes(budgets, backward, forward):
-    """The exact TPL: at each time the best past, present and future likelihoods for each pair of states."""
-    n = max(2 if P is None else len(P) for P in (backward, forward))
-    outputs = [[[b.exp() if high else Decimal(1) for high in x] for x in product((0, 1), repeat=n)] for b in budgets]
-    sides = []
-    for P, each in ((backward, outputs), (forward, outputs[::-1])):
-        rows, reached, ratios = None if P is None else decimals(P), [[Decimal(1)] * n], []
-        for x in each:
-            ratios.append([[max(m[i] / m[j] for m in reached) for j in range(n)] for i in range(n)])
-            if rows is not None:
-                told = [[a * b for a, b in zip(m, o, strict=True)] for m in reached for o in x]
-                reached = [[sum(a * b for a, b in zip(row, m, strict=True)) for row in rows] for m in told]
-        sides.append(ratios)
-    pasts, futures = sides[0], sides[1][::-1]
-    pairs = [*permutations(range(n), 2)]
-    parts = zip(budgets, pasts, futures, strict=True)
-    return max((p[i][j] * b.exp() * f[i][j]).ln() for b, p, f in parts for i, j in pairs)
-
-
-def check_exact_allocation(rng):
-    """Budgets by exact leakage are within alpha over all outputs of the worst mechanism, and as large as can be."""
-    n, T = (2, int(rng.integers(1, 5))) if rng.random() < 0.8 else (3, int(rng.integers(1, 3)))
-    alpha = float(10.0 ** rng.uniform(-6, 1.3))
-    sides = [chain(rng, n) if rng.random() < 0.85 else None for _ in range(2)]
-    shape = rng.uniform(0.2, 1.0, T) if rng.random() < 0.5 else np.ones(T)
-    budgets = tpl.allocate_by_exact_leakage(alpha, *sides, proportions=shape)
-    worst = worst_of_boxes([*map(Decimal, budgets.tolist())], *sides)
-    assert Decimal(alpha) * (1 - Decimal("1e-9")) <= worst <= Decimal(alpha), (worst, alpha)
-    return T
-
-
-def check_plans(rng, plans=50, longest=4):
+def check_plans(rng, plans=10, longest=4):
     """Budgets of up to 10^4 releases, in the 64 bits of extended precision, whose error is far below the margin."""
     horizons = np.sort(np.rint(10.0 ** rng.uniform(0.3, longest, plans)).astype(int))[::-1]
-    horizons[: plans // 10] = horizons[0]
-    alphas, budgets, vertices = [], np.full((plans, horizons[0]), np.nan, np.longdouble), np.zeros((2, plans, 2, 2), np.longdouble)
-    for k, T in enumerate(horizons.tolist()):
-        sides, alpha = [chain(rng) for _ in range(2)], float(10.0 ** rng.uniform(-3, 1.2))
-        kind = int(rng.integers(4)) if T <= 300 else int(rng.integers(2))
-        try:
-            found = (
-                lambda: tpl.allocate_by_quantification(alpha, *sides, T),
-                lambda: np.full(T, tpl.allocate_by_upper_bound(alpha, *sides)),
-                lambda: tpl.allocate_optimally(alpha, *sides, T),
-                lambda: tpl.allocate_by_quantification(alpha, None, sides[1], T),
-            )[kind]()
-        except tpl.NoFiniteSupremumError:
-            found = np.full(T, alpha / T * (1 - 1e-11))
-        alphas.append(alpha)
-        budgets[k, :T] = found
-        for side, P in enumerate(sides if kind < 3 else [np.eye(2)[[0, 0]], sides[1]]):
-            for S in (0, 1):  # of two states: each set and the order of rows that make it a gain
-                high, low = P[:, S].argmax(), P[:, S].argmin()
-                vertices[side, k, S] = np.longdouble(P[high, S]) - P[low, S], P[low, S]
-    totals = np.zeros_like(budgets)
-    for side, (gap, d) in zip((0, 1), np.moveaxis(vertices, -1, 1), strict=True):
+    alphas, budgets = 10.0 ** rng.uniform(-3, 1.2, plans), np.full((plans, horizons[0]), np.nan, np.longdouble)
+    gaps, lows = np.zeros((2, 2, plans, 2), np.longdouble)  # for each side, plan and set of one state
+    for k, (T, alpha) in enumerate(zip(horizons.tolist(), alphas.tolist(), strict=True)):
+        sides = [chain(rng), chain(rng)]
+        if T < 300 and rng.random() < 0.3:
+            budgets[k, :T] = tpl.allocate_optimally(alpha, *sides, T)
+        else:
+            budgets[k, :T] = tpl.allocate_by_quantification(alpha, *sides, T)
+        for side, P in enumerate(sides):
+            gaps[side, k], lows[side, k] = P.max(axis=0).astype(np.longdouble) - P.min(axis=0), P.min(axis=0)
+    tpls = -budgets
+    for side in (0, 1):
         leaked = np.zeros(plans, np.longdouble)
         for step in range(horizons[0]):
-            active = int(np.count_nonzero(horizons > step))
+            active = np.count_nonzero(horizons > step)
             u = np.expm1(leaked[:active, None])
-            told = np.log1p((gap[:active] * u / (d[:active] * u + 1)).max(axis=1)) if step else leaked[:active]
-            at = np.full(active, step) if side == 0 else horizons[:active] - 1 - step
-            leaked = told + budgets[np.arange(active), at]
-            totals[np.arange(active), at] += leaked
-    tpls = np.nanmax(totals - budgets, axis=1)
-    assert (tpls * (1 + horizons * np.longdouble(6e-19)) <= np.array(alphas)).all(), (tpls / alphas - 1).max()
+            told = np.log1p((gaps[side, :active] * u / (lows[side, :active] * u + 1)).max(axis=1))
+            at = np.arange(active), horizons[:active] - 1 - step if side else np.full(active, step)
+            leaked = told + budgets[at]
+            tpls[at] += leaked
+    assert (np.nanmax(tpls, axis=1) * (1 + horizons * np.longdouble(6e-19)) <= alphas).all()
     return plans
 
 
@@ -291,7 +211,7 @@ def normal_truth(shifts, backward, forward, t, x):
         for shift in [] if P is None else others:
             step = min(0.4, 0.6 / shift, 0.4 * shifts[t] / shift)
             z = step * np.arange(-9.0 // step, (9.0 + shift) // step)
-            density = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) * (step / DENSITY)
+            density = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) * (step / np.sqrt(2 * np.pi))
             law = np.asarray(P) @ (law[:, :, None] * density[:, None]).reshape(2, -1)
         sides.append(law)
     both = (sides[0][:, :, None] * sides[1][:, None]).reshape(2, -1)
@@ -328,95 +248,28 @@ def check_noise(rng, methods=("equal", "least_variance")):
 
 
 def check_remaining(rng):
-    """The next budget or noise of an account keeps delta at alpha: all outputs of randomised response, or the law."""
-    alpha, delta, sides = float(10.0 ** rng.uniform(-1, 0.7)), float(10.0 ** -rng.uniform(1, 7)), [chain(rng), chain(rng)]
-    account, grid = tf.EventAccountant(*sides, grid=float(rng.choice([0.01, 0.05]))), int(rng.integers(1, 3))
-    if rng.random() < 0.5:
-        budgets = [float(alpha * rng.uniform(0.05, 0.5)) for _ in range(grid)]
-        for budget in budgets:
-            account.compose(budget)
-        if (largest := account.budget_within(alpha, delta)) == 0.0:
-            return 1
-        laws = [np.array([[e, 1], [1, e]]) / (1 + e) for e in np.exp([*budgets, largest])]
-        for t in range(len(laws)):
-            told = laws[t]
-            for P, others in ((sides[0], laws[:t]), (sides[1], laws[:t:-1])):
-                message = np.ones((2, 1))
-                for law in others:
-                    message = P @ (message[:, :, None] * law[:, None]).reshape(2, -1)
-                told = (told[:, :, None] * message[:, None]).reshape(2, -1)
-            truth = max(np.maximum(p - np.exp(alpha) * q, 0.0).sum() for p, q in (told, told[::-1]))
-            assert truth <= delta * (1 + 1e-9), (truth, delta)
-        return len(laws)
-    multipliers = [float(rng.uniform(2, 6) / alpha) for _ in range(grid)]
-    for multiplier in multipliers:
-        account.compose(GaussianDpEvent(multiplier))
-    least = account.least_noise(alpha, delta, GaussianDpEvent)
-    if isfinite(least):
-        shifts = 1 / np.array([*multipliers, least])
-        assert max(normal_truth(shifts, *sides, t, alpha) for t in range(shifts.size)) <= delta * (1 + 1e-9)
-    return grid + 1
-
-
-def bins(means, deviation, count):
-    """Exact probabilities of bins of normal numbers, (..., count): they leak at most what the numbers leak."""
-    edges = np.linspace(np.min(means) - 3 * deviation, np.max(means) + 3 * deviation, count - 1)
-    z = (edges - np.asarray(means)[..., None]) / deviation
-    left, right = (np.concatenate([np.full((*z.shape[:-1], 1), s), z][::s], axis=-1) for s in (1, -1))
-    left[..., 0], right[..., -1] = -np.inf, np.inf
-    return np.where(left > 0, ndtr(-left) - ndtr(-right), ndtr(right) - ndtr(left))
-
-
-def check_profile(rng):
-    """Profiles of normal and subsampled normal releases are at least those of their binned outputs, on any grid."""
-    n, T = int(rng.integers(2, 4)), int(rng.integers(1, 4))
-    sides = [chain(rng, n) if rng.random() < 0.8 else None for _ in range(2)]
-    events, laws = [], []
-    for _ in range(T):
-        multiplier, share = float(10.0 ** rng.uniform(-0.5, 1)), float(rng.choice([1.0, 0.5, 0.05, 1e-3]))
-        drawn = bins(np.append([0.0, 1.0], rng.random(n - 2)), multiplier, 24 if T < 3 else 12)
-        laws.append(share * drawn + (1 - share) * drawn[0])  # who takes no part looks like the first state
-        event = GaussianDpEvent(multiplier)
-        events.append(event if share == 1.0 else PoissonSampledDpEvent(share, event))
-    grid = [None, 0.003, 0.03, 0.3][int(rng.choice(4, p=[0.05, 0.35, 0.4, 0.2]))]
-    r = tf.temporal_privacy_profile(events, *sides, grid=grid, pairs=bool(rng.random() < 0.2))
-    losses = [0.0, *rng.uniform(0, 0.5, 2), *rng.uniform(0, 4, 2)]
-    deltas = np.array([r.delta(x) for x in losses])
-    for t in range(T):
-        told = laws[t]
+    """The next budget of an account keeps delta at alpha, over all outputs of randomised response."""
+    alpha, delta, sides = (
+        float(10.0 ** rng.uniform(-1, 0.7)),
+        float(10.0 ** -rng.uniform(1, 7)),
+        [chain(rng), chain(rng)],
+    )
+    account, budgets = tf.EventAccountant(*sides, grid=float(rng.choice([0.01, 0.05]))), []
+    for share in rng.uniform(0.05, 0.5, int(rng.integers(1, 4))).tolist():
+        account.compose(alpha * share)
+        budgets.append(alpha * share)
+    if (largest := account.budget_within(alpha, delta)) == 0.0:
+        return 1
+    laws = [np.array([[e, 1], [1, e]]) / (1 + e) for e in np.exp([*budgets, largest])]
+    for t, told in enumerate(laws):
         for P, others in ((sides[0], laws[:t]), (sides[1], laws[:t:-1])):
-            message = np.ones((n, 1))
-            for law in [] if P is None else others:
-                message = P @ (message[:, :, None] * law[:, None]).reshape(n, -1)
-            told = (told[:, :, None] * message[:, None]).reshape(n, -1)
-        gained = [max(np.maximum(told[i] - np.exp(x) * told[j], 0).sum() for i, j in permutations(range(n), 2)) for x in losses]
-        assert (np.array(gained) <= deltas[:, t] * (1 + 1e-12) + 1e-15).all(), (t, gained, deltas[:, t])
-    return T * len(losses)
-
-
-def check_theorem(rng):
-    """Theorem 1' for up to six times and one or two answers, whose later rows an earlier answer may shrink."""
-    T, R, n = int(rng.integers(3, 7)), int(rng.integers(1, 3)), 2
-    P, prior = 0.98 * rng.dirichlet([1, 1], 2) + 0.01, rng.dirichlet([2, 2])
-    A = rng.normal(size=(R, T)) if rng.random() < 0.7 else np.tril(np.ones((T, T)))[T - R :]
-    scale, delta = float(10.0 ** rng.uniform(-0.5, 1)), float(10.0 ** -rng.uniform(0.2, 3))
-    budgets, priors, backward = tf.gaussian_event_level_budgets(A, scale, delta, n_states=n), [prior], []
-    for _ in range(T - 1):
-        backward.append((priors[-1][:, None] * P).T / (priors[-1] @ P)[:, None])
-        priors.append(priors[-1] @ P)
-    alpha = tpl.temporal_privacy_leakage(budgets, backward, [P] * (T - 1)).tpl.max()
-    paths = np.array([*product(range(2), repeat=T)])
-    weights = prior[paths[:, 0]] * np.prod([P[a, b] for a, b in pairwise(paths.T)], axis=0)
-    count, laws, shrunk = 40 if R == 1 else 20, np.ones((len(paths), 1, 1)), (1.0, float(rng.random()))
-    for row in range(R):
-        each = [bins(np.sqrt(2) * s * paths @ A[row], scale, count) for s in (shrunk if row else shrunk[:1])]
-        chosen = [laws[:, 0] if len(each) == 1 else laws[:, 0, : count // 2], laws[:, 0, count // 2 :]]
-        parts = [(law[:, :, None] * own[:, None]).reshape(len(paths), -1) for law, own in zip(chosen, each)]
-        laws = np.concatenate(parts, axis=1)[:, None]
-    for t in range(T):
-        told = np.array([(weights * (paths[:, t] == k) / priors[t][k]) @ laws[:, 0] for k in (0, 1)])
-        assert max(np.maximum(p - np.exp(alpha) * q, 0).sum() for p, q in (told, told[::-1])) <= delta
-    return T
+            message = np.ones((2, 1))
+            for law in others:
+                message = P @ (message[:, :, None] * law[:, None]).reshape(2, -1)
+            told = (told[:, :, None] * message[:, None]).reshape(2, -1)
+        truth = max(np.maximum(p - np.exp(alpha) * q, 0.0).sum() for p, q in (told, told[::-1]))
+        assert truth <= delta * (1 + 1e-9), (truth, delta)
+    return len(laws)
 
 
 def determinant(rows):
@@ -476,59 +329,38 @@ def thin_answers(rng, d, N):
     return base != 1e9, f, [[int(Fraction(x) * unit) for x, unit in zip(row, units, strict=True)] for row in f.tolist()]
 
 
-def check_thin_hull(rng):
-    """Norms of thin and flat hulls against whole numbers; no edge is outside, and none costs more than epsilon."""
-    d, N = int(rng.choice([2, 3], p=[0.7, 0.3])), int(rng.integers(3, 6))
-    exactly, f, whole = thin_answers(rng, d, N)
-    pairs = [(i, i + 1) for i in range(N - 1)] if rng.random() < 0.5 else [*combinations(range(N), 2)]
-    G = dphmm.PolicyGraph.from_edges(N, pairs)
-    try:
-        mechanism = dphmm.KNormMechanism(G, f, 1.0)
-        hull = mechanism.hull
-    except ValueError as refusal:  # "so thin aslant", "nearly coincide" or no privacy
-        assert any(word in str(refusal) for word in ("thin aslant", "nearly coincide", "no edge")), refusal
-        return 1
-    minus = {(i, j): [a - b for a, b in zip(whole[i], whole[j], strict=True)] for i, j in combinations(range(N), 2)}
-    rank, exact = exact_norms([minus[pair] for pair in pairs if any(minus[pair])], [*minus.values()])
-    assert rank == hull.dimension or not exactly, (rank, hull)
-    for (i, j), norm in zip(minus, exact, strict=True):
-        found = float(hull.norm(f[i] - f[j]))
-        assert (i, j) not in pairs or found <= 1.0
-        if norm is not None and rank == hull.dimension:
-            assert abs(found * (1 + hull.slack) - float(norm)) <= float(norm) * (1e-6 + 4 * hull.slack), (i, j, found)
-    with np.errstate(all="ignore"):
-        released = np.vstack([f, mechanism.sample(f[0], 4, rng=rng)])
-        logs = mechanism.log_density(released[:, None], f)
-        for i, j in pairs:
-            told = logs[:, i] - logs[:, j]
-            assert not (np.abs(told[~np.isnan(told)]) > 1.0).any()
-    return len(exact)
+def check_hull(rng):
+    """Norms of thin and flat hulls of several queries, and what releases tell about states, at most epsilon times that.
 
-
-def check_protect(rng):
-    """After `protect` each state of several queries has another that what it releases tells from it by epsilon at most."""
+    After `protect` each state has another that its releases do not tell from it by more than epsilon.
+    """
     d, N = int(rng.integers(1, 4)), int(rng.integers(3, 7))
     exactly, f, whole = thin_answers(rng, d, N)
-    pairs = [(int(i), int(j)) for i, j in rng.integers(0, N, (int(rng.integers(0, N)), 2)) if i != j]
+    pairs = [(int(i), int(j)) for i, j in rng.integers(0, N, (int(rng.integers(0, N + 3)), 2)) if i != j]
+    G, protected = dphmm.PolicyGraph(N, pairs), not pairs or rng.random() < 0.5
     try:
-        p = dphmm.protect(dphmm.PolicyGraph(N, pairs), f, ["greedy", "stepwise", "optimal"][int(rng.integers(3))])
-        mechanism = dphmm.KNormMechanism(p.policy, f, 1.0, p.hull if rng.random() < 0.5 else None)
-        slack = mechanism.hull.slack
+        G = dphmm.protect(G, f, ["greedy", "stepwise", "optimal"][int(rng.integers(3))]).policy if protected else G
+        mechanism = dphmm.KNormMechanism(G, f, 1.0)
+        hull = mechanism.hull
     except ValueError as refusal:
-        assert any(word in str(refusal) for word in ("thin aslant", "nearly coincide")), refusal
-        return 1
-    edges, of_states = p.policy.edge_array.tolist(), [*permutations(range(N), 2)]
-    edges = [e for i, j in edges if any(e := [a - b for a, b in zip(whole[i], whole[j], strict=True)])]
-    _, norms = exact_norms(edges, [[a - b for a, b in zip(whole[i], whole[j], strict=True)] for i, j in of_states])
+        if any(words in str(refusal) for words in ("thin aslant", "nearly coincide")):
+            return 1
+        raise
+    minus = {(i, j): [a - b for a, b in zip(whole[i], whole[j], strict=True)] for i, j in permutations(range(N), 2)}
+    edges = {*map(tuple, G.edge_array.tolist())}
+    _, exact = exact_norms([minus[pair] for pair in edges if any(minus[pair])], [*minus.values()])
     with np.errstate(all="ignore"):
         released = np.stack([mechanism.sample(x, 6, rng=rng) for x in f])
         logs = mechanism.log_density(released[:, :, None], f)
         told = np.abs(np.einsum("isi->is", logs)[:, None] - np.moveaxis(logs, 2, 1)).max(axis=2)  # (from, to)
-    assert (told + 2.0 * np.eye(N)).min(axis=1).max() <= 1.0
-    for (i, j), norm in zip(of_states, norms, strict=True):
-        assert not told[i, j] > 1.0 or not (mechanism.policy.edge_array == [min(i, j), max(i, j)]).all(axis=1).any()
-        assert not exactly or norm is None or told[i, j] <= norm * (1 + 1e-6 + 4 * slack) + 1e-9
-    return N
+    assert not protected or (told + 2.0 * np.eye(N)).min(axis=1).max() <= 1.0
+    for (i, j), norm in zip(minus, exact, strict=True):
+        found, room = float(hull.norm(f[i] - f[j])), 1e-6 + 4 * hull.slack
+        assert {(i, j), (j, i)}.isdisjoint(edges) or (found <= 1.0 and not told[i, j] > 1.0)
+        if norm is not None and exactly:
+            assert abs(found * (1 + hull.slack) - float(norm)) <= float(norm) * room
+            assert not told[i, j] > norm * (1 + room) + 1e-9
+    return len(exact)
 
 
 def check_batches(rng):
@@ -539,11 +371,16 @@ def check_batches(rng):
         belief = rng.random(m) ** rng.choice([1, 5, 30]) * (rng.random(m) < 0.9) + 1e-300
         distance = rng.random((n, n)) * 10.0 ** rng.integers(-9, 9, (n, n)) * (1 - np.eye(n))
     else:
-        belief = sip.batch_belief(rng.dirichlet(np.ones(n)), rng.dirichlet(np.full(n, 10.0 ** rng.uniform(-1, 1)), n), width)
+        belief = sip.batch_belief(
+            rng.dirichlet(np.ones(n)), rng.dirichlet(np.full(n, 10.0 ** rng.uniform(-1, 1)), n), width
+        )
         distance = [(rng.integers(0, 3, (n, n)) * (1 - np.eye(n))).astype(float), "hamming"][int(rng.integers(2))]
     mechanism = sip.BatchResponse(epsilon, width, n, distance)
     response = mechanism.response(belief / belief.sum())
-    table, masses = [[Fraction(x) for x in row] for row in response.matrix().tolist()], [*map(Fraction, response.belief.tolist())]
+    table, masses = (
+        [[Fraction(x) for x in row] for row in response.matrix().tolist()],
+        [*map(Fraction, response.belief.tolist())],
+    )
     total, most = sum(masses), Decimal(epsilon).exp()
     for column in zip(*table, strict=True):
         mean = sum(b * w for b, w in zip(masses, column, strict=True)) / total
@@ -574,7 +411,9 @@ def check_log(rng):
         log["case:complete"] = [complete[case] for case in cases]
     window, certain, by_share = int(rng.integers(1, 4)), bool(rng.random() < 0.5), bool(rng.random() < 0.5)
     if by_share:
-        start = float(rng.choice([round(int(rng.integers(1, N + 1)) / N, 2) or 0.5, int(rng.integers(1, N + 1)) / N, 1.0]))
+        start = float(
+            rng.choice([round(int(rng.integers(1, N + 1)) / N, 2) or 0.5, int(rng.integers(1, N + 1)) / N, 1.0])
+        )
         cut = sorted(ticks)[max(1, ceil(round(Fraction(start) * N, 6))) - 1]
     else:
         cut = int(rng.choice(ticks))
@@ -600,130 +439,44 @@ def check_log(rng):
     return len(wanted)
 
 
-def check_gaussian_series(rng):
-    """mu of a random state space by exact conditional variances, and the limit of an AR(1) or AR(2) by its fixed point."""
-    T = int(rng.integers(1, 7))
-    if rng.random() < 0.6:
-        rho = float(rng.choice([-1, 1]) * (1 - 10.0 ** -rng.uniform(0, 9)))
-        series = tf.LinearGaussianSeries.autoregressive(rho, T, 10.0 ** rng.uniform(-3, 3))
-    else:
-        d = int(rng.integers(1, 4))
-        roots = rng.normal(size=(2, d, d)) * 10.0 ** rng.uniform(-3, 1, (2, 1, 1))
-        Q, initial = roots @ roots.transpose(0, 2, 1)
-        F = rng.normal(size=(d, d)) / np.sqrt(d)
-        series = tf.LinearGaussianSeries(F, Q * (rng.random() < 0.8), rng.normal(size=d), initial, T)
-    noise = np.broadcast_to(10.0 ** rng.uniform(-5, 5, T if rng.random() < 0.5 else None), T)
-    F, Q, P = (decimals(part) for part in (series.transition, series.innovation, series.initial))
-    value, K, turned = decimals([series.value])[0], [[Decimal(0)] * T for _ in range(T)], [*zip(*F, strict=True)]
-    for t in range(T):
-        ahead = [dot(row, value) for row in P]
-        for s in range(t, T):
-            K[s][t] = K[t][s] = dot(value, ahead)
-            ahead = [dot(row, ahead) for row in F]
-        FP = [[dot(row, column) for column in zip(*P, strict=True)] for row in F]
-        P = [[dot(row, column) + q for column, q in zip(zip(*turned, strict=True), qs, strict=True)] for row, qs in zip(FP, Q, strict=True)]
-    found = tf.gaussian_series_leakage(series, noise if np.ptp(noise) else float(noise[0]), 1.0)
-    for t in range(T):  # x_t first, then the outputs: what remains of its variance after elimination from the end
-        S = [[K[a][b] + (Decimal(float(noise[a])) if a == b else 0) for b in range(T)] + [K[a][t]] for a in range(T)]
-        S.append([*K[t], K[t][t]])
-        for k in range(T):
-            for row in S[k + 1 :]:
-                share = row[k] / S[k][k]
-                row[k:] = [x - share * y for x, y in zip(row[k:], S[k][k:], strict=True)]
-        exact = float((1 / S[T][T] - 1 / K[t][t]).sqrt())
-        assert abs(found[t] - exact) <= 2e-8 * exact, (t, found[t], exact)
-    if series.value.size == 1 and series.value[0] == 1.0 and np.ptp(noise) == 0:
-        a, q, known = Decimal(series.transition.item()), Decimal(series.innovation.item()), 1 / Decimal(float(noise[0]))
-        rest = 1 - a * a - q * known
-        side = ((rest * rest + 4 * q * known).sqrt() - rest) / (2 * q)
-        limit = tf.gaussian_series_limit(series, float(noise[0]), 1.0)
-        assert abs(limit - float((2 * side - known).sqrt())) <= 1e-13 * limit
-    return T
-
-
-def dot(one, other):
-    return sum(a * b for a, b in zip(one, other, strict=True))
-
-
 def check_limit(rng):
-    """The limit of AR(2) and AR(3) by Riccati's equation doubled in decimals."""
-    d, modulus = int(rng.integers(2, 4)), 1 - 10.0 ** -rng.uniform(0.05, 3)
-    roots = modulus * rng.uniform(0.2, 1, d) * rng.choice([-1, 1], d)
+    """The limit of AR(2) and AR(3) by doubling Riccati's equation (Chu, Fan, Lin, Wang 2004) with 60 digits."""
+    roots = (1 - 10.0 ** -rng.uniform(0.05, 3)) * rng.uniform(0.2, 1, int(rng.integers(2, 4))) * rng.choice([-1, 1])
     if rng.random() < 0.5:
-        roots = roots.astype(complex)
-        roots[0] *= np.exp(1j * rng.uniform(0, np.pi))
-        roots[1] = roots[0].conj()
-    series = tf.LinearGaussianSeries.autoregressive(-np.poly(roots).real[1:], 3, 10.0 ** rng.uniform(-2, 2))
+        roots = np.append(roots[0] * np.exp(1j * rng.uniform(0, np.pi) * np.array([1, -1])), roots[2:])
+    series = tf.LinearGaussianSeries.autoregressive(-np.poly(roots).real[1:], 1, 10.0 ** rng.uniform(-2, 2))
     noise = float(10.0 ** rng.uniform(-3, 3))
+    F, Q, prior = (mpmath.matrix(part.tolist()) for part in (series.transition, series.innovation, series.initial))
+    c, unit = mpmath.matrix(series.value.tolist()), mpmath.eye(roots.size)
+    told = c * c.T / mpmath.mpf(noise)
+
+    def doubled(A, G, H):
+        for _ in range(20):
+            W = A * (unit + G * H) ** -1
+            A, G, H = W * A, G + W * G * A.T, H + A.T * H * (unit + G * H) ** -1 * A
+        return G, H
+
     try:
         found = tf.gaussian_series_limit(series, noise, 1.0)
-    except ValueError as refusal:
-        assert "must" in str(refusal)
+    except ValueError as refusal:  # for a series that hardly forgets
+        assert "10" in str(refusal)  # noqa: PT017
         return 1
-    long = tf.LinearGaussianSeries(series.transition, series.innovation, series.value, series.initial, 1)
-    F, Q, prior = (matrix(part) for part in (long.transition, long.innovation, long.initial))
-    c = matrix(long.value[:, None])
-    A, G, H = transpose(F), times(c, transpose(c), 1 / Decimal(noise)), Q  # doubled, H is the variance before an output
-    B, J, M = F, Q, times(c, transpose(c), 1 / Decimal(noise))  # and M the information of all outputs from a time on
-    for _ in range(40):
-        A, G, H = doubled(A, G, H)
-        B, J, M = doubled(B, J, M)
-    later = plus(M, times(c, transpose(c), -1 / Decimal(noise)))  # without the output of the time itself
-    known = plus(inverse(H), plus(times(c, transpose(c), 1 / Decimal(noise)), later))
-    left = times(transpose(c), times(inverse(known), c))[0][0]
-    exact = float((1 / left - 1 / times(transpose(c), times(prior, c))[0][0]).sqrt())
-    assert abs(found - exact) <= 1e-8 * exact, (found, exact)
+    after, before = doubled(F, Q, told)[1], doubled(F.T, told, Q)[1]
+    left = (c.T * (before**-1 + after) ** -1 * c)[0]
+    exact = mpmath.sqrt(1 / left - 1 / (c.T * prior * c)[0])
+    assert abs(found - exact) <= 1e-8 * exact
     return 1
 
 
-def doubled(A, G, H):
-    """One step of the doubling algorithm for X = A^T X (1 + G X)^-1 A + H (Chu, Fan, Lin, Wang 2004)."""
-    unit = matrix(np.eye(len(A)))
-    W = inverse(plus(unit, times(G, H)))
-    more = times(A, times(W, times(G, transpose(A))))
-    return times(A, times(W, A)), plus(G, more), plus(H, times(transpose(A), times(H, times(W, A))))
-
-
-def matrix(numbers):
-    return decimals(numbers)
-
-
-def transpose(A):
-    return [*map(list, zip(*A, strict=True))]
-
-
-def plus(A, B):
-    return [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(A, B, strict=True)]
-
-
-def times(A, B, factor=1):
-    return [[dot(row, column) * factor for column in zip(*B, strict=True)] for row in A]
-
-
-def inverse(A):
-    n = len(A)
-    rows = [[*row, *(Decimal(int(k == i)) for k in range(n))] for i, row in enumerate(A)]
-    for k in range(n):
-        at = max(range(k, n), key=lambda i: abs(rows[i][k]))
-        rows[k], rows[at] = rows[at], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for i in range(n):
-            if i != k:
-                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
-    return [row[n:] for row in rows]
-
-
 CASES = {
-    check_pauses: 3000, check_filter: 3000, check_counts: 1500, check_several: 2000, check_exact_allocation: 3000,
-    check_plans: 60, check_exact_gaussian: 3000, check_noise: 200, check_remaining: 200, check_profile: 2000,
-    check_theorem: 3000, check_thin_hull: 3000, check_protect: 2000, check_batches: 2000, check_log: 3000,
-    check_gaussian_series: 3000, check_limit: 500,
+    check_pauses: 3000, check_filter: 3000, check_counts: 1500, check_plans: 200, check_exact_gaussian: 3000,
+    check_noise: 200, check_remaining: 200, check_hull: 3000, check_batches: 3000, check_log: 3000, check_limit: 500,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("check", "cases"), CASES.items(), ids=lambda one: getattr(one, "__name__", None))
 def test_no_case_is_on_the_wrong_side_of_its_oracle(check, cases, share):
-    with localcontext(prec=60):
+    with localcontext(prec=60), mpmath.workdps(60):
         for seed in range(max(2, int(share * cases))):
             check(np.random.default_rng(seed))

@@ -34,7 +34,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     `jobs` notebooks run at once, by default one per processor; `only` names those to run, by default all.
     """
     build = root / "build" / profile_name
-    problems = _problems(profile_name, only, root) or writing_problems(build)
+    problems = _problems(profile_name, jobs, only, root) or writing_problems(build)
     if problems:
         _say("Nothing was run:", *(f"  {problem}" for problem in problems))
         return 2
@@ -98,10 +98,12 @@ def main(arguments=None):
     return run_batch(options.profile, options.jobs, options.only)
 
 
-def _problems(profile_name, only, root):
+def _problems(profile_name, jobs, only, root):
     problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
     if not problems:
         problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in read_notebooks(root)]
+    if jobs is not None and jobs < 1:
+        problems.append(f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}; or leave it out")
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
         problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")

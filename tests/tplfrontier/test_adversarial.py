@@ -74,33 +74,6 @@ def check_event_level_budgets(seed):
         assert gaussian[t] >= (mpmath.fsum(gram) - gram[t] / 2 + mpmath.sqrt(gram[t]) * quantile) * (1 - mpf(10) ** -45)
 
 
-def check_exact_gaussian(seed):
-    """TPL of the second of two or three releases, by sums over the first and the last output."""
-    rng = np.random.default_rng(seed)
-    B, F, both = extreme_matrix(rng, 2), extreme_matrix(rng, 2), rng.random() < 0.2
-    first, second, third = rng.uniform(0.4, 1.5, 3) if both else 10.0 ** rng.uniform(-1.3, 0.9, 3)
-    x = float(rng.choice([0.0, rng.uniform(0, 1), rng.uniform(0, 8)]))
-    shifts = np.array([first, second, third][: 2 + both])
-    found = tf.ExactGaussianProfile(1 / shifts, B, F if both else None).delta(x)[1]
-    past, weights = output_laws(first, B, 0.03 if both else 0.002 / max(first, 1.0))
-    if both:
-        future, later = output_laws(third, F, 0.03)
-        past, weights = (past[:, :, None] * future[:, None]).reshape(2, -1), np.outer(weights, later).ravel()
-    deltas = []
-    for p, q in (past, past[::-1]):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cut = np.where(p > 0, (np.log(p) - np.log(q) - x) / second, -np.inf)
-        deltas.append((p * ndtr(cut + second / 2) - np.exp(x) * q * ndtr(cut - second / 2)) @ weights)
-    assert abs(found - max(deltas)) <= 2e-13, (found, deltas)
-
-
-def output_laws(shift, P, step):
-    """Densities of the output at the neighbouring time, given each state, (2, K), and the weights of their sum."""
-    z = step * np.arange(-14.0 // step, (14.0 + shift) // step)
-    densities = np.exp(-np.square(z - np.array([[0.0], [shift]])) / 2) / np.sqrt(2 * np.pi)
-    return P @ densities, np.full(z.size, step)
-
-
 def check_gaussian_series(seed):
     """Random state spaces, near a unit root and without innovation, against inverses with many digits."""
     rng = np.random.default_rng(seed)
@@ -259,7 +232,6 @@ def check_extremes(seed):
 
 CHECKS = {
     check_event_level_budgets: 3000,
-    check_exact_gaussian: 2000,
     check_extremes: 300,
     check_gaussian_series: 2000,
     check_several: 1000,

@@ -62,10 +62,10 @@ class SmallRepository:
         """What functions of the workflow take: the notebook's entry, the quick profile and the folder."""
         return read_notebooks(self.root)[name], read_profile("quick", self.root), self.root
 
-    def batch(self, *only, profile="quick"):
+    def batch(self, *only, profile="quick", jobs=2):
         """Exit status and words of a batch run in this process."""
         with redirect_stdout(io.StringIO()) as words:
-            status = run_batch(profile, jobs=2, only=only, root=self.root)
+            status = run_batch(profile, jobs=jobs, only=only, root=self.root)
         return status, words.getvalue()
 
     @contextmanager

@@ -120,6 +120,13 @@ def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, 
     assert not (repository.root / "build").exists()
 
 
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_notebooks_at_once_are_refused_even_if_none_would_run(repository, jobs):
+    status, words = repository.batch(jobs=jobs)
+    assert (status, f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}" in words) == (2, True)
+    assert not (repository.root / "build").exists()
+
+
 def test_a_folder_without_permission_and_a_full_disk_are_named_before_anything_runs(repository, monkeypatch):
     repository.of("a/none")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: mock.Mock(free=3 << 20))

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache, cached_property
+from math import inf
 from pathlib import Path
 from threading import Lock
 from types import FunctionType
@@ -30,6 +31,8 @@ EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
 # Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
 WORTH = 200_000
+#: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM aborts the process.
+ROOM = 700
 LOCK = Lock()
 
 
@@ -92,7 +95,16 @@ def plain_names(module: str) -> dict[str, Any]:
 
 @cache
 def load_numba():
-    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles a kernel."""
+    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles a kernel.
+
+    MemoryError if a limit of the address space (`ulimit -v`) leaves too little room.
+    """
+    left = address_space_left()
+    if left < ROOM:
+        raise MemoryError(
+            f"compiled kernels need {ROOM} MiB of address space, found {left:.0f} MiB left below this process's limit; "
+            "raise it (ulimit -v), or give a smaller matrix"
+        )
     import numba
     from numba.core import event
     from numba.extending import register_jitable
@@ -117,6 +129,18 @@ def load_numba():
 
     event.register("numba:compile", Announcer())
     return numba
+
+
+def address_space_left() -> float:
+    """MiB up to this process's limit of the address space, inf without one or where it cannot be read."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        return inf
+    return inf if limit == resource.RLIM_INFINITY else (limit - used) / 2**20
 
 
 @cache
