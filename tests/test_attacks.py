@@ -93,26 +93,10 @@ def over(P):
     return cache(lambda steps: loss_of(rows and power(rows, steps)))
 
 
-def check_pauses(rng):
-    """`leakage_at_all_times` is at least the exact one, and hardly more."""
-    n, T = int(rng.integers(2, 4)), int(rng.integers(2, 12))
-    sides = [chain(rng, n) if rng.random() < 0.8 else None for _ in range(2)]
-    times = np.flatnonzero(rng.random(T) < 0.4)
-    times = times if 0 < times.size < T else np.array([0, T - 1][: T - 1])
-    budgets = 10.0 ** rng.uniform(-6, 1, times.size)
-    r = tpl.leakage_at_all_times(budgets, *sides, times=times, horizon=T)
-    exact = leakages(dict(zip(times.tolist(), map(Decimal, budgets.tolist()), strict=True)), times, *map(over, sides))
-    for found, truth in zip((r.bpl, r.fpl, r.tpl), exact, strict=True):
-        for time, value in truth.items():
-            assert value * (1 - Decimal("1e-50")) <= Decimal(float(found[time])), (time, value, found[time])
-            assert float(found[time]) <= float(value) * (1 + 1e-12) + 1e-12
-    return 3 * len(exact[0])
-
-
-def prior_free(P):
-    """The loss for any evidence, over any number of steps, of a matrix without zeros."""
-    rows = decimals(P)
-    pairs = [*permutations(range(len(P)), 2)]
+def prior_free(rng, n):
+    """A loss function for any evidence, of a matrix without zeros, and the exact loss over any number of steps."""
+    P = rows_of(rng.dirichlet(np.full(n, [0.3, 1, 50][int(rng.integers(3))]), n) + 10.0 ** -rng.uniform(1, 12))
+    rows, pairs = decimals(P), [*permutations(range(n), 2)]
     root = max(rows[i][k] * rows[j][m] / (rows[i][m] * rows[j][k]) for i, j in pairs for k, m in pairs).sqrt()
 
     def loss(steps, alpha):
@@ -120,7 +104,29 @@ def prior_free(P):
         told = ((root - 1) / (root + 1)) ** steps * (half - 1) / (half + 1)
         return 2 * ((1 + told) / (1 - told)).ln()
 
-    return lambda steps: partial(loss, steps)
+    return tpl.PriorFreeLoss(P), lambda steps: partial(loss, steps)
+
+
+def check_pauses(rng):
+    """`leakage_at_all_times` is at least the exact one, for one prior or any, and hardly more."""
+    n, T = int(rng.integers(2, 4)), int(rng.integers(2, 12))
+    sides, exact = [None, None], [over(None), over(None)]
+    for side in np.flatnonzero(rng.random(2) < 0.8).tolist():
+        if rng.random() < 0.3:
+            sides[side], exact[side] = prior_free(rng, n)
+        else:
+            sides[side] = chain(rng, n)
+            exact[side] = over(sides[side])
+    times = np.flatnonzero(rng.random(T) < 0.4)
+    times = times if 0 < times.size < T else np.array([0, T - 1][: T - 1])
+    budgets = 10.0 ** rng.uniform(-6, 1, times.size)
+    r = tpl.leakage_at_all_times(budgets, *sides, times=times, horizon=T)
+    found = leakages(dict(zip(times.tolist(), map(Decimal, budgets.tolist()), strict=True)), times, *exact)
+    for bounds, truths in zip((r.bpl, r.fpl, r.tpl), found, strict=True):
+        for time, truth in truths.items():
+            assert truth * (1 - Decimal("1e-50")) <= Decimal(float(bounds[time])), (time, truth, bounds[time])
+            assert float(bounds[time]) <= float(truth) * (1 + 1e-12) + 1e-12
+    return 3 * len(found[0])
 
 
 def check_filter(rng):
@@ -135,8 +141,7 @@ def check_filter(rng):
             hull = [(Decimal(gap), Decimal(d)) for d, gap, *_ in functions[side].hull.tolist()]
             exact[side] = lambda steps, hull=hull: loss_of_sums(hull)
         else:
-            P = rows_of(rng.dirichlet(np.full(n, [0.3, 1, 50][int(rng.integers(3))]), n) + 10.0 ** -rng.uniform(1, 12))
-            functions[side], exact[side] = tpl.PriorFreeLoss(P), prior_free(P)
+            functions[side], exact[side] = prior_free(rng, n)
     account, budgets, time = tpl.TemporalAccountant(*functions, alpha=alpha), {}, 0
     for _ in range(int(rng.integers(1, 7))):
         if not counted and rng.random() < 0.3:
