@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import SAFETY, LossLike, loss_functions, safely_below, temporal_privacy_leakage
+from tplrepro.leakage.temporal import (
+    SAFETY,
+    LossLike,
+    leakage_after,
+    loss_functions,
+    safely_below,
+    temporal_privacy_leakage,
+)
 from tplrepro.search import fit_to_level, largest_within
 from tplrepro.validation import check_horizon, check_level, with_index
 
@@ -84,10 +91,10 @@ def allocate_by_quantification(
     target = alpha * (1.0 - 2.0 * SAFETY)
 
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
-        return _loss_at(loss_f, target - _loss_at(loss_b, a_b)) + a_b <= target
+        return leakage_after(loss_f, target - leakage_after(loss_b, a_b, 0.0), a_b) <= target
 
     a_b = largest_within(within, 0.0, target)
-    a_f = target - _loss_at(loss_b, a_b)
+    a_f = target - leakage_after(loss_b, a_b, 0.0)
     budget_b = a_b if loss_b is None else loss_b.budget_for(a_b)
     budget_f = a_f if loss_f is None else loss_f.budget_for(a_f)
     budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
@@ -95,10 +102,6 @@ def allocate_by_quantification(
     if budgets.min() > 0.0 and not any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
         return with_index(budgets, index)
     return with_index(largest_equal_budgets(alpha, loss_b, loss_f, horizon), index)
-
-
-def _loss_at(loss: PrivacyLossFunction | None, leakage: float) -> float:
-    return 0.0 if loss is None else loss.at(leakage)
 
 
 def largest_equal_budgets(

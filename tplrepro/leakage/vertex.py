@@ -200,28 +200,17 @@ def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> n
     crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.recursion` compiles
     it.
     """
-    leakages = np.empty((first.size - 1, budgets.size))
-    until = np.empty(points.shape[0])
+    leakages, vertices = np.full((first.size - 1, budgets.size), nan), points.copy()
+    vertices[:, 4], nothing = 1.0, np.empty(0)
     for u in range(first.size - 1):
         start, last = first[u], first[u + 1] - 1
-        alpha = 0.0
-        if last >= start and points[last, 0] == 0.0 and 0.0 < points[last, 2] < 1e-8:
-            alpha = nan
+        if last < start:  # all rows are equal
+            leakages[u] = budgets
+            continue
+        is_decided = points[last, 0] > 0.0 or not 0.0 < points[last, 2] < 1e-8
         for v in range(start, last):
-            until[v] = vertex_crossing(points[v, 0], points[v, 1], points[v + 1, 0], points[v + 1, 1])
-            if isnan(until[v]):
-                alpha = nan
-        for t in range(budgets.size):
-            low, high = start, last
-            while low < high:  # bisect_right
-                middle = (low + high) // 2
-                if alpha < until[middle]:
-                    high = middle
-                else:
-                    low = middle + 1
-            if last < start:  # all rows are equal
-                alpha = 0.0
-            elif not isnan(alpha):
-                alpha = vertex_loss(points[low, 0], points[low, 1], points[low, 2], alpha)
-            leakages[u, t] = alpha = alpha + budgets[t]
+            vertices[v, 3] = vertex_crossing(points[v, 0], points[v, 1], points[v + 1, 0], points[v + 1, 1])
+            is_decided = is_decided and not isnan(vertices[v, 3])
+        if is_decided:
+            leakages[u] = ascend_from(vertices[start : last + 1], nan, budgets, nothing)
     return leakages

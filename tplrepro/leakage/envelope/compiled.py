@@ -109,7 +109,7 @@ def load_numba():
     from numba.core import event
     from numba.extending import register_jitable
 
-    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
+    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope, vertex.ascend_from):
         register_jitable(error_model="numpy")(formula)
     rooms = __package__, vertex.__package__
 
