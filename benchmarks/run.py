@@ -43,9 +43,9 @@ import tplreport as tr
 import tplrepro as tpl
 from experiments.datasets.readers import geolife, gowalla, kosarak
 from experiments.provenance import machine as this_machine
+from tplfrontier.pairwise import compile_kernels
 from tplreport import fixed_steps, grid, observed_sequences
 from tplrepro import linear_program, published
-from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
 from tplrepro.sip.batches import BatchDistance
 

@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.envelope import compiled, trees
+from tplfrontier import trees
+from tplrepro.leakage import envelope
+from tplrepro.leakage.envelope import compiled
 from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation, steps_of_both_sides
@@ -167,3 +169,9 @@ def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None)
         for_each(solve, n, compiled.thread_count(n, 30))
         np.minimum(losses, np.log(ratios), out=losses)
     return losses
+
+
+def compile_kernels() -> None:
+    """Compile all kernels that are not stored compiled, those of `tplrepro` included."""
+    envelope.compile_kernels()
+    trees.largest_ratios(frozen(np.eye(2)), 0, *np.zeros((3, 2, 2)), 2, np.empty(2))

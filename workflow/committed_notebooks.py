@@ -14,8 +14,8 @@ import time
 
 import nbformat
 
+from tplfrontier.pairwise import compile_kernels
 from tplreport.files import write_whole
-from tplrepro.leakage.envelope import compile_kernels
 from workflow.configuration import ROOT, sources
 from workflow.run_notebook import kernel_environment
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from tplrepro.leakage.envelope import compiled, dense, hulls, recursion, sparse, trees
+from tplrepro.leakage.envelope import compiled, dense, hulls, recursion, sparse
 from tplrepro.leakage.envelope.dense import SMALL
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import frozen
@@ -124,4 +124,3 @@ def compile_kernels() -> None:
     recursion.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
     recursion.ascend_from(frozen(np.ones((1, 5))), 1.0, *np.ones((2, 1)))
     recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
-    trees.largest_ratios(frozen(np.eye(2)), 0, *np.zeros((3, 2, 2)), 2, np.empty(2))

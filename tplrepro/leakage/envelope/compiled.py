@@ -111,7 +111,7 @@ def load_numba():
 
     for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope, vertex.ascend_from):
         register_jitable(error_model="numpy")(formula)
-    rooms = __package__, vertex.__package__
+    rooms = __package__, vertex.__package__, "tplfrontier"
 
     class Announcer(event.Listener):
         said = False
