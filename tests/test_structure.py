@@ -25,8 +25,8 @@ ROOT = Path(tpl.__file__).parents[1]
 ROOFS = ({"tplrepro"}, {"tplfrontier"}, {"tplreport"}, {"experiments"}, {"page", "workflow"})
 #: The same for the rooms of the papers.
 FLOORS = (
-    {"lazy", "words"},
-    {"blas", "progress", "search", "validation"},
+    {"lazy", "progress", "words"},
+    {"blas", "search", "validation"},
     {"mechanisms"},
     {"markov"},
     {"leakage"},

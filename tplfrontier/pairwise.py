@@ -27,6 +27,7 @@ from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.progress import tracked
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
 #: A search replaces larger bounds by a cap, in nats, and the smaller result of both counts. Beyond 30, rounding
@@ -145,7 +146,8 @@ def _closed(bounds: Any, states: Sequence) -> np.ndarray:
 def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
     """Leakages (n, n) along the bounds, where matrices[t - 1], or None, leads from time t - 1 to t."""
     leakages = [bounds[0]]
-    for P, bound in zip(matrices, bounds[1:], strict=True):
+    steps = [*zip(matrices, bounds[1:], strict=True)]
+    for P, bound in tracked(steps, "pairwise leakage", "step"):
         leakages.append(bound if P is None else (bound + log_ratios(P.toarray(), leakages[-1])) * UP)
     return leakages
 

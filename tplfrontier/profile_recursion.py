@@ -19,6 +19,7 @@ from tplfrontier.profile import EPS, PrivacyProfile, bound_after
 from tplfrontier.profile_runs import Step, after_release, along
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.progress import tracked
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_time, one_number
 
 
@@ -103,7 +104,8 @@ class Side:
         """
         runs = [(base, 1) for base in first or [nothing]]
         time, more = len(runs), len(self.released) - len(last)
-        for base, times in along(runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing):
+        steps = along(runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing)
+        for base, times in tracked(steps, "profiles", "time", total=len(self.released), size=lambda step: step[1]):
             if last and time >= more and base is not runs[-1][0] and is_within(base, last[time - more]):
                 runs += [(base, 1) for base in last[time - more :]]
                 break

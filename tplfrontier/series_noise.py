@@ -20,6 +20,7 @@ from tplfrontier.checks import check_covariance
 from tplfrontier.gaussian_series import gaussian_series_limit, information, regression
 from tplfrontier.linear_gaussian import LinearGaussianSeries
 from tplrepro.leakage.temporal import safely_below
+from tplrepro.progress import tracked
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_level, warn_caller
 
@@ -142,7 +143,7 @@ def _least_cost(
     best = start / unit
     inner = 2.0 * best
     inner_values, _ = tightest(inner)
-    for _ in range(ROUNDS):
+    for _ in tracked(range(ROUNDS), "least noise, at most", "round"):
         solved = linprog(cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs")
         if cost @ best <= (1.0 + GAP) * solved.fun:
             break

@@ -22,6 +22,7 @@ from tplfrontier.profile import EPS, Powers, PrivacyProfile, Release, automatic_
 from tplfrontier.profile_recursion import ProfileSeries, Side
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import REQUIRED, Correlation, check_span, check_window, steps_of_both_sides
+from tplrepro.progress import tracked
 from tplrepro.validation import FrozenArrays, check_horizon
 
 
@@ -130,7 +131,7 @@ class TemporalPrivacyProfile(FrozenArrays):
             for kind, *bases in distinct.tolist()
         ]
         usual = Counter(chain.from_iterable(rows))  # those of most rows come first, so that their composition is shared
-        for parts in rows:
+        for parts in tracked(rows, "profiles together", "time"):
             profiles.append(overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True))))
         largest = self._bounds
         for side in sides:

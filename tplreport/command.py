@@ -152,9 +152,9 @@ def _report(options: dict) -> int:
     """Print and write what the options ask for."""
     from tplreport import read_sequences, report
 
-    sequences = read_sequences(options["observations"], **_given(options, COLUMNS), progress=True)
+    sequences = read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
-    result = report(sequences, title=Path(options["observations"]).name, progress=True, **numbers)
+    result = report(sequences, title=Path(options["observations"]).name, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())
@@ -172,7 +172,7 @@ def _chain(options: dict) -> tuple[Any, Any]:
         from tplreport.reporting.plans import upper_pair
         from tplreport.reporting.report import counted_steps
 
-        data = read_sequences(options["data"], **_given(options, COLUMNS), progress=True)
+        data = read_sequences(options["data"], **_given(options, COLUMNS))
         return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
     forward = _matrix(options["matrix"])
     backward = _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary())
@@ -265,7 +265,7 @@ def _publish(options: dict) -> int:
         counts = read_counts(source, options["time_column"])
     has_times = counts.index.name is not None
     table = counts if has_times and not options["numbered"] else counts.reset_index(drop=True)
-    noisy = publisher.publish_table(table, options["epsilon"], progress=True).set_axis(counts.index)
+    noisy = publisher.publish_table(table, options["epsilon"]).set_axis(counts.index)
     untouched = f", and not to {counts.index.name}" if has_times else ""
     print(f"noise was added to {', '.join(map(str, counts.columns))}{untouched}", file=sys.stderr)
     return _show(noisy, options)

@@ -45,7 +45,7 @@ from tplreport.times import (
     with_instants,
 )
 from tplrepro.markov.sequences import Sequences
-from tplrepro.progress import with_bar
+from tplrepro.progress import tracked
 from tplrepro.validation import check_choice, warn_caller
 from tplrepro.words import counted
 
@@ -137,7 +137,7 @@ def read_table(
     time_format: str | None = None,
     time_unit: str | None = None,
     missing: str | Iterable[str] | None = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Table:
     """The rows of a file, a folder or a DataFrame, gathered by user.
 
@@ -200,7 +200,7 @@ def read_table(
     place: Callable[[int], str] = source.place if width == 1 else lambda row: source.place(row // (width + 1))
     table = Table(source.name, columns, place, Codes("user", absent), Codes("state", absent), width, unit=time_unit)
     try:
-        _gather(table, with_bar(source.blocks, None, "reading") if progress else source.blocks, time_format)
+        _gather(table, tracked(source.blocks, "reading", "row", size=len, show=progress), time_format)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
     for text, count in table.states.absent.items():
@@ -350,7 +350,7 @@ def to_sequences(
     step: Duration = None,
     max_gap: Duration = None,
     same_time: str | None = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Sequences:
     """The sequences of states of each user, with what was read as `reading`; states are those of `to_states`.
 
@@ -379,7 +379,8 @@ def to_sequences(
     elif step is not None and not table.span:
         raise ValueError(f"there must be times, found none for step={step!r} in {table.source}; name their column")
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
-    of_users = with_bar(table.rows.parts(), table.rows.n_rows, "sequences") if progress else table.rows.parts()
+    rows = table.rows
+    of_users = tracked(rows.parts(), "sequences", "row", total=rows.n_rows, size=len, show=progress)
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
         of_users = _in_seconds(of_users, table, cutter.seconds)
@@ -436,7 +437,7 @@ def read_sequences(
     box: Box | tuple[float, float, float, float] | None = None,
     bins: int | None = None,
     binning: str = "quantiles",
-    progress: bool = False,
+    progress: bool = True,
     **columns: Any,
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.

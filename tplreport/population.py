@@ -30,7 +30,7 @@ from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
 from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
-from tplrepro.progress import progress_bar
+from tplrepro.progress import Bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def population_leakage(
     n_jobs: int | None = None,
     batch_size: int = BATCH,
     folder: str | PathLike | None = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> PopulationLeakage:
     """BPL, FPL and TPL of a series of releases for each of many users.
 
@@ -148,7 +148,7 @@ def population_leakage(
     starts = range(0, len(users), batch_size)
     tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
     failed = []
-    with progress_bar(len(starts), progress, "population", "batch") as bar:
+    with Bar(len(starts), "population", "batch", progress) as bar:
         for k, result in zip(starts, Parallel(n_jobs=n_jobs, return_as="generator")(tasks), strict=True):
             if isinstance(result, str):
                 failed.append(result)

@@ -36,7 +36,7 @@ from tplreport.stored import loss_of, stored
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions, temporal_privacy_leakage
-from tplrepro.progress import progress_bar
+from tplrepro.progress import Bar
 from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
 from tplrepro.words import as_html
 
@@ -160,14 +160,14 @@ class Publisher(AbstractContextManager):
             return noisy.rename(counts.name)
         return noisy.item() if np.ndim(counts) == 0 else noisy.to_numpy()
 
-    def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = False) -> Any:
+    def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = True) -> Any:
         """The noisy counts of many times, which are the index of the Series or DataFrame `counts`.
 
         Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
         """
         table = counts.to_frame("count") if isinstance(counts, pd.Series) else counts
         parts = []
-        with progress_bar(len(table), progress, "Publishing", "time") as bar:
+        with Bar(len(table), "publishing", "time", progress) as bar:
             for first in range(0, max(len(table), 1), CHUNK):
                 part = table.iloc[first : first + CHUNK]
                 parts.append(self._publish(part.index, part.to_numpy(), table.columns.tolist(), epsilon))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.progress import progress_bar
+from tplrepro.progress import Bar
 from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horizon, check_probability, check_smoothing
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
@@ -92,7 +92,7 @@ def bootstrap_draws(
     return (estimate(redrawn()) for _ in range(draws))
 
 
-def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool = False) -> Iterator[Any]:
+def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool = True) -> Iterator[Any]:
     """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress` shows a bar.
 
     >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=1)
@@ -110,7 +110,7 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool
 
     def redrawn() -> Iterator[Any]:
         at_once = max(1, TIMES_AT_ONCE // len(names))
-        with progress_bar(draws, progress, "bootstrap", "draw") as bar:
+        with Bar(draws, "bootstrap", "draw", progress) as bar:
             for start in range(0, draws, at_once):
                 chosen = (rng.integers(len(names), size=len(names)) for _ in range(start, min(start + at_once, draws)))
                 times = np.array([np.bincount(one, minlength=len(names)).astype(np.int32) for one in chosen])

@@ -1,31 +1,64 @@
-"""The one progress bar of the package: on a terminal, if asked for."""
+"""The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two seconds.
 
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
-from typing import Any
+``TQDM_DISABLE=1`` in the environment hides all bars.
+"""
 
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sized
+from math import inf
+from time import monotonic
+from typing import Any, Self
 
-def progress_bar(total: int | None, show: bool, description: str, unit: str):
-    """A tqdm bar over `total` units (None: unknown); it draws nothing unless `show`, nor if stderr is no terminal."""
-    if not show:
-        return nullcontext(_NoBar())
-    from tqdm import tqdm
-
-    return tqdm(total=total, disable=None, desc=description, unit=unit, leave=False)
-
-
-def with_bar(parts: Iterable[Any], total: int | None, description: str) -> Iterator[Any]:
-    """Parts of a table, with a bar over its rows."""
-    with progress_bar(total, True, description, "row") as bar:
-        for part in parts:
-            yield part
-            bar.update(len(part))
+#: Seconds before a bar is drawn. Until then there is none: making one takes as long as a small hull.
+PATIENCE = 2.0
 
 
-class _NoBar:
-    """What is used of a bar: making a tqdm bar that draws nothing takes as long as a small hull."""
+class Bar:
+    """A tqdm bar over `total` units (None: unknown), drawn after `PATIENCE` seconds if `show`."""
 
-    n = 0
+    def __init__(self, total: int | None, description: str, unit: str, show: bool = True):
+        self.n = 0
+        self._settings = {"total": total, "desc": description, "unit": unit, "leave": False}
+        self._drawn: Any = None
+        self._from = monotonic() + PATIENCE if show else inf
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._drawn is not None:
+            self._drawn.close()
 
     def update(self, count: int = 1) -> None:
         self.n += count
+        if self._drawn is not None:
+            self._drawn.update(count)
+        elif monotonic() > self._from:
+            self._from = inf
+            ipython = sys.modules.get("IPython")
+            in_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+            if in_kernel or sys.stderr.isatty():
+                from tqdm.auto import tqdm
+
+                self._drawn = tqdm(initial=self.n, **self._settings)
+
+
+def tracked(
+    items: Iterable[Any],
+    description: str,
+    unit: str,
+    *,
+    total: int | None = None,
+    size: Callable[[Any], int] = lambda item: 1,
+    show: bool = True,
+) -> Iterator[Any]:
+    """The items, with a bar over them, or over their sizes; `total` is by default their number, if they have one.
+
+    >>> [*tracked([3, 4], "squares", "number")]
+    [3, 4]
+    """
+    known = len(items) if total is None and isinstance(items, Sized) else total
+    with Bar(known, description, unit, show) as bar:
+        for item in items:
+            yield item
+            bar.update(size(item))

@@ -6,6 +6,8 @@ from math import sqrt
 
 import numpy as np
 
+from tplrepro.progress import Bar
+
 
 def largest_within(
     within: Callable[[float], bool], low: float, high: float, *, tolerance: float = 0.0, logarithmic: bool = False
@@ -26,16 +28,18 @@ def largest_within(
         )
     if within(high):
         return high
-    while high - low > tolerance * abs(high):
-        middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
-        if not low < middle < high:  # the root of close numbers may round to one of them
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-        if within(middle):
-            low = middle
-        else:
-            high = middle
+    with Bar(None, "search", "step") as bar:
+        while high - low > tolerance * abs(high):
+            middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
+            if not low < middle < high:  # the root of close numbers may round to one of them
+                middle = 0.5 * (low + high)
+                if not low < middle < high:
+                    break
+            if within(middle):
+                low = middle
+            else:
+                high = middle
+            bar.update()
     return low
 
 
@@ -52,18 +56,22 @@ def fit_to_level(
     """
     from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
 
+    bar = Bar(None, "fitting budgets", "leakage")
+
     @cache
     def excess(factor: float) -> float:
+        bar.update()
         return min(leakage(factor * budgets) / target, 2.0) - 1.0  # brentq needs finite numbers
 
     largest = alpha / budgets.max()
     low, high = min(1.0, largest), largest
-    while excess(low) > 0.0:
-        low, high = 0.5 * low, low
-    factor = high
-    if excess(high) > 0.0:
-        factor = brentq(excess, low, high, xtol=tolerance * low, rtol=tolerance)
-    while excess(factor) > 0.0:
-        factor = max(factor * (1.0 - tolerance), low)
-        tolerance *= 2.0
+    with bar:
+        while excess(low) > 0.0:
+            low, high = 0.5 * low, low
+        factor = high
+        if excess(high) > 0.0:
+            factor = brentq(excess, low, high, xtol=tolerance * low, rtol=tolerance)
+        while excess(factor) > 0.0:
+            factor = max(factor * (1.0 - tolerance), low)
+            tolerance *= 2.0
     return factor * budgets

@@ -110,6 +110,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     if not real_data:
         environment.pop("TPLREPRO_DATA", None)
         environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")
+        environment["TQDM_DISABLE"] = "1"  # bars would be among the committed outputs
     elif environment.get("TPLREPRO_DATA"):
         environment["TPLREPRO_DATA"] = os.path.abspath(os.path.expanduser(environment["TPLREPRO_DATA"]))
     if threads is not None:

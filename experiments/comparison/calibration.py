@@ -19,7 +19,7 @@ from scipy.linalg import toeplitz
 from experiments.comparison.catalogue import LARGEST, SMALLEST, CountMechanism
 from experiments.comparison.setting import Setting
 from tplrepro.blas import one_blas_thread
-from tplrepro.progress import progress_bar
+from tplrepro.progress import tracked
 from tplrepro.search import largest_within
 from tplrepro.validation import FrozenArrays, check_level
 
@@ -118,7 +118,6 @@ def sweep(
     high: float,
     points: int,
     quantile: float = 0.95,
-    progress: bool = False,
 ) -> Outcome:
     """Outcomes at `points` >= 2 parameters, whose measured leakage runs from about `low` to about `high` nats.
 
@@ -134,10 +133,10 @@ def sweep(
     last = _end(lambda parameter: outcome(parameter).leakage_near, high, 1)
     grid = list(product(np.geomspace(first, last, points).tolist(), seeds))
     rows = []
-    with progress_bar(len(grid), progress, mechanism.name, "release") as bar:
-        for parameter, seed in grid:  # a parameter's budgets are computed once and cached
-            rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
-            bar.update()
+    for parameter, seed in tracked(
+        grid, mechanism.name, "release"
+    ):  # a parameter's budgets are computed once and cached
+        rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
     return Outcome(*np.array(rows).T.reshape(-1, points, len(seeds)).swapaxes(1, 2))
 
 

@@ -151,14 +151,14 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
     assert set(kept["user"]) <= set(users)
     assert len(kept) >= 4 * len(EPSILONS)
     bar, before = mock.MagicMock(), written(tmp_path / "done")
-    monkeypatch.setattr(population, "progress_bar", bar)
+    monkeypatch.setattr(population, "Bar", bar)
     for _ in range(2):
-        result = tr.population_leakage(users, EPSILONS, progress=True, **options)
+        result = tr.population_leakage(users, EPSILONS, **options)
         assert (result.tpl == alone.tpl).all()
         assert before.items() <= written(tmp_path / "done").items()  # what is there is not computed again
         before = written(tmp_path / "done")
         assert len(before) == 10
-        bar.assert_called_with(10, True, "population", "batch")
+        bar.assert_called_with(10, "population", "batch", True)
     assert bar().__enter__().update.call_count == 20
     damaged = next((tmp_path / "done").glob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-40])

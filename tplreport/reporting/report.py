@@ -203,7 +203,7 @@ def report(
     anyway: bool = False,
     title: str = "",
     rng: RngLike = 0,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Report:
     """Advice on a series of releases about the people in `sequences`.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tplrepro.blas import one_blas_thread
 from tplrepro.leakage.temporal import safely_below
+from tplrepro.progress import Bar
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice
 
@@ -83,7 +84,7 @@ class LeastError:
         lower = np.minimum(np.log(shares) / self.power, upper) - 0.1
         x = np.clip(x, lower, upper)
         scale = 1.0 / cost(x)[0]
-        with one_blas_thread():
+        with one_blas_thread(), Bar(None, "least error", "iteration") as bar:
             solution = minimize(
                 lambda x: tuple(scale * part for part in cost(x)),
                 x,
@@ -96,6 +97,7 @@ class LeastError:
                     "jac": lambda x: slack(x.tobytes())[1],
                 },
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
+                callback=lambda x: bar.update(),
             ).x
         return budgets(solution if np.isfinite(solution).all() else x)
 

@@ -26,6 +26,7 @@ from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, r
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import MatrixLike, as_transition_matrix
+from tplrepro.progress import tracked
 from tplrepro.validation import (
     RngLike,
     check_alpha,
@@ -92,7 +93,8 @@ def quantify_releases(
     after: list[StepLoss | None] = []
     states: list[int] = []
     seconds = []
-    for release in releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng):
+    published = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
+    for release in tracked(published, "leakage of a log", "release"):
         began = perf_counter()
         system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
         if states:

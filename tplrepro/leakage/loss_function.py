@@ -84,7 +84,7 @@ class PrivacyLossFunction:
     ----------
     matrix : TransitionMatrix or array-like (n, n)
         Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
-    progress : show a progress bar, useful from n = 2,000 on
+    progress : show a progress bar if it takes more than two seconds, about from n = 2,000 on
 
     Examples
     --------
@@ -104,7 +104,7 @@ class PrivacyLossFunction:
     #: Whether `matrix` determines L; otherwise (`of_hull`) nothing may be computed from the matrix instead.
     of_matrix = True
 
-    def __init__(self, matrix: MatrixLike, progress: bool = False):
+    def __init__(self, matrix: MatrixLike, progress: bool = True):
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)

@@ -35,7 +35,7 @@ CALL = 50
 PASSES = 4
 
 
-def joint_hull(matrix, progress: bool = False) -> np.ndarray:
+def joint_hull(matrix, progress: bool = True) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal.
 
     Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows

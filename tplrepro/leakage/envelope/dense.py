@@ -55,7 +55,7 @@ MOST_SLOPES = 32
 SETTLED = (0.99, 0.9, 0.5)
 
 
-def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
+def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     """The joint hull of all ordered pairs of `rows` (n, n), which are read-only, C-contiguous and row-stochastic."""
     n = rows.shape[0]
     if n <= SMALL:
@@ -73,9 +73,9 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     parts = PARTS * threads if threads > 1 else 1
     blocks = -(-n // BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
-    from tplrepro.progress import progress_bar
+    from tplrepro.progress import Bar
 
-    with progress_bar(blocks, progress, "joint hull", "block") as bar:
+    with Bar(blocks, "joint hull", "block", progress) as bar:
         for start, stop in pairwise(limits):
             if hulls.is_diagonal(points):
                 break

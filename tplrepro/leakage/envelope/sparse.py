@@ -78,7 +78,7 @@ class Bounds(NamedTuple):
     cap: np.ndarray
 
 
-def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> np.ndarray:
+def joint_hull(probabilities, background: np.ndarray, progress: bool = True) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
     search = _Search(probabilities, background)
     points = NO_POINTS
@@ -97,9 +97,9 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
         stop, bounds = search.left_over(first, *_caps(points), work)
         return sparse_pairs.extend(first, stop, bounds, search.rows, work, points)
 
-    from tplrepro.progress import progress_bar
+    from tplrepro.progress import Bar
 
-    with progress_bar(search.n, progress, "joint hull", "row") as bar:
+    with Bar(search.n, "joint hull", "row", progress) as bar:
         for results in search.rounds(reach, visit):
             found = np.concatenate(results)
             points = hulls.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
