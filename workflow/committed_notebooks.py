@@ -19,6 +19,19 @@ from tplreport.files import write_whole
 from workflow.configuration import ROOT, sources
 from workflow.run_notebook import kernel_environment
 
+#: What JupyterLab writes on the Python of requirements.lock, so that opening and saving changes nothing.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": "3.11.7",
+    },
+}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -86,8 +99,7 @@ def refresh(path):
 
 def clean(notebook):
     """Strip the parts that differ between machines and runs; tags, cell ids and execution counts stay."""
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
+    notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells):
         cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
         cell.setdefault("id", f"cell-{number}")

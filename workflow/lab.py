@@ -2,6 +2,7 @@
 
 import sys
 
+from workflow.committed_notebooks import METADATA
 from workflow.configuration import ROOT
 from workflow.explore import become_server
 from workflow.run_notebook import kernel_environment
@@ -13,7 +14,14 @@ def lab_command(port=None):
     """The command that serves the repository; a flag is needed to run as root."""
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", f"--ServerApp.root_dir={ROOT}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--LabApp.default_url=/lab/tree/{START}"]
+    command.append("--ContentsManager.pre_save_hook=workflow.lab.keep_version")
     return [*command, f"--port={port}"] if port is not None else command
+
+
+def keep_version(model, **_):
+    """Before a notebook is saved: the version of Python in it is the committed one, lest each machine write its own."""
+    if model["type"] == "notebook" and "language_info" in model["content"]["metadata"]:
+        model["content"]["metadata"]["language_info"] |= {"version": METADATA["language_info"]["version"]}
 
 
 def lab_environment():

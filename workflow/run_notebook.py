@@ -94,7 +94,9 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some
     # ends that it was interrupted.
     words = [sys.executable, "-m", "ipykernel_launcher", "--log-level=50", "-f", "{connection_file}"]
-    write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
+    write_whole(
+        kernel, json.dumps({"argv": words, "display_name": "Python 3 (ipykernel)", "language": "python"}).encode()
+    )
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),
         TPLREPRO_PROFILE=profile,

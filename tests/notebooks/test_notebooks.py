@@ -10,12 +10,16 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
+from ipykernel.ipkernel import IPythonKernel
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_server.services.contents.filemanager import FileContentsManager
 from papermill import PapermillExecutionError, execute_notebook
 
 import tplrepro as tpl
 from experiments.datasets import geolife, kosarak
 from workflow.committed_notebooks import clean
 from workflow.configuration import sources
+from workflow.lab import lab_command
 from workflow.run_notebook import kernel_environment
 
 NOTEBOOKS = sources()
@@ -89,6 +93,20 @@ def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_ru
             assert not isinstance(node, ast.ClassDef)
             if isinstance(node, ast.FunctionDef):
                 assert node.end_lineno - node.lineno <= 12, node.name
+
+
+def test_opening_and_saving_in_jupyterlab_changes_nothing(committed, tmp_path):
+    """JupyterLab sets both metadata to what the kernel answers and its specification says; the server writes."""
+    path = committed[0].path()
+    (tmp_path / "one.ipynb").write_bytes(path.read_bytes())
+    settings = {argument.split("=")[0][2:]: argument.split("=")[1] for argument in lab_command() if "hook" in argument}
+    manager = FileContentsManager(root_dir=str(tmp_path), pre_save_hook=settings["ContentsManager.pre_save_hook"])
+    model = manager.get("one.ipynb")
+    spec = KernelSpecManager().get_kernel_spec("python3")
+    shown = {"name": "python3", "display_name": spec.display_name, "language": spec.language}
+    model["content"]["metadata"] |= {"kernelspec": shown, "language_info": {**IPythonKernel.language_info}}
+    manager.save(model, "one.ipynb")
+    assert (tmp_path / "one.ipynb").read_text() == path.read_text()
 
 
 def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_of_machines(committed):

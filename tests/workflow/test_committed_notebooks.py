@@ -2,7 +2,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workflow.committed_notebooks import _follow, clean, refresh
+from workflow.committed_notebooks import METADATA, _follow, clean, refresh
 from workflow.configuration import ROOT
 from workflow.run_notebook import kernel_environment
 
@@ -21,8 +21,7 @@ def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_n
     assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}, {}]
     assert cleaned.cells[2].outputs == [text]
     assert [cell.id for cell in cleaned.cells[:2]] == ["first", "second"]
-    assert cleaned.metadata.language_info == {"name": "python"}
-    assert set(cleaned.metadata) == {"kernelspec", "language_info"}
+    assert cleaned.metadata == METADATA
 
 
 @pytest.mark.notebook
