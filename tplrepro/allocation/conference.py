@@ -5,19 +5,20 @@ is found in the same way; alpha^B changes until the two budgets agree. Algorithm
 give the same budgets less a margin for rounding, which these have not: their leakage may pass alpha in the last digits.
 """
 
+from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
 
 from tplrepro.allocation.published import NoFiniteSupremumError
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Matrix, loss_functions
+from tplrepro.leakage.temporal import LossLike, loss_functions
 from tplrepro.leakage.vertex import vertex_supremum
 from tplrepro.search import largest_within
 from tplrepro.validation import check_horizon, check_level
 
 
-def algorithm_2(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
+def algorithm_2(alpha: float, backward: LossLike, forward: LossLike) -> float:
     """The budget of every release by Algorithm 2 of [2], nats: Theorem 5 of [2] solved for it on both sides.
 
     Theorem 5 takes the sums q and d of Algorithm 1 at the supremum itself. Arguments and errors are those of
@@ -34,7 +35,7 @@ def algorithm_2(alpha: float, backward: Matrix | None, forward: Matrix | None) -
     return _agreed(alpha, backward, forward, budget)[2]
 
 
-def algorithm_3(alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int) -> np.ndarray:
+def algorithm_3(alpha: float, backward: LossLike, forward: LossLike, horizon: int) -> np.ndarray:
     """The budgets (T,), T = `horizon`, by Algorithm 3 of [2], nats: alpha^B, the agreed one between, and alpha^F.
 
     >>> budgets = algorithm_3(1.0, [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]], horizon=4)
@@ -48,7 +49,7 @@ def algorithm_3(alpha: float, backward: Matrix | None, forward: Matrix | None, h
 
 
 def _agreed(
-    alpha: float, backward: Matrix | None, forward: Matrix | None, budget: Callable[[PrivacyLossFunction, float], float]
+    alpha: float, backward: LossLike, forward: LossLike, budget: Callable[[PrivacyLossFunction, float], float]
 ) -> tuple[float, float, float]:
     """alpha^B, alpha^F and the budget at which both sides agree; `budget` keeps one side's leakage at a level."""
     alpha, sides = check_level(alpha), loss_functions(backward, forward)
