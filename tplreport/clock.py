@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,9 @@ class Clock:
     @staticmethod
     def checked_step(step: int | str) -> int | str:
         """A step that is a whole number, or text of a Timedelta."""
-        checked = int(step) if isinstance(step, Integral) and not isinstance(step, bool) else str(pd.Timedelta(step))
+        checked = (
+            int(step) if isinstance(step, (int, np.integer)) and not isinstance(step, bool) else str(pd.Timedelta(step))
+        )
         if (checked if isinstance(checked, int) else pd.Timedelta(checked).value) <= 0:
             raise ValueError(f"step must be above 0, found {step}; give such as 1 or '1h'")
         return checked
@@ -79,7 +80,7 @@ class Clock:
 
 def _ticks(times: Any) -> tuple[list[int], bool, str | None]:
     """Whole numbers of times, whether they are dates, and their zone."""
-    if all(isinstance(time, Integral) and not isinstance(time, bool) for time in times):
+    if all(isinstance(time, (int, np.integer)) and not isinstance(time, bool) for time in times):
         return [int(time) for time in times], False, None
     try:
         stamps = [*map(pd.Timestamp, times)]

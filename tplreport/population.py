@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplreport.files import write_whole
-from tplreport.shrinkage import pooled_matrix, sparse_user_matrix, user_matrices
+from tplreport.shrinkage import pooled_matrices, sparse_user_matrix, user_matrices
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
-from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences, count_transitions
+from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import Bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
@@ -136,10 +136,7 @@ def population_leakage(
     if not observed.all():
         user = users[int(np.argmin(observed))]
         raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
-    pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(SIDES)
-    if prior_weight is not None:
-        counts, _ = count_transitions(data)
-        pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in SIDES}
+    pooled = dict.fromkeys(SIDES) if prior_weight is None else pooled_matrices(data, smoothing)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     loss = PriorFreeLoss if prior_free else PrivacyLossFunction
@@ -181,9 +178,7 @@ def loss_of_all_users(
     from tplrepro.leakage.envelope import hull_of_points, hull_of_several
 
     _, first, data = _by_user(_of_users(sequences_by_user, None))
-    counts, _ = count_transitions(data)
-    pooled: dict[str, Any] = {"backward": pooled_matrix(counts.T, smoothing)}
-    pooled["forward"] = pooled_matrix(counts, smoothing)
+    pooled: dict[str, Any] = pooled_matrices(data, smoothing)
     hulls: dict[str, list] = {side: [] for side in SIDES}
     stop, before = 0, data.offsets[first]  # values of earlier users
     while stop < first.size - 1:  # in batches, which limits the memory

@@ -45,11 +45,7 @@ FORMAT = "tplreport publisher 2"
 SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
-TABLES = (
-    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)",
-    "CREATE TABLE times (position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, "
-    "noisy BLOB)",
-)
+COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
 #: Connections of a parent process: SQLite has no guard against a fork, and closing one would roll back what the parent
 #: is writing.
 INHERITED: list[sqlite3.Connection | None] = []
@@ -362,8 +358,8 @@ class Publisher(AbstractContextManager):
             with closing(self._connect()) as database, database:
                 database.execute("BEGIN IMMEDIATE")
                 if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    for statement in TABLES:
-                        database.execute(statement)
+                    database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
+                    database.execute(f"CREATE TABLE times ({COLUMNS})")
                     state = {"id": uuid4().hex, "number": 0, "next": 0, "filter": (0, None, inf)}
                     state |= {"clock": None, "columns": [], "kind": "<i8"}
                     for name, value in {"format": FORMAT, "settings": settings, "state": state}.items():

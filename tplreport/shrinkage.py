@@ -5,7 +5,6 @@ pseudo-transitions; without pooling it is (c_i + s) / (|c_i| + n s) with a smoot
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -17,14 +16,17 @@ from tplrepro.validation import ROW_SUM_TOLERANCE
 ENTRIES = 1 << 16
 
 
-def pooled_matrix(counts: Any, smoothing: float) -> TransitionMatrix:
-    """The matrix of all users from counts (n, n)."""
-    if smoothing == 0.0:
-        # A state that nobody leaves has no row: users there are taken to stay.
-        empty = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel() == 0)
-        counts = counts.tolil()
-        counts[empty, empty] = 1.0
-    return TransitionMatrix.from_counts(counts, smoothing)
+def pooled_matrices(data: Sequences, smoothing: float) -> dict[str, TransitionMatrix | None]:
+    """The backward and forward matrix of all users; without smoothing, users in a state that nobody leaves stay."""
+    counts, _ = count_transitions(data)
+    pooled: dict[str, TransitionMatrix | None] = {}
+    for side, steps in {"backward": counts.T, "forward": counts}.items():
+        if smoothing == 0.0:
+            empty = np.flatnonzero(np.asarray(steps.sum(axis=1)).ravel() == 0)
+            steps = steps.tolil()
+            steps[empty, empty] = 1.0
+        pooled[side] = TransitionMatrix.from_counts(steps, smoothing)
+    return pooled
 
 
 def sparse_user_matrix(
