@@ -173,7 +173,9 @@ class Publisher(AbstractContextManager):
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
         values = checked_counts(counts)
-        with self._transaction() as (database, state):
+        with self._transaction(write=False) as (_, state):  # what is known is returned from a copy, too
+            is_new = state["clock"] is None or self._clock(state).positions(times)[-1] >= state["next"]
+        with self._transaction(write=is_new) as (database, state):
             clock = self._clock(state, times)
             values, order = _in_columns(state, values, labels)
             positions = clock.positions(times)
@@ -348,8 +350,7 @@ class Publisher(AbstractContextManager):
     def _create(self, settings: dict) -> None:
         """A new file, or an old one with these settings."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        is_empty = not self.path.exists() or not self.path.stat().st_size
-        if is_empty and self._marked()[2] > 0:
+        if not self._has_content() and self._marked()[2] > 0:
             raise FileNotFoundError(
                 f"{self.path} was deleted, and {self._mark_path.name} tells that it spent budgets; put a backup back "
                 "and call resume(until), or take a new name, whose releases add to those that were made"
@@ -401,12 +402,15 @@ class Publisher(AbstractContextManager):
     def _open(self) -> sqlite3.Connection:
         if self._database is None or self._process != os.getpid():  # a connection must not be used after a fork
             self.close()
-            if not self.path.is_file():
+            if not self._has_content():
                 raise FileNotFoundError(
                     f"there must be a publisher's file {self.path}, found none; make one with settings"
                 )
             self._database, self._process, self._opened = self._connect(), os.getpid(), os.stat(self.path)
         return self._database
+
+    def _has_content(self) -> bool:
+        return self.path.is_file() and self.path.stat().st_size > 0
 
     def _connect(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)

@@ -298,6 +298,10 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
     with pytest.raises(FileNotFoundError, match="was deleted, and counts.sqlite.mark tells that it spent budgets; put"):
         tr.Publisher(path, **SETTINGS, floor=0.1)
     assert not path.exists()
+    path.touch()
+    for settings in ({}, SETTINGS):
+        with pytest.raises(FileNotFoundError, match="there must be a publisher's file|was deleted, and"):
+            tr.Publisher(path, **settings)
     moved = tr.Publisher(other)
     with pytest.raises(OSError, match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other"):
         moved.publish(1, 1)
@@ -318,7 +322,7 @@ def test_symbolic_links_are_one_file(publisher, path):
 
 @pytest.mark.parametrize("way", ["elsewhere", "over the file"])
 def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
-    publisher.publish(0, 1)
+    noisy = publisher.publish(0, 1)
     copy = path.with_name("copy.sqlite")
     publisher.backup(copy)
     publisher.publish(1, 1, 0.3)
@@ -329,6 +333,7 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
         copy = shutil.copyfile(copy, path)
     found = tr.Publisher(copy)
     assert len(found.to_frame()) == len(found) == 1  # it can be read
+    assert found.publish(0, 1) == noisy
     with pytest.raises(OSError, match=r"older state was put back: releases may be missing in it.*resume\(until\)"):
         found.publish(1, 1)
     assert found.resume(2).remaining <= rest
