@@ -380,7 +380,7 @@ def steps_by_polars(path: str, most: int) -> int:
     after = pl.col("user", "time", "state").shift(-1).name.prefix("next_")
     in_two = (pl.col("time") == pl.col("next_time")) & (pl.col("state") != pl.col("next_state"))
     found = rows.with_columns(after).filter(pl.col("user") == pl.col("next_user")).group_by("state", "next_state")
-    return int(found.agg(pl.len(), in_two.sum(), pl.col("time").null_count()).collect()["len"].sum())
+    return int(found.agg(pl.len(), in_two.sum().alias("in two"), pl.col("time").null_count()).collect()["len"].sum())
 
 
 @section("sparse", "Tens of thousands of states")
