@@ -167,10 +167,10 @@ def ascend(
 
 
 def ascend_from(vertices: np.ndarray, last: float, budgets: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Leakages (R,) of the recursion along `budgets` (R,) after the leakage `last`, NaN for none, with one loss function.
+    """Leakages (R,) of the recursion along `budgets` (R,) with one loss function, whose `vertices` are as in `ascend`.
 
-    Its `vertices` are as in `ascend`. The leakages end where one is that of `known`, (R,) or (0,), up to one unit in its last
-    place. `envelope.recursion` compiles it, for many releases of different budgets.
+    `last` is the leakage before them, NaN for none. The result ends where a leakage is that of `known`, (R,) or (0,),
+    up to one unit in its last place. `envelope.recursion` compiles it, for many releases of different budgets.
     """
     leakages, scale, fixed = np.empty(budgets.size), vertices[0, 4], -1.0
     for t in range(budgets.size):
