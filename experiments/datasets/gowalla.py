@@ -96,12 +96,10 @@ def load_in_box(path: str | Path | None, box: Box) -> pd.DataFrame:
     """A file; without a path the official one, or else the file with the most check-ins in the box."""
     if path is not None:
         return load(path, box=box)
-    located = registry.locate("gowalla")
-    if "totalCheckins" in located.name:
-        return load(located, box=box)
-    files = sorted([*located.parent.glob("*.txt"), *located.parent.glob("*.txt.gz")])
-    visits = (load(file, box=box) for file in files)
-    return max(visits, key=lambda part: (len(part), part.attrs["outside_box"]))
+    files = [registry.locate("gowalla")]
+    if "totalCheckins" not in files[0].name:
+        files = sorted([*files[0].parent.glob("*.txt"), *files[0].parent.glob("*.txt.gz")])
+    return max((load(file, box=box) for file in files), key=lambda part: (len(part), part.attrs["outside_box"]))
 
 
 DATA_SET = DataSet(

@@ -49,10 +49,10 @@ def recorded_models(
     and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
     `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
-    arguments: list[tuple[str, str, dict[str, Any]]] = []
-    for cut in cuts:
-        step, gap = cut.split("/")
-        arguments.append(("geolife", cut, {"cell_km": 0.34, "step": step, "max_gap": gap}))
+    arguments: list[tuple[str, str, dict[str, Any]]] = [
+        ("geolife", cut, {"cell_km": 0.34} | dict(zip(("step", "max_gap"), cut.split("/"), strict=True)))
+        for cut in cuts
+    ]
     for south, north, west, east in boxes:
         height, width = 111.2 * (north - south), 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
         options: dict[str, Any] = {"cell_km": 0.89, "max_gap": "3D", "box": (south, north, west, east)}
