@@ -20,7 +20,7 @@ from tplreport.files import write_whole
 from workflow import articles
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 
-PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "data/README.md")
 # The packages of the wheel.
 ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
@@ -65,7 +65,7 @@ def lay_out(source):
 def gallery():
     """The page of all figures as cards, by paper, and the list of all notebooks."""
     entries, text = read_notebooks(), "# Gallery\n\n"
-    text += "Each card shows the first panel of a figure, and leads to the notebook with its outputs.\n\n"
+    text += "Each card leads to the notebook of a figure, with its outputs.\n\n"
     shared = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
         text += f"## {PAPERS[paper]}\n\n:::::{{grid}} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
@@ -93,45 +93,48 @@ def _contents(names):
     return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
-def rooms():
-    """The packages of the wheel and their rooms, those that have public names."""
-    found = []
+def public_names():
+    """The value of each public name by its path; what has several paths is listed under the shortest."""
+    paths, found = [], {}
     for roof in map(importlib.import_module, ROOFS):
         below = [part.name for part in pkgutil.iter_modules(roof.__path__, f"{roof.__name__}.") if part.ispkg]
-        found += [roof, *map(importlib.import_module, below)]
-    return [room for room in found if getattr(room, "__all__", ())]
+        for room in [roof, *map(importlib.import_module, below)]:
+            for name in getattr(room, "__all__", ()):
+                path, value = f"{room.__name__}.{name}", getattr(room, name)
+                if not inspect.ismodule(value):
+                    paths.append((path, value))
+                elif not hasattr(value, "__path__"):  # such as tplrepro.published, a module and no room
+                    inner = [(name, one) for name, one in vars(value).items() if inspect.isroutine(one)]
+                    own = [(name, one) for name, one in inner if one.__module__ == value.__name__]
+                    paths += [(f"{path}.{name}", one) for name, one in own if not name.startswith("_")]
+    for path, value in sorted(paths, key=lambda pair: pair[0].count(".")):
+        if all(value is not known for known in found.values()):
+            found[path] = value
+    return found
 
 
 def api_pages():
-    """Name to text: a page for each room of the packages, with all its public names, each described once."""
-    pages, described, summaries = {}, {}, ""
-    for module in rooms():
-        path, again = module.__name__, ""
-        text = f"# {path}\n\n{_first_line(module)}\n\n```{{eval-rst}}\n.. currentmodule:: {path}\n\n"
-        summaries += f"\n## {path}\n\n"
-        for name in module.__all__:
-            value = getattr(module, name)
-            if inspect.ismodule(value):
-                continue
-            kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
-            if kind == "class" and issubclass(value, BaseException):
-                kind = "exception"
-            if id(value) in described and kind != "data":
-                again += f"{name}: see {described[id(value)]}\n"
-                continue
-            described[id(value)] = f"{path}.{name}"
-            text += f".. auto{kind}:: {name}\n" + "   :members:\n" * (kind == "class") + "\n"
-            if kind != "data":
-                first = inspect.getdoc(value).split("\n\n")[0].replace("\n", " ")
-                summaries += f"- {{py:obj}}`~{path}.{name}`: {first}\n"
-        pages[f"docs/api/{path}.md"] = f"{text}{again}```\n"
-    names = [page.removeprefix("docs/api/").removesuffix(".md") for page in pages]
-    pages["docs/api/index.md"] = f"# API\n\n{_first_line(rooms()[0])}\n\n{_contents(names)}{summaries}"
-    return pages
-
-
-def _first_line(module):
-    return inspect.getdoc(module).split("\n")[0]
+    """Name to text: a page for each room with what it defines, each public name once, and a list of the rooms."""
+    pages, listed = {}, {}
+    for path, value in public_names().items():
+        room = path.rpartition(".")[0]
+        if inspect.isroutine(value) or inspect.isclass(value):
+            roof, _, inside = value.__module__.partition(".")
+            room = f"{roof}.{inside.split('.')[0]}" if roof == ROOFS[0] else roof
+        kind = "function" if inspect.isroutine(value) else "class" if inspect.isclass(value) else "data"
+        if kind == "class" and issubclass(value, BaseException):
+            kind = "exception"
+        page = f"docs/api/{room}.md"
+        if page not in pages:
+            line = inspect.getdoc(importlib.import_module(room)).split("\n")[0]
+            pages[page], listed[room] = f"# {room}\n\n{line}\n\n```{{eval-rst}}\n", [line]
+        pages[page] += f".. auto{kind}:: {path}\n" + "   :members:\n" * (kind == "class") + "\n"
+        listed[room].append(f"{{py:obj}}`{path}`")
+    pages = {name: f"{text}```\n" for name, text in pages.items()}
+    text = "# API\n\nA page for each room of the three packages, with shapes, units, errors, sources and examples.\n\n"
+    for room, (line, *names) in listed.items():
+        text += f"## [{room}]({room}.md)\n\n{line}\n\n" + ", ".join(names) + "\n\n"
+    return pages | {"docs/api/index.md": text + _contents(listed)}
 
 
 if __name__ == "__main__":
