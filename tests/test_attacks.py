@@ -359,6 +359,7 @@ def check_hull(rng):
         logs = mechanism.log_density(released[:, :, None], f)
         told = np.abs(np.einsum("isi->is", logs)[:, None] - np.moveaxis(logs, 2, 1)).max(axis=2)  # (from, to)
     assert not protected or (told + 2.0 * np.eye(N)).min(axis=1).max() <= 1.0
+    assert not (told > dphmm.constrained_dp_factor(G, f, hull)).any()
     for (i, j), norm in zip(minus, exact, strict=True):
         found, room = float(hull.norm(f[i] - f[j])), 1e-6 + 4 * hull.slack
         assert {(i, j), (j, i)}.isdisjoint(edges) or (found <= 1.0 and not told[i, j] > 1.0)
