@@ -98,8 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
             return run(options)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"tplrepro {command}: {_as_typed(str(error), options)}", file=sys.stderr)
+    except (ValueError, OSError, ImportError, MemoryError) as error:  # too little memory fails imports, too
+        message = str(error) or "more memory is needed than there is; raise its limit (ulimit -v)"
+        print(f"tplrepro {command}: {_as_typed(message, options)}", file=sys.stderr)
         return REFUSED if isinstance(error, LeakageExceededError) else WRONG
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,16 @@ OLD = [
     '{"format":"tplrepro account","version":2,"digest":"DIGEST","settings":{"alpha":1.0,"floor":0.1,"grid":null},'
     '"sides":{"backward":null,"forward":{"loss":"PrivacyLossFunction","states":2,"rows":[[0.8,0.2],[0.1,0.9]]}}}'
 ]
+
+
+@pytest.mark.parametrize(("error", "words"), [
+    (MemoryError(), "more memory is needed than there is; raise its limit (ulimit -v)"),
+    (ImportError("lib.so: failed to map segment"), "lib.so: failed to map segment"),
+])  # fmt: skip
+def test_too_little_memory_is_told_in_a_line(run, monkeypatch, error, words):
+    monkeypatch.setattr(tr, "read_sequences", mock.Mock(side_effect=error))
+    status, printed, told = run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
+    assert (status, printed, told) == (command.WRONG, "", f"tplrepro report: {words}\n")
 
 
 def old_account():

@@ -49,6 +49,9 @@ def mix(response: Response, epsilon: float) -> Response:
     odds = np.exp(usable_budget(epsilon))
     share = max(1.0 / odds, (ratio - odds) / (ratio - 1.0) if ratio > 1.0 else 0.0)
     mixed = replace(response, share=share, base=response.w_marginal)
+    if mixed.leakage > epsilon:  # where hardly any of w is kept, 1 - share has lost its digits
+        kept = np.expm1(usable_budget(epsilon)) / (ratio - 1.0)
+        mixed = replace(mixed, share=min(float(np.nextafter(1.0 - kept, 2.0)), 1.0))
     if mixed.leakage > epsilon:  # a guard that should never be needed
         raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
     return mixed

@@ -98,3 +98,16 @@ def test_hamming_on_41270_states_is_proven_optimal(epsilon):
     assert response.leakage <= epsilon
     assert response.cost() - response.bound < 1e-7
     assert np.abs(np.log(response.column(0) / response.marginal[0])).max() <= epsilon
+
+
+def test_a_response_that_keeps_hardly_anything_is_within_its_budget():
+    """One found by an attack: 1 - share = 8e-9 had lost the digits that the budget needs."""
+    belief = [1.9696527480968438e-16, 0.9999999999999999, 1.0426800098885713e-299]
+    distance = [
+        [0.0, 4.1916111164788296e-10, 55008695.97690049],
+        [7.660655150736938, 0.0, 6.041703747803707e-06],
+        [1.6929616821171857e-10, 74.08002973666217, 0.0],
+    ]
+    epsilon = 0.0029646498874443764
+    response = sip.OptimalResponse(epsilon, distance).response(belief)
+    assert response.leakage <= epsilon
