@@ -189,10 +189,9 @@ def _matrix(path: str) -> Any:
     frame = pd.read_csv(path)
     if frame.shape[1] == len(frame) + 1:
         frame = frame.set_index(frame.columns[0])
-    else:
-        frame.index = frame.columns[: len(frame)] if len(frame) == frame.shape[1] else frame.index
-    frame.columns, frame.index = frame.columns.map(str), frame.index.map(str)
-    return TransitionMatrix(frame)
+    elif frame.shape[1] == len(frame):
+        frame.index = frame.columns
+    return TransitionMatrix(frame.rename(index=str, columns=str))
 
 
 def _column(path: str, *names: str) -> Any:

@@ -106,7 +106,7 @@ class Publisher(AbstractContextManager):
         self.path = Path(path).resolve()
         self._mark_path = self.path.with_name(f"{self.path.name}.mark")
         self._lock = RLock()
-        if alpha is not None or sensitivity is not None:
+        if any(value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)):
             settings = _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large)
             self._create(settings | {"step": Clock.checked_step(step)})
         with self._transaction(write=False) as (database, _):

@@ -1,6 +1,7 @@
 """Loss functions as JSON, and what files of accounts of version 0.3 held."""
 
 import json
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -57,15 +58,13 @@ def old_account(path: str | Path) -> tuple[dict, list[tuple[float, int]]]:
 
     ValueError if it is damaged, or holds releases that are no budgets.
     """
-    content_lines = Path(path).read_bytes().split(b"\n")
+    *complete, last = Path(path).read_bytes().split(b"\n")
     try:
-        lines = [json.loads(line) for line in content_lines[:-1]]
+        lines = [*map(json.loads, complete)]
     except ValueError:
         raise ValueError(f"each line of {path} must be JSON, found another; restore a copy") from None
-    try:
-        lines += [json.loads(content_lines[-1])] if content_lines[-1] else []
-    except ValueError:
-        pass  # written when the process was killed: its release was never made
+    with suppress(ValueError):  # of what is cut off the release was never made
+        lines.append(json.loads(last))
     header = lines[0] if lines and isinstance(lines[0], dict) else {}
     if header.get("format") != "tplrepro account":
         raise ValueError(f"{path} must be an account's file, found another; check its name")

@@ -121,6 +121,7 @@ def test_a_plan_of_gaussian_noise(path):
     ("settings", "message"),
     [
         ({"alpha": None}, "needs the level alpha"),
+        ({"alpha": None, "sensitivity": None, "floor": 0.1}, "needs the level alpha"),
         ({"alpha": 30.0}, "protects nobody; give 20, or allow_large=True"),
         ({"floor": 0.5}, "floor must keep the TPL within alpha"),
         ({"floor": 0.1, "plan": [0.1]}, "those of a plan or a floor, found both"),
