@@ -153,7 +153,7 @@ def test_labels_with_html_are_escaped(advice):
     assert "<b>log" not in page
     assert "&lt;b&gt;log" in page
     assert "<script" not in page
-    assert page.count("data:image/png;base64") == 1
+    assert page.count("data:image/png;base64") == page.count("(recommended)</td>") == 1
 
 
 def test_the_planned_releases_are_judged():
@@ -235,16 +235,18 @@ def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
         tr.read_sequences(str(path), user="x")
 
 
-def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):
+def test_in_the_figure_four_lines_at_most_share_a_panel_and_names_neither_overlap_nor_are_cut_off(advice):
     figure = figure_of(advice)
     figure.draw_without_rendering()
-    above, below = figure.axes
+    *panels, below = figure.axes
+    adversaries = [ESTIMATE, UPPER, PRIOR_FREE, WORST_USER]
+    assert [panel.get_title() for panel in panels] == [f"Budgets against {name}" for name in adversaries]
+    for panel in panels:
+        assert len({(line.get_color(), line.get_linestyle()) for line in panel.lines}) == len(panel.lines) == 4
     boxes = [label.get_window_extent() for label in below.get_yticklabels()]
-    assert len(boxes) == len(above.lines) == 13
+    assert len(boxes) == 13
     assert all(box.y0 > following.y1 for box, following in pairwise(boxes))
     assert min(box.x0 for box in boxes) >= 0
-    assert len({line.get_color() for line in above.lines}) == 4
-    assert [text.get_text() for text in above.get_legend().texts] == [ANYBODY, ESTIMATE, UPPER, PRIOR_FREE, WORST_USER]
 
 
 def test_an_estimate_outside_its_interval_is_explained_beside_it(advice):

@@ -1,17 +1,19 @@
 """A report as a page of HTML of its own: no code, no script, labels escaped, figures at reading size."""
 
+import math
 from base64 import b64encode
 from html import escape
 from io import BytesIO
 from typing import Any
 
+from tplreport.reporting.plans import ANYBODY
 from tplrepro.lazy import extra
 
-#: Lines of the adversaries, in the order of the plans.
-DASHES = ("solid", "dashed", "dashdot", "dotted", (0, (8, 2, 1, 2, 1, 2)))
+#: Lines of the schemes, in the order of the plans.
+DASHES = ("dotted", "solid", "dashed", "dashdot")
 STYLE = """
-body { font: 17px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1, p, li { overflow-wrap: anywhere; }
+body { font: 17px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1, p, li { overflow-wrap: anywhere; max-width: 50rem; }
 h2 { margin-top: 2rem; }
 .warning { border: 2px solid #b00020; background: #fdecee; padding: .6rem 1rem; }
 .verdict li { margin: .5rem 0; }
@@ -19,8 +21,9 @@ h2 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+td:first-child { min-width: 6rem; }
 .fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; } .not.checked { color: #666; }
-img { width: 100%; max-width: 46rem; margin-top: 1rem; }
+img { width: 100%; max-width: 60rem; margin-top: 1rem; }
 """
 
 
@@ -51,37 +54,47 @@ def page_of(report: Any, figures: bool) -> str:
 
 
 def _table(report: Any) -> str:
-    """The plans; the recommended one is marked, one without budgets says why."""
+    """The plans, the recommended one marked, and why some have no budgets."""
     table = report.table
-    marks = ["recommended" if plan is report.recommendation else "" for plan in report.plans]
-    table.insert(0, "", marks + [""] * (len(table) - len(marks)))
-    rows = table.to_html(index=False, float_format="{:.4g}".format, na_rep="", border=0)
-    return f"<div class='scroll'>{rows}</div>"
+    reasons = "".join(
+        f"<p>{escape(f'{row.scheme}, {row.against}: {row.message}')}.</p>" for row in table.itertuples() if row.message
+    )
+    marks = [" (recommended)" if plan is report.recommendation else "" for plan in report.plans]
+    table["scheme"] += marks + [""] * (len(table) - len(marks))
+    rows = table.drop(columns="message").to_html(index=False, float_format="{:.4g}".format, na_rep="", border=0)
+    return f"<div class='scroll'>{rows}</div>{reasons}"
 
 
 def figure_of(report: Any) -> Any:
-    """Budgets over time and errors of the plans, as a figure of Matplotlib."""
+    """Budgets over time, in a panel for each adversary, and the errors of all plans, as a figure of Matplotlib."""
     with extra():
         from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
     plans = [plan for plan in report.plans if plan.budgets is not None]
-    adversaries = dict(zip(dict.fromkeys(plan.against for plan in plans), DASHES, strict=False))
-    colours = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(plan.scheme for plan in plans))}
-    bars = 0.24 * len(plans)  # inches
-    figure = Figure(figsize=(6.8, 3.5 + bars), layout="constrained")
-    parts: Any = figure.subfigures(2, 1, height_ratios=(2.8, bars + 0.7))
-    above, below = (part.subplots() for part in parts)
+    schemes = dict.fromkeys(plan.scheme for plan in plans)
+    looks = {
+        name: {"color": f"C{k}", "linestyle": dash} for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
+    }
+    adversaries = list(dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)) or [ANYBODY]
+    rows, bars = math.ceil(len(adversaries) / 2), 0.24 * len(plans)  # bars in inches
+    figure = Figure(figsize=(8.5, 2.4 * rows + bars + 1.2), layout="constrained")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.4 * rows + 0.4, bars + 0.8))
+    above, below = parts
+    panels = above.subplots(rows, min(2, len(adversaries)), sharey=True, squeeze=False).ravel()
     times = range(1, report.settings["horizon"] + 1)
-    for plan in plans:
-        look = {"color": colours[plan.scheme], "linestyle": adversaries[plan.against]}
-        above.plot(times, plan.budgets, marker="." if len(times) == 1 else None, **look)
-    above.set(xlabel="release", ylabel="budget (nats)", yscale="log", title="Budgets, colours as below")
-    lines = [Line2D([], [], color="black", linestyle=dash, label=name) for name, dash in adversaries.items()]
-    above.legend(handles=lines, title="against", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    for panel, adversary in zip(panels, adversaries, strict=False):
+        for plan in plans:
+            if plan.against in (adversary, ANYBODY):
+                look = {**looks[plan.scheme], "marker": "." if len(times) == 1 else None}
+                panel.plot(times, plan.budgets, label=plan.scheme, **look)
+        panel.set(title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log")
+    for panel in panels[len(adversaries) :]:
+        panel.set_axis_off()
+    above.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     names = [f"{plan.scheme}, {plan.against}" for plan in plans]
-    below.barh(names, [plan.error for plan in plans], color=[colours[plan.scheme] for plan in plans])
-    below.invert_yaxis()
-    below.set(xlabel="mean absolute error of a count", title="Errors")
+    chart = below.subplots()
+    chart.barh(names, [plan.error for plan in plans], color=[looks[plan.scheme]["color"] for plan in plans])
+    chart.invert_yaxis()
+    chart.set(xlabel="mean absolute error of a count", title="Errors")
     return figure
 
 
