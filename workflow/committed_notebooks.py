@@ -6,7 +6,6 @@ installed, so its outputs hold on every machine. Parts that differ from run to r
 
 import argparse
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -36,42 +35,19 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def check(names, threads=1):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS and Numba.
-
-    How far it is goes to the standard error stream, so that it is seen while the rest goes to a file.
-    """
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS and Numba."""
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),
         # Several notebooks at once, but each in one process: its cells come one after the other.
         *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
-        *("-v", "-p", "no:cacheprovider"),
+        *("-p", "no:cacheprovider"),
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
     figures = ROOT / "build" / "nbval" / "figures"
     environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=threads)
     environment["TPLREPRO_PICTURES"] = "no"  # pictures are not compared, and each takes a second or two
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as nbval:
-        try:
-            _follow(nbval.stdout)
-        except BaseException:
-            nbval.kill()
-            raise
-    return nbval.returncode
-
-
-def _follow(lines):
-    """Print how many cells have run and which differ to the standard error stream, all but the cells to the other."""
-    told = 0
-    for line in lines:
-        ran = re.match(r"\[gw\d+\] +\[ *(\d+)%\] ([A-Z]+) (\S+::Cell \d+)", line)
-        if ran and ran[2] not in ("PASSED", "SKIPPED"):
-            print(f"\nThe committed notebooks: {ran[3]} differs", file=sys.stderr, flush=True)
-        if ran and int(ran[1]) >= told + 10:
-            told = int(ran[1])
-            print(f"\nThe committed notebooks: {told} % of the cells", file=sys.stderr, flush=True)
-        if not ran and not re.fullmatch(r"\S+::Cell \d+\s*", line):
-            print(line, end="", flush=True)
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def refresh(path):

@@ -2,15 +2,14 @@
 
 Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
 date are copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other
-files in ``figures/`` are removed. The costs of both profiles' notebooks are written to docs/costs.json.
+files in ``figures/`` are removed.
 """
 
 import shutil
 import sys
 
-from workflow.artifact import COSTS, read_costs
-from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile, records_in, why_no_evidence, write_json
-from workflow.fingerprint import outdated, read_status
+from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile, records_in, why_no_evidence
+from workflow.fingerprint import outdated
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 PUBLISHED = "paper"
@@ -43,36 +42,12 @@ def publish(root=ROOT):
     return copied, refused
 
 
-def note_costs(root=ROOT):
-    """Write the costs of each batch's notebooks; returns the profiles left as before, being outdated."""
-    notebooks, costs, stale = read_notebooks(root), read_costs(root), []
-    for profile in costs:
-        if outdated(notebooks, read_profile(profile, root), root):
-            stale.append(profile)
-            continue
-        records = records_in(root / "build" / profile / "figures")
-        costs[profile] = {
-            name: {
-                "seconds": read_status(name, profile, root)["seconds"],
-                "peak_megabytes": records[name]["cost"]["peak_megabytes"],
-                "machine": "{processor}, {cores} cores".format(**records[name]["machine"]),
-                "time_utc": records[name]["time_utc"],
-            }
-            for name in notebooks
-            if name in records
-        }
-    write_json(root / COSTS, costs)
-    return stale
-
-
 def main():
     """Publish the figures of the paper profile."""
     copied, refused = publish()
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
-    for profile in note_costs():
-        print(f"{COSTS} keeps the {profile} profile: run make figures PROFILE={profile}", file=sys.stderr)
     commits = {record["commit"]["id"] for record in copied.values()}
     if len(commits) > 1:
         again = f"for one, make clean and run make figures PROFILE={PUBLISHED}"

@@ -73,7 +73,6 @@ def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_publi
 
 
 TESTS = ("tests/a.py::b", "tests/a.py::c")
-COST = {"seconds": 90.0, "peak_megabytes": 512, "machine": "Some, 2 cores", "time_utc": "2026-01-01T10:00:00Z"}
 MARKS = ("<!-- rendered by make claims -->\n", "\n<!-- end of what is rendered -->")
 
 
@@ -85,7 +84,7 @@ class Repository:
         for folder in ("config", "notebooks"):
             shutil.copytree(ROOT / folder, root / folder)
         (root / "docs/claims").mkdir(parents=True)
-        for name in ("ARTIFACT.md", "REPRODUCING.md", "CITATION.cff", "docs/claims.md"):
+        for name in ("ARTIFACT.md", "REPRODUCING.md", "codecheck.yml", "docs/claims.md"):
             shutil.copy(ROOT / name, root / name)
         facts = {"place": "Fig. 3", "statement": "it is x", "record": "tkde2019/fig3", "numbers": {"x": "x"}}
         facts |= {"predicate": "x == 1", "ours": "{x}"}
@@ -96,20 +95,18 @@ class Repository:
             "three": others | {"test": list(TESTS)},
             "four": others | {"why": "unknown"},
         }
-        self.write(paper={"tkde2019/fig3": COST, "tkde2019/fig6a": COST})
+        self.write()
 
-    def write(self, page="tkde2019", **costs):
-        """Write the claims, and the costs if there are some."""
+    def write(self, page="tkde2019"):
         claims = [{"id": name, **facts} for name, facts in self.claims.items()]
         content = {"title": "T", "introduction": "I", "sections": [{"title": "S", "text": "Some.", "claims": claims}]}
         (self.root / f"docs/claims/{page}.yaml").write_text(yaml.safe_dump(content))
-        if costs:
-            (self.root / "docs/costs.json").write_text(json.dumps(costs))
 
     def publish(self, folder="figures", name="tkde2019/fig3", **facts):
         path = self.root / folder / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         record = {"name": name, "profile": "paper", "data": "none", "parameters": {}, "results": {"x": 1}}
+        record |= {"machine": {"processor": "Some", "cores": 2}, "cost": {"cpu_seconds": 90.0, "peak_megabytes": 512}}
         path.write_text(json.dumps(record | {"commit": {"id": "c", "modified": False}} | facts))
 
     def render(self, *trial):
@@ -211,46 +208,33 @@ def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts
     ]
 
 
-def test_what_the_profiles_take_comes_from_the_noted_costs(repository):
-    repository.write(quick={})
-    assert repository.rendered("REPRODUCING.md")[3].startswith("| paper | not measured yet |")
-    later = COST | {"seconds": 60.0, "peak_megabytes": 700, "time_utc": "2026-01-01T10:03:30Z"}
-    quick = {"tkde2019/fig3": COST | {"seconds": 2.4, "peak_megabytes": 300}}
-    repository.write(quick=quick, paper={"tkde2019/fig3": COST, "tkde2019/fig4": later})
+def test_what_the_published_batch_took_and_the_manifest_come_from_its_records(repository):
+    repository.publish()
+    repository.publish(name="tkde2019/fig4", cost={"cpu_seconds": 0.4, "peak_megabytes": 700})
     lines = repository.rendered("REPRODUCING.md")
-    assert lines[2] == "| quick | 1 | 0 | 0 | 300 | Some, 2 cores |"
-    assert lines[3] == "| paper | 2 | 5 | 2 | 700 | Some, 2 cores |"
-    assert lines[7:9] == ["| tkde2019/fig3 | 0.1 | 300 | 1.5 | 512 |", "| tkde2019/fig4 |  |  | 1.0 | 700 |"]
-    assert len(lines) == 7 + len(NOTEBOOKS)
+    assert lines[0] == "2 notebooks, 2 minutes of one processor, at most 700 MB; measured on Some, 2 cores."
+    assert lines[4:] == ["| tkde2019/fig3 | 1.5 | 512 |", "| tkde2019/fig4 | 0.1 | 700 |"]
+    content = yaml.safe_load(repository.render()[0]["codecheck.yml"])
+    assert [item["file"] for item in content["manifest"]] == [
+        "figures/tkde2019/fig3.json",
+        "figures/tkde2019/fig4.json",
+    ]
+    assert content["manifest"][0]["comment"].startswith("tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)")
 
 
 def test_codecheck_names_what_its_specification_asks_for_and_each_published_figure_once():
     content = yaml.safe_load((ROOT / "codecheck.yml").read_text(encoding="utf-8"))
     assert content["version"] == "https://codecheck.org.uk/spec/config/1.0/"
-    assert content["paper"]["title"] == yaml.safe_load((ROOT / "CITATION.cff").read_text())["title"]
-    assert content["paper"]["reference"]
-    assert all(author["name"] for author in content["paper"]["authors"])
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert content["paper"]["title"] == citation["title"]
+    assert content["paper"]["authors"] == citation["authors"]
+    assert content["paper"]["reference"] == citation.get(
+        "doi", "unpublished; CITATION.cff lists the papers that it reproduces"
+    )
     files = [ROOT / item["file"] for item in content["manifest"]]
     assert [path for path in files if not path.is_file()] == []
     records = {path.with_suffix("") for path in (ROOT / "figures").rglob("*.json")}
     assert sorted(path.with_suffix("") for path in files) == sorted(records)
-
-
-def test_a_release_fills_in_the_codecheck_reference_and_the_orcid(repository):
-    repository.publish()
-    person = {"given-names": "Jo", "family-names": "Poe", "orcid": "https://orcid.org/0000-0002-1825-0097"}
-    release = {"authors": [person], "doi": "10.5281/zenodo.1", "title": "T"}
-    release |= {"repository-code": "https://example.org/r"}
-    (repository.root / "CITATION.cff").write_text(yaml.safe_dump(release))
-    content = yaml.safe_load(repository.render()[0]["codecheck.yml"])
-    assert content["paper"]["authors"] == [{"name": "Jo Poe", "ORCID": "0000-0002-1825-0097"}]
-    assert (content["paper"]["reference"], content["repository"]) == (
-        "https://doi.org/10.5281/zenodo.1",
-        "https://example.org/r",
-    )
-    (item,) = content["manifest"]
-    assert item["file"] == "figures/tkde2019/fig3.json"
-    assert item["comment"].startswith("tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)")
 
 
 OF_TESTS = """import pytest

@@ -2,7 +2,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workflow.committed_notebooks import METADATA, _follow, clean, refresh
+from workflow.committed_notebooks import METADATA, clean, refresh
 from workflow.configuration import ROOT
 from workflow.run_notebook import kernel_environment
 
@@ -35,19 +35,6 @@ def test_a_second_refresh_changes_nothing_and_warnings_are_not_committed(reposit
     with pytest.raises(ValueError, match="cell 2 of one.ipynb must not write to stderr, found:\n(.|\n)*careful"):
         refresh(path)
     assert path.read_bytes() == before
-
-
-def test_how_far_the_check_is_and_what_differs_is_seen_while_it_runs(capsys):
-    lines = ["notebooks/a.ipynb::Cell 0 \n", "[gw0] [  4%] PASSED notebooks/a.ipynb::Cell 0 \n"]
-    lines += ["[gw1] [ 12%] FAILED notebooks/a.ipynb::Cell 1 \n", "__ notebooks/a.ipynb::Cell 1 __\n", "1 failed\n"]
-    _follow(lines)
-    printed = capsys.readouterr()
-    assert printed.out.splitlines() == ["__ notebooks/a.ipynb::Cell 1 __", "1 failed"]
-    about = "The committed notebooks: "
-    assert printed.err.split("\n\n") == [
-        f"\n{about}notebooks/a.ipynb::Cell 1 differs",
-        f"{about}12 % of the cells\n",
-    ]
 
 
 def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(tmp_path, monkeypatch):

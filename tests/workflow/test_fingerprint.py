@@ -3,9 +3,8 @@ import os
 
 import pytest
 
-from workflow.artifact import read_costs
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import note_costs, publish
+from workflow.publish_figures import publish
 
 
 @pytest.fixture
@@ -86,14 +85,13 @@ def finished(repository):
     for profile in ("quick", "paper"):
         for name in ("a/one", "a/two"):
             repository.write(f"build/{profile}/notebooks/{name}.ipynb", "{}")
-            status = {"fingerprint": fingerprint(*repository.entry(name)), "seconds": 1.5}
+            status = {"fingerprint": fingerprint(*repository.entry(name))}
             write_status(name, profile, status, repository.root)
     return repository
 
 
 def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
-    record = {"data": data, "commit": {"id": "c", "modified": modified}, "cost": {"peak_megabytes": 300}}
-    record |= {"machine": {"processor": "Some", "cores": 2}, "time_utc": "now"}
+    record = {"data": data, "commit": {"id": "c", "modified": modified}}
     for suffix in (*suffixes, ".json"):
         repository.write(f"build/paper/figures/{name}{suffix}", json.dumps(record))
 
@@ -117,12 +115,3 @@ def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_s
     older = "a/one is of a notebook that is not up to date; run make figures PROFILE=paper"
     assert publish(finished.root)[1][0] == older
     assert sorted(path.name for path in folder.iterdir()) == published
-
-
-def test_costs_of_a_batch_that_is_up_to_date_are_noted(finished):
-    finished.write("docs/costs.json", '{"quick": "kept"}')
-    (finished.root / "build/quick/notebooks/a/one.ipynb").unlink()
-    save(finished, "a/one", "none")
-    assert note_costs(finished.root) == ["quick"]
-    noted = {"seconds": 1.5, "peak_megabytes": 300, "machine": "Some, 2 cores", "time_utc": "now"}
-    assert read_costs(finished.root) == {"quick": "kept", "paper": {"a/one": noted}}
