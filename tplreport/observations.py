@@ -248,9 +248,10 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
 
 def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
     """ValueError if no column of times has a usual name, with the names of those whose values look like times."""
-    if {*map(plain_name, column_names(data))} & {*USUAL_NAMES["time"]}:
+    names = column_names(data)
+    if {*map(plain_name, names)} & {*USUAL_NAMES["time"]}:
         return
-    head = first_rows(data)
+    head = first_rows(data, names)
     likely = [repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])]
     found = f"; {' and '.join(likely)} hold{'s' * (len(likely) == 1)} times" if likely else ""
     remedy = "name their column by time=, or give order='rows' if the rows of each user are in order of time"
@@ -260,7 +261,7 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     except DataFormatError as error:
         problem = str(error).removeprefix(f"{error.file}: ")
         raise DataFormatError(f"{problem}{found}" + f"; {remedy}" * bool(found), error.file) from None
-    columns = ", ".join(map(repr, head.columns[:12]))
+    columns = ", ".join(map(repr, names[:12]))
     raise DataFormatError(f"there must be times, found none among the columns {columns}{found}: {remedy}", source)
 
 

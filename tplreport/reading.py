@@ -308,19 +308,18 @@ def parse_table(
     has_quotes = quotes and b'"' in block
     if has_quotes and not _quotes_are_sound(block, delimiter):
         raise pa.ArrowInvalid("a quote in a field without quotes around it, which pyarrow would read")
-    return pa.csv.read_csv(
-        pa.BufferReader(block),
-        pa.csv.ReadOptions(column_names=list(columns), block_size=PARSED_BYTES),
-        pa.csv.ParseOptions(
-            delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
-        ),
-        pa.csv.ConvertOptions(
-            column_types=wanted,
-            include_columns=list(wanted),
-            null_values=[*nulls],
-            strings_can_be_null=bool(nulls),
-        ),
+    parsing = pa.csv.ParseOptions(
+        delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
     )
+    converting = pa.csv.ConvertOptions(
+        column_types=wanted, include_columns=list(wanted), null_values=[*nulls], strings_can_be_null=bool(nulls)
+    )
+    reading = pa.csv.ReadOptions(column_names=list(columns), block_size=PARSED_BYTES)
+    try:
+        return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
+    except pa.ArrowInvalid:  # a row may be longer
+        reading.block_size = max(PARSED_BYTES, len(block))
+        return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
 
 
 def _quotes_are_sound(block: bytes, delimiter: str) -> bool:

@@ -153,7 +153,7 @@ class Codes:
     def __init__(self, name: str, missing: frozenset[str]) -> None:
         self.name, self.missing = name, missing
         self.code_of: dict[Hashable, int] = {}
-        self.codes = lru_cache(None, typed=True)(self._code)  # so that a label is looked at once, in whatever blocks it occurs
+        self.codes = lru_cache(None, typed=True)(self._code)  # looks at each label once, whatever blocks have it
         self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
@@ -180,7 +180,7 @@ class Codes:
         """The number of each row's label, the labels in order of occurrence, and those of a declared category."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
-            if not pa.types.is_dictionary(array.type):
+            if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
                 encoded = array.dictionary_encode()
                 labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
                 return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), labels, []

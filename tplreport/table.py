@@ -224,10 +224,6 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
     """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of `wanted`."""
     whole, names = _dataset(path, kind)
     columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
-    for thing, name in columns.items():
-        if pa.types.is_nested(whole.schema.field(name).type):
-            problem = f"{thing} must be one text or number a row, found lists or records in column {name!r}"
-            raise DataFormatError(f"{problem}; write a row for each, such as by DataFrame.explode", path)
     try:
         pieces = whole.get_fragments()
         if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
@@ -235,7 +231,8 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
         for batch in chain.from_iterable(
             piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 20) for piece in pieces
         ):
-            yield _frame(_checked(pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])))
+            table = pa.Table.from_batches([batch]).select([*columns.values()])
+            yield _frame(_checked(table.rename_columns([*columns])))
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
@@ -452,30 +449,24 @@ def format_of(path: Path) -> str | None:
 
 def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
-    return list(first_rows(data, 0).columns)
-
-
-def first_rows(data: Path | pd.DataFrame, count: int = SAMPLE) -> pd.DataFrame:
-    """All columns of the first rows, as far as they can be read at once."""
     if isinstance(data, pd.DataFrame):
-        return data.head(count)
-    first = _files_of(data)[0]
-    kind = format_of(first)
+        return [*data.columns]
+    path = _files_of(data)[0]
+    kind = format_of(path)
     if kind == "excel":
-        return read_workbook(first).head(count)
+        return [*read_workbook(path).columns]
     if kind == "json":
-        lines = next((lines for lines in json_lines(first) if lines), [])
-        return pd.DataFrame([_json_object(line, number, first) for number, line in lines[: count or SAMPLE]])
-    if kind in ("parquet", "ipc"):
-        whole, names = _dataset(first, kind)
-        try:
-            return _checked(whole.head(count)).to_pandas() if count else pd.DataFrame(columns=names)
-        except BROKEN as error:
-            raise _broken(error, first, kind) from None
-    separator, names, _ = read_header(first)
-    head = next(line_blocks(first, 1 << 16))[0].decode(errors="replace").splitlines()
-    rows = _fields(head[1 : count + 1], separator, first)
-    return pd.DataFrame([row for row in rows if len(row) == len(names)], columns=names, dtype=object)
+        lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
+        return [*dict.fromkeys(name for number, line in lines for name in _json_object(line, number, path))]
+    return _dataset(path, kind)[1] if kind in ("parquet", "ipc") else read_header(path)[1]
+
+
+def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:
+    """The first rows, with those of the named columns that have a name of their own."""
+    if isinstance(data, pd.DataFrame):
+        return data.head(SAMPLE)
+    wanted = {str(name): name for name in names if [*names].count(name) == 1}
+    return next(_blocks_of_file(_files_of(data)[0], wanted), pd.DataFrame()).head(SAMPLE)
 
 
 def _files_of(path: Path) -> list[Path]:
