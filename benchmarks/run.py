@@ -321,8 +321,8 @@ def report_on(path: str) -> None:
 @section("read", "Own data: reading alone, beside DuckDB and Polars where they are installed")
 def reading_alone():
     tools = [tool for tool in ("tplreport", "duckdb", "polars") if importlib.util.find_spec(tool)]
-    yield "Ours gives the sequences, checked; the others count steps by order of time, refuse rows that they cannot read,"
-    yield "and count missing values and users in two states at once. Each reading has its own process, three in turn;"
+    yield "Ours gives the sequences, checked. The others count steps in order of time, missing values and users in two"
+    yield "states at once, and refuse rows that they cannot read. Each reading has its own process, three in turn;"
     yield "DuckDB may use as much memory as ours takes."
     yield ""
     yield "| 10⁷ rows | median | of the processor | peak memory | ours takes, of its median time |"

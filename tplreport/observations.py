@@ -7,18 +7,15 @@ are the same whatever the format (see `rows`). Observations are ordered by insta
 follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
-from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tplreport.grid import Box, Grid, as_box
-from tplreport.logs import read_xes
 from tplreport.reading import DataFormatError
 from tplreport.rows import MISSING, Codes, RowsByUser, Spill, plain_label
 from tplreport.table import (
@@ -49,8 +46,10 @@ from tplrepro.progress import tracked
 from tplrepro.validation import check_choice, warn_caller
 from tplrepro.words import counted
 
+if TYPE_CHECKING:
+    from tplreport.grid import Box, Grid
+
 POSITION = ("latitude", "longitude")
-TEXTS = ("user", "state")
 SAME_TIME = ("first", "last", "rows")
 
 
@@ -113,14 +112,14 @@ class Table:
     declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # cells that are states in any case
 
     @property
-    def box(self) -> Box:
-        """The box around all positions; DataFormatError if they are not on the globe."""
+    def box(self) -> tuple[float, float, float, float]:
+        """South, north, west and east of all positions; DataFormatError if they are not on the globe."""
         south, north, west, east = self.edges.tolist()
         if not (-90 <= south <= north <= 90 and -180 <= west <= east <= 180):
             found = f"latitudes from {south:g} to {north:g} and longitudes from {west:g} to {east:g}"
             problem = "positions must be degrees within 90 north and south, 180 east and west"
             raise DataFormatError(f"{problem}, found {found}; give box= to leave others out", self.source)
-        return Box(south, north, west, east)
+        return south, north, west, east
 
 
 def read_table(
@@ -162,9 +161,8 @@ def read_table(
     Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing
     column, missing or unreadable users or times, and arguments that do not fit together.
     """
-    for name, choice, choices in (("order", order, ("rows",)), ("time_unit", time_unit, UNITS)):
-        if choice is not None:
-            check_choice(choice, name, choices)
+    check_choice(order or "rows", "order", ("rows",))
+    check_choice(time_unit or "s", "time_unit", UNITS)
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
         if not data.exists():
@@ -173,8 +171,12 @@ def read_table(
         if kind == "spmf":
             _check_unused("an SPMF file", user=user, time=time, state=state, until=until)
             data, order = read_spmf(data), "rows"
-        elif kind in ("excel", "xes"):
-            data = read_workbook(data) if kind == "excel" else read_xes(data)
+        elif kind == "excel":
+            data = read_workbook(data)
+        elif kind == "xes":
+            from tplreport.logs import read_xes
+
+            data = read_xes(data)
     states_of_row, parts = _several(data, state), _several(data, time)
     wanted: dict[str, Hashable] = {"user": user}
     if states_of_row:
@@ -272,7 +274,7 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
         block = with_instants(block, time_format, place, kinds)
         given, block = block, _long(block, begin, table.width) if table.width > 1 else block
-        columns = {name: block[name].to_numpy() for name in block if name not in (*TEXTS, *POSITION)}
+        columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
         columns["user"] = np.zeros(len(block), np.int32)
         if "user" in block:
             columns["user"] = table.users.of(block["user"], place)
@@ -300,8 +302,9 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
 def _shown(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
     """A row as it was understood."""
     values = {name: block[name].iloc[row] for name in block if name not in LOCAL.values()}
-    labels = {name: plain_label(value, table.users.missing) for name, value in values.items() if name[:5] in TEXTS}
-    return {name: str(labels.get(name, value)) for name, value in values.items()}
+    return {
+        name: str(value if name in LOCAL else plain_label(value, table.users.missing)) for name, value in values.items()
+    }
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
@@ -326,7 +329,9 @@ def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     return numbers
 
 
-def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> Table:
+def to_states(
+    table: Table, *, grid: "Grid | None" = None, bins: int | None = None, binning: str = "quantiles"
+) -> Table:
     """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
 
     Parameters
@@ -337,12 +342,17 @@ def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None
     ValueError for measured numbers without bins, and bins of what is no number.
     """
     if grid is not None:
-        cells: Callable = lambda part: grid.cell(part["latitude"], part["longitude"])  # noqa: E731
-        return replace(table, cells_of=cells, labels_of=grid.labels)
+        return replace(
+            table, cells_of=lambda part: grid.cell(part["latitude"], part["longitude"]), labels_of=grid.labels
+        )
     cell_of, labels = _binned(table, bins, binning)
     declared = np.unique(cell_of[:-1]) if table.states.is_declared else table.declared
-    cells = lambda part: cell_of[part["cell"].to_numpy()]  # noqa: E731
-    return replace(table, cells_of=cells, labels_of=lambda seen: labels[seen], declared=declared)
+    return replace(
+        table,
+        cells_of=lambda part: cell_of[part["cell"].to_numpy()],
+        labels_of=lambda seen: labels[seen],
+        declared=declared,
+    )
 
 
 def to_sequences(
@@ -373,8 +383,7 @@ def to_sequences(
     cells_of = table.cells_of
     if cells_of is None:
         return to_sequences(to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress)
-    if same_time is not None:
-        check_choice(same_time, "same_time", SAME_TIME)
+    check_choice(same_time or "rows", "same_time", SAME_TIME)
     if table.width > 1:
         _check_unused("a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time)
     elif step is not None and not table.span:
@@ -435,7 +444,7 @@ def read_sequences(
     max_gap: Duration = None,
     same_time: str | None = None,
     cell_km: float | None = None,
-    box: Box | tuple[float, float, float, float] | None = None,
+    box: "Box | tuple[float, float, float, float] | None" = None,
     bins: int | None = None,
     binning: str = "quantiles",
     progress: bool = True,
@@ -467,8 +476,10 @@ def read_sequences(
     )
     grid = None
     if cell_km is not None:
+        from tplreport.grid import Grid, as_box
+
         try:
-            grid = Grid(table.box if box is None else as_box(box), cell_km)
+            grid = Grid(as_box(table.box if box is None else box), cell_km)
         except DataFormatError:
             raise
         except ValueError as error:
@@ -531,7 +542,7 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
 def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """`np.quantile` of numbers that are repeated so often, in the memory of the distinct ones."""
     order = np.argsort(numbers)
+    order = order[counts[order] > 0]
     upto = np.cumsum(counts[order])
-    index = shares * (upto[-1] - 1)
-    below, above = (numbers[order][np.searchsorted(upto, edge(index), "right")] for edge in (np.floor, np.ceil))
-    return np.array([np.quantile(ends, share) for *ends, share in zip(below, above, index % 1.0, strict=True)])
+    first_and_last = np.column_stack([upto - counts[order], upto - 1])  # index of each among all numbers in order
+    return np.interp(shares * (upto[-1] - 1), first_and_last.ravel(), numbers[order].repeat(2))

@@ -30,7 +30,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from tplreport.grid import as_box
 from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
@@ -387,6 +386,8 @@ class Positions:
     """Drops the known defects of geographic positions; counts positions outside the `box`, which may be None."""
 
     def __init__(self, box: Any, defects: Defects, earliest: str = "1970-01-01"):
+        from tplreport.grid import as_box
+
         self.box = None if box is None else as_box(box)
         self.earliest = pd.Timestamp(earliest).value // 1000
         self.latest = pd.Timestamp.now().value // 1000

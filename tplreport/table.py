@@ -458,7 +458,7 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     if kind == "json":
         lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
         return [*dict.fromkeys(name for number, line in lines for name in _json_object(line, number, path))]
-    return _dataset(path, kind)[1] if kind in ("parquet", "ipc") else read_header(path)[1]
+    return [*(_dataset(path, kind) if kind in ("parquet", "ipc") else read_header(path))[1]]
 
 
 def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:

@@ -31,7 +31,7 @@ Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # states, offsets of the seq
 def fixed_steps(
     frame: pd.DataFrame,
     step: str | float | timedelta,
-    max_gap: str | float | timedelta | None = None,
+    max_gap: Duration = None,
     *,
     state: str = "cell",
     user: str | list[str] = "user",
@@ -56,7 +56,7 @@ def fixed_steps(
 
 
 def _at_steps(
-    times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Duration, max_gap: Duration
+    times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Any, max_gap: Duration
 ) -> tuple[Pieces, np.ndarray]:
     """The sequences at fixed time steps, and the states of the reports that lie between two steps."""
     ticks, second = _ticks(times)
@@ -76,7 +76,7 @@ def _at_steps(
 def observed_sequences(
     frame: pd.DataFrame,
     *,
-    max_gap: str | float | timedelta | None = None,
+    max_gap: Duration = None,
     state: str = "cell",
     user: str | list[str] = "user",
 ) -> Sequences:
@@ -132,14 +132,14 @@ class Cutter:
         if "until" in reports:
             reports = self._closed(reports)
             max_gap = reports["time"].max() - reports["time"].min()
-        columns = [reports[name].to_numpy() for name in ("time", "user", "cell")]
+        times, group, states = (reports[name].to_numpy() for name in ("time", "user", "cell"))
         if self.step is None:
-            return _as_reported(*columns, max_gap)
-        found, unused = _at_steps(*columns, self.step, max_gap)
+            return _as_reported(times, group, states, max_gap)
+        found, unused = _at_steps(times, group, states, self.step, max_gap)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None:
-            self.held += max(0, len(found[0]) - len(_at_steps(*columns, self.step, None)[0][0]))
+            self.held += max(0, len(found[0]) - len(_at_steps(times, group, states, self.step, None)[0][0]))
         return found
 
     def _drop(self, reason: str, count: int) -> None:

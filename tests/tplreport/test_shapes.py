@@ -162,6 +162,7 @@ FILES = {
     ),
     "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
     "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
+    "a long row": case(CSV + f'b,3,"{"x" * 2_000_000}"\n', [FOUND[0], ("b", ["bar", "bar", "x" * 2_000_000])]),
     "header": case("user,time,state\n", "there must be observations, found no row in "),
     "empty time": case(CSV + "a,,b\n", "time must not be empty, .* in line 7 of .*; drop it"),
     "mixed times": case(CSV + "a,2.1.2024,b\n", "times must all be numbers, .*ISO8601, .*found '2.1.2024' in line 7"),
