@@ -30,6 +30,7 @@ SPELLS = (
 )
 TRIPS = "bike,when,start,end\n7,1,park,station\n7,2,station,park\n8,1,park,park\n"
 WIDE = "person,mon,tue,wed\nann,home,bar,home\nbob,bar,,bar\n"
+LONG = "x" * 2_000_000
 MEASURED = "user,time,state\n" + "".join(f"1,{t},{t * 1.5 % 4}\n" for t in range(8))
 
 
