@@ -1,6 +1,3 @@
-from fractions import Fraction
-from itertools import combinations, pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -263,43 +260,6 @@ def test_facets_of_a_thin_body_that_look_alike_stay_apart():
     policy = dphmm.PolicyGraph.from_edges(6, [(0, 1), (0, 2)])
     assert dphmm.sensitivity_hull(policy, answers).norm(answers[4:]) == pytest.approx([2, 2])
     assert dphmm.degree_of_protection(policy, answers).tolist() == [4, 5, 4, 4, 3, 2]
-
-
-def cross(p, q):
-    return p[0] * q[1] - p[1] * q[0]
-
-
-def exact_norm(edges, v):
-    """||v||_K in the plane, in rational numbers: the cheapest way to make v of two edges."""
-    pairs = [(p, q) for p, q in combinations(edges, 2) if cross(p, q)]
-    return min((abs(cross(v, q)) + abs(cross(p, v))) / abs(cross(p, q)) for p, q in pairs)
-
-
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 3000), marks=pytest.mark.slow)])
-def test_flat_bodies_beside_coordinates_a_billion_times_as_wide_and_as_thin(seeds):
-    """Aslant, too; in rational numbers where they are not. Far samples must not be rounded by more than the slack."""
-    for rng in map(np.random.default_rng, seeds):
-        n, flat, (k, m) = int(rng.integers(3, 7)), int(rng.integers(3)), rng.integers(0, 2, 2)
-        others, widths = [axis for axis in range(3) if axis != flat], 10.0 ** rng.choice([-9, 0, 9], 3)
-        g = rng.integers(-3, 4, (n, 3)) if rng.random() < 0.5 else rng.normal(size=(n, 3))
-        g[:, flat] = g[:, others] @ [k, m] if k + m else 1
-        f = (g + rng.choice([0, 1, 1e3, 1e9]) * rng.integers(0, 2, 3)) * widths
-        policy = dphmm.PolicyGraph(n, [(i, i + 1) for i in range(n - 1)])
-        if not policy.differences(f).any(axis=1).all():
-            continue
-        mechanism = dphmm.KNormMechanism(policy, f, 1.0)
-        z = np.vstack([f, mechanism.sample(f[0], 20, rng=rng)])
-        with np.errstate(invalid="ignore"):
-            logs = mechanism.log_density(z[:, None], f)
-            losses, between_all = np.abs(np.diff(logs, axis=1)), np.abs(logs[:, None] - logs[:, :, None])
-        assert not (losses > 1).any()
-        assert not (between_all > dphmm.constrained_dp_factor(policy, f, mechanism.hull) * (1 + 1e-9)).any()
-        exact = [[Fraction(x) for x in row] for row in f[:, others].tolist()]
-        edges = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairwise(exact)]
-        if k + m == 0 and any(cross(p, q) for p, q in combinations(edges, 2)):
-            hull, last = mechanism.hull, [a - b for a, b in zip(exact[-1], exact[0], strict=True)]
-            norm = hull.norm(f[-1] - f[0]) * (1 + hull.slack)
-            assert norm == pytest.approx(float(exact_norm(edges, last)), rel=1e-6, abs=1e-9)
 
 
 def test_answers_that_rounding_moves_off_a_line_leak_no_more_than_the_factor():

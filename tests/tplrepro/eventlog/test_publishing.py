@@ -1,8 +1,6 @@
-import numpy as np
 import pandas as pd
-import pytest
 
-from tests.tplrepro.eventlog.logs import log_of, random_log
+from tests.tplrepro.eventlog.logs import log_of
 from tplrepro.eventlog import TransitionSystem, release_step, releases
 
 LOG = log_of("abcd", "ab", "abc")
@@ -32,15 +30,6 @@ def test_nanoseconds_order_events_and_later_cases_join_with_the_second_release()
     late = log_of("ab", "ab")
     late["time:timestamp"] += pd.to_timedelta([0, 0, 9, 9], unit="h")
     assert published(log=late) == [[3, 0], [3, 1], [3, 2], [3, 3]]
-
-
-def test_uncertain_releases_are_seeded_and_within_the_window():
-    log = random_log(np.random.default_rng(0), 300, longest=15)
-    series, again = (published(3, log=log, certain=False, rng=np.random.default_rng(5)) for _ in range(2))
-    assert series == again
-    new = np.diff(series[:2], axis=0)[0]
-    open_cases = new[np.array(series[0]) + 3 < series[-1]]
-    assert np.bincount(open_cases) / open_cases.size == pytest.approx([0.25] * 4, abs=0.15)
 
 
 def test_incomplete_cases_of_the_log_never_end_and_results_are_read_only():
