@@ -204,7 +204,8 @@ def check_plans(rng, plans=10, longest=4):
             at = np.arange(active), horizons[:active] - 1 - step if side else np.full(active, step)
             leaked = told + budgets[at]
             tpls[at] += leaked
-    assert (np.nanmax(tpls, axis=1) * (1 + horizons * np.longdouble(6e-19)) <= alphas).all()
+    rounding = horizons * np.longdouble(6e-19) * (gaps > 0.0).any(axis=(0, 2))  # none where nothing is added
+    assert (np.nanmax(tpls, axis=1) * (1 + rounding) <= alphas).all()
     return plans
 
 
