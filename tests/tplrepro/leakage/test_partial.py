@@ -1,56 +1,14 @@
-"""Leakage at time points with and without a release, against powers of the matrix and exhaustion."""
+"""Leakage at time points with and without a release; tests/test_attacks.py has an oracle for any of them."""
 
 from cProfile import Profile
 
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.oracles import brute_force_loss
-from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, matrices, random_matrix
-
-
-@st.composite
-def problems(draw):
-    horizon, n = draw(st.integers(2, 7)), draw(st.integers(2, 4))
-    times = sorted(draw(st.sets(st.integers(0, horizon - 1), min_size=1)))
-    epsilons = 10.0 ** np.array(draw(st.lists(st.floats(-2, 0.7), min_size=len(times), max_size=len(times))))
-    return epsilons, np.array(times), horizon, draw(matrices(n, KINDS)), draw(matrices(n, KINDS))
-
-
-def by_exhaustion(epsilons, times, horizon, backward, forward):
-    """TPL by the definition at each time point: the nearest release on each side, through the power of the matrix."""
-    budgets = dict(zip(times.tolist(), epsilons.tolist(), strict=True))
-
-    def one_side(times, matrix):
-        leakages, last, gap = {}, None, 0
-        for time in times:
-            gap += 1
-            through = 0.0 if last is None else brute_force_loss(np.linalg.matrix_power(matrix, gap), last)
-            leakages[time] = through + budgets.get(time, 0.0)
-            if time in budgets:
-                last, gap = leakages[time], 0
-        return np.array([leakages[time] for time in range(horizon)])
-
-    bpl, fpl = one_side(range(horizon), backward), one_side(range(horizon)[::-1], forward)
-    return bpl, fpl, bpl + fpl - np.array([budgets.get(time, 0.0) for time in range(horizon)])
-
-
-@given(problems())
-@settings(max_examples=40)
-def test_agrees_with_exhaustion_and_never_leaks_more_than_all_releases(problem):
-    epsilons, times, horizon, *sides = problem
-    leakage = tpl.leakage_at_all_times(epsilons, *sides, times=times, horizon=horizon)
-    assert np.flatnonzero(leakage.epsilons).tolist() == times.tolist()
-    everywhere = np.full(horizon, 0.3)
-    everywhere[times] = epsilons
-    full = tpl.temporal_privacy_leakage(everywhere, *sides)
-    for name, expected in zip(("bpl", "fpl", "tpl"), by_exhaustion(*problem), strict=True):
-        assert getattr(leakage, name) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert np.all(getattr(leakage, name) <= getattr(full, name) * (1 + 1e-9) + 1e-12)
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, random_matrix
 
 
 def test_a_list_multiplies_in_the_order_of_time():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from experiments.sip.expected_release import expected_release
 from experiments.sip.gradient import GradientResponse
-from tests.tplrepro.sip.oracles import budgets, distances_in_a_square, least_cost, second_order_sequences
+from tests.tplrepro.sip.oracles import distances_in_a_square, least_cost, second_order_sequences
 from tplrepro import sip
 
 STEP = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -18,14 +18,6 @@ def test_batches_are_numbered_by_their_digits_and_believed_by_the_joint_distribu
     assert found == pytest.approx(second_order_sequences([0.3, 0.7], STEP, STEP, 4).ravel(), rel=1e-12)
     after = found.reshape(4, 4).sum(axis=1) @ sip.batch_chain([0.3, 0.7], STEP, 2).toarray()
     assert after == pytest.approx(found.reshape(4, 4).sum(axis=0), rel=1e-12)
-
-
-@settings(max_examples=15)
-@given(st.floats(1e-6, 1 - 1e-6), budgets)
-def test_batches_never_exceed_their_budget(p, epsilon):
-    belief = sip.batch_belief([1 - p, p], [[1 - 1e-9, 1e-9], [1e-12, 1 - 1e-12]], 3)
-    response = sip.BatchResponse(epsilon, 3, 2).response(belief)
-    assert sip.instantaneous_leakage(response.matrix(), belief) <= epsilon
 
 
 @settings(max_examples=30)
