@@ -1,9 +1,11 @@
 """What somebody types who has read README.md alone, and what works by design."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tplrepro as tpl
+from experiments import datasets
 
 GUESSES = (
     "tpl.TransitionMatrix.random(3, rng=np.random.default_rng(1))",
@@ -20,10 +22,21 @@ GUESSES = (
     "len(r)",
     "r.to_frame()",
     "r.plot()",
+    "r.max()",
+    "tpl.TransitionMatrix.random(3, rng=0)",
+    "P.sample(10, rng=0)",
+    "tpl.TransitionMatrix([[1, 0], [0, 1]], states=['home', 'work'])['home', 'work']",
+    "P.to_frame()",
+    "pd.DataFrame(P)",
+    "P.is_irreducible and P.is_aperiodic",
+    "P.plot()",
+    "tpl.PrivacyLossFunction(P).plot()",
+    "datasets.load('geolife', synthetic=True, stand_in={'n_users': 1})",
 )
 
 
 @pytest.mark.parametrize("guess", GUESSES)
 def test_a_guess_works(guess):
     P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
-    eval(guess, {"tpl": tpl, "np": np, "P": P, "r": tpl.temporal_privacy_leakage([0.1] * 5, P, P)})
+    known = {"tpl": tpl, "np": np, "pd": pd, "datasets": datasets}
+    eval(guess, known | {"P": P, "r": tpl.temporal_privacy_leakage([0.1] * 5, P, P)})

@@ -7,18 +7,21 @@ F (x_{t+1} * future_{t+1}).
 
 from __future__ import annotations
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tplrepro.leakage.exact import arrays_of_both_sides
-from tplrepro.leakage.temporal import REQUIRED, Correlation
+from tplrepro.leakage.temporal import REQUIRED, Correlation, OverTime
 from tplrepro.markov.filtering import messages
-from tplrepro.validation import FrozenArrays, as_numbers, by_state
+from tplrepro.validation import as_numbers, by_state
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
-class MeasuredLeakage(FrozenArrays):
+class MeasuredLeakage(OverTime):
     """The largest log-likelihood ratios of two states at each time, arrays (..., T) in nats.
 
     `bpl` uses the outputs up to the time, `fpl` the outputs from the time on, and `tpl` all outputs.
@@ -27,6 +30,15 @@ class MeasuredLeakage(FrozenArrays):
     bpl: np.ndarray
     fpl: np.ndarray
     tpl: np.ndarray
+
+    def to_frame(self) -> DataFrame:
+        """The largest of all runs at each `time` from 0, in the columns bpl, fpl and tpl; nats."""
+        from pandas import DataFrame, RangeIndex
+
+        index = RangeIndex(self.tpl.shape[-1], name="time")
+        return DataFrame(
+            {name: values.reshape(-1, index.size).max(axis=0) for name, values in vars(self).items()}, index
+        )
 
 
 def measured_leakage(

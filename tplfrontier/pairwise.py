@@ -16,7 +16,7 @@ the safe side: a search that stops early gives a larger bound, never one that is
 from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,13 @@ from tplrepro.leakage import envelope
 from tplrepro.leakage.envelope import compiled
 from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import REQUIRED, Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import REQUIRED, Correlation, OverTime, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.progress import tracked
-from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
+from tplrepro.validation import as_numbers, by_state, check_horizon, frozen
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 #: A search replaces larger bounds by a cap, in nats, and the smaller result of both counts. Beyond 30, rounding
 #: errors of the largest likelihoods hide the others; e^300 and its inverse leave room in doubles.
@@ -41,7 +44,7 @@ UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
-class PairwiseLeakage(FrozenArrays):
+class PairwiseLeakage(OverTime):
     """The leakages of T releases about each ordered pair of states, (T, n, n) each, in nats.
 
     Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in
@@ -58,6 +61,14 @@ class PairwiseLeakage(FrozenArrays):
         """Temporal privacy leakage, (T, n, n): BPL + FPL - R; inf where R is."""
         with np.errstate(invalid="ignore"):  # inf - inf
             return np.where(self.bounds < np.inf, self.bpl + self.fpl - self.bounds, np.inf)
+
+    def to_frame(self) -> DataFrame:
+        """The largest of all pairs at each `time` from 0, in the columns bound, bpl, fpl and tpl; nats."""
+        from pandas import DataFrame, RangeIndex
+
+        columns = {"bound": self.bounds, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
+        index = RangeIndex(len(self.bounds), name="time")
+        return DataFrame({name: values.max(axis=(1, 2)) for name, values in columns.items()}, index)
 
 
 def pairwise_leakage(

@@ -32,8 +32,10 @@ from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import Bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
+from tplrepro.words import as_html, counted, drawn
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 SIDES = ("backward", "forward")
@@ -80,6 +82,21 @@ class PopulationLeakage(FrozenArrays):
 
         index = MultiIndex.from_product([self.users, range(self.epsilons.size)], names=["user", "time"])
         return DataFrame({name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}, index=index)
+
+    def _repr_html_(self) -> str:
+        from pandas import DataFrame, Index
+
+        users = Index(self.users, name="user", tupleize_cols=False)
+        heading = f"leakages of {counted(len(users), 'user', ',')} by {counted(self.epsilons.size, 'release')}, nats"
+        return as_html(heading, DataFrame({"steps": self.transitions, "largest TPL": self.largest}, users))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the largest and the median TPL of users over time with Matplotlib, on `ax` or new axes."""
+        from pandas import DataFrame, RangeIndex
+
+        tpl = {"largest": self.maximum, "median": np.median(self.tpl, axis=0)}
+        frame = DataFrame(tpl, RangeIndex(self.epsilons.size, name="time"))
+        return drawn(frame, ax, marker=".", ylabel="TPL of users (nats)")
 
 
 def population_leakage(

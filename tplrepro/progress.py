@@ -33,7 +33,7 @@ class Bar:
         self.n += count
         if self._drawn is not None:
             self._drawn.update(count)
-        elif monotonic() > self._from:
+        elif self.n != self._settings["total"] and monotonic() > self._from:
             self._from = inf
             ipython = sys.modules.get("IPython")
             in_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")

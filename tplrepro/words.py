@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from tplrepro.lazy import extra
+
 
 def counted(number: float | str, noun: str, form: str = "") -> str:
     """A number, in the given format, and a noun that agrees with it.
@@ -43,6 +45,13 @@ def shortened(labels: Iterable, most: int = 12) -> list[str]:
         else:
             texts[k] = text
     return texts
+
+
+def drawn(frame: Any, ax: Any, **options: Any) -> Any:
+    """A DataFrame drawn by pandas on Matplotlib's axes `ax`, or on new ones for None; returns the axes."""
+    with extra():
+        import matplotlib  # noqa: F401 (the error of pandas names no remedy)
+    return frame.plot(ax=ax, **options)
 
 
 def as_html(heading: str, frame: Any) -> str:

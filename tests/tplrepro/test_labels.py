@@ -65,9 +65,18 @@ def test_what_is_printed_and_shown_has_at_most_ten_rows(tmp_path):
     publisher = tr.Publisher(tmp_path / "a", backward=P, forward=P, alpha=1.0, sensitivity=1, floor=0.1)
     publisher.publish(0, 1)
     events = tf.EventAccountant(P, P).compose(0.1, 3)
-    for shown in (leakage, P, big, account, events, advice, *advice.plans, publisher):
+    pairs = tf.pairwise_leakage([[0, 1], [1, 0]], P, P, horizon=20)
+    measured = tf.measured_leakage(np.ones((3, 20, 2)), P, P)
+    users = tr.population_leakage(dict(enumerate(walk)), [0.1] * 20)
+    drawn = leakage, P, advice, *advice.plans, pairs, measured, users
+    for shown in (*drawn, big, account, events, publisher):
         page = shown._repr_html_()
         assert 1 <= page.count("<tr") <= 13  # one or two for names, one for the gap
+    for shown in drawn:
+        axes = shown.plot()
+        assert axes.get_xlabel() in ("time", "release t", "state")
+        assert "(nats)" in axes.get_ylabel() or axes.get_ylabel() == "given state"
+    assert pairs.to_frame()["tpl"].tolist() == pairs.tpl.max(axis=(1, 2)).tolist()
     assert "&lt;home&gt;" in P._repr_html_()
     assert "<home>" not in P._repr_html_()
     assert advice.sentences[0] in advice._repr_html_()

@@ -11,7 +11,7 @@ import tplrepro as tpl
 from tplrepro import progress, sip
 from tplrepro.progress import Bar, tracked
 
-P, Q = [[0.8, 0.2], [0.1, 0.9]], tpl.TransitionMatrix.random(60, rng=0)
+P, Q = [[0.8, 0.2], [0.1, 0.9]], tpl.TransitionMatrix.random(300, rng=0)
 SERIES = tf.LinearGaussianSeries.autoregressive(0.9, 5)
 WALKS = {"ann": [0, 1, 1, 0, 0, 1], "bob": [1, 1, 0, 0, 1, 0]}
 CRR, CHAIN = sip.ConditionalRandomizedResponse(1.0), sip.SymbolChain.first_order([0.5, 0.5], P)
@@ -20,14 +20,14 @@ LONG = {
     "exact leakage": lambda: tpl.exact_leakage([0.1] * 3, P, P),
     "fitting budgets": lambda: tpl.allocate_by_exact_leakage(1.0, P, P, 3),
     "least error": lambda: tpl.allocate_optimally(1.0, P, P, 3),
-    "releases": lambda: sip.release_sequences([[0, 1]], CRR, CHAIN, rng=0),
-    "allocations": lambda: tf.allocate_for_several(lambda *pair: 1.0, [(P, P)]),
+    "releases": lambda: sip.release_sequences([[0, 1]] * 2, CRR, CHAIN, rng=0),
+    "allocations": lambda: tf.allocate_for_several(lambda *pair: 1.0, [(P, P)] * 2),
     "pairwise leakage": lambda: tf.pairwise_leakage([[0, 1], [1, 0]], P, P, horizon=3),
     "profiles": lambda: tf.temporal_privacy_profile([0.1] * 3, P, P, grid=0.1).backward,
     "profiles together": lambda: tf.temporal_privacy_profile([0.1] * 3, P, P, grid=0.1).both,
     "search": lambda: tf.allocate_series_noise(1.0, SERIES, 1.0),
     "least noise, at most": lambda: tf.allocate_series_noise(1.0, SERIES, 1.0, equal=False),
-    "population": lambda: tr.population_leakage(WALKS, [0.1] * 3),
+    "population": lambda: tr.population_leakage(WALKS, [0.1] * 3, batch_size=1),
     "bootstrap": lambda: tr.report(WALKS, alpha=1.0, horizon=3, draws=5, anyway=True),
 }
 

@@ -3,11 +3,12 @@
 Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
 """
 
+from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,10 @@ from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 from tplrepro.validation import FrozenArrays
-from tplrepro.words import as_html
+from tplrepro.words import as_html, drawn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Significant digits of budgets.
 DIGITS = 6
@@ -57,9 +61,17 @@ class Plan(FrozenArrays):
     error: float = np.nan  # mean absolute Laplace noise
     message: str = ""  # why there are no budgets
 
+    def to_frame(self) -> pd.DataFrame:
+        """The budget of each release t from 1, in the column epsilon, nats; empty if the scheme has none."""
+        budgets: Any = [] if self.budgets is None else self.budgets
+        return pd.DataFrame({"epsilon": budgets}, pd.RangeIndex(1, len(budgets) + 1, name="t"))
+
     def _repr_html_(self) -> str:
-        heading = f"{self.scheme}, against {self.against}" + (f": {self.message}" if self.message else "")
-        return as_html(heading, pd.DataFrame({"epsilon": [] if self.budgets is None else self.budgets}))
+        return as_html(f"{self.scheme}, against {self.against}: {self.message or 'budgets, nats'}", self.to_frame())
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
+        return drawn(self.to_frame(), ax, marker=".", xlabel="release t", ylabel="budget (nats)")
 
     @property
     def user_level(self) -> float:

@@ -30,7 +30,6 @@ from tplreport.reporting.plans import (
 )
 from tplreport.reporting.sentences import Verdict, at_each_time, budgets_in_words, doubts_of, judge, verdict
 from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
-from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
@@ -44,7 +43,7 @@ from tplrepro.validation import (
     check_sensitivity,
     check_smoothing,
 )
-from tplrepro.words import as_html, counted
+from tplrepro.words import as_html, counted, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,9 +143,7 @@ class Report:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns the axes."""
-        with extra():
-            import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
-        return self.budgets.set_index("t").plot(ax=ax, xlabel="release t", ylabel="budget (nats)", logy=True)
+        return drawn(self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True)
 
     def to_html(self, figures: bool = True) -> str:
         """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""

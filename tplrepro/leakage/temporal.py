@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole, common_states
@@ -42,8 +41,27 @@ MANY = 256  # releases that are worth a call of compiled code
 NONE = np.empty(0)
 
 
+class OverTime(FrozenArrays):
+    """Leakages over time, of which `to_frame` gives a table: what notebooks show of them."""
+
+    def to_frame(self) -> DataFrame:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from tplrepro.words import as_html, counted
+
+        frame = self.to_frame()
+        return as_html(f"leakages of {counted(len(frame), 'time')}, nats", frame)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw all columns of `to_frame` over time with Matplotlib, on `ax` or new axes; returns the axes."""
+        from tplrepro.words import drawn
+
+        return drawn(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
+
+
 @dataclass(frozen=True)
-class TemporalLeakage(FrozenArrays):
+class TemporalLeakage(OverTime):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
     `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the
@@ -103,17 +121,6 @@ class TemporalLeakage(FrozenArrays):
     def __str__(self) -> str:
         frame = self.to_frame().rename(columns={name: name.upper() for name in ("bpl", "fpl", "tpl")})
         return frame.to_string(max_rows=10, float_format="{:.6g}".format)
-
-    def _repr_html_(self) -> str:
-        from tplrepro.words import as_html, counted
-
-        return as_html(f"leakages of {counted(len(self), 'time')}, nats", self.to_frame())
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw all leakages and the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
-        with extra():
-            import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
-        return self.to_frame().plot(ax=ax, marker=".", ylabel="leakage (nats)")
 
 
 def check_span(first: int, last: int, horizon: int) -> None:
