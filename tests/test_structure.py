@@ -18,7 +18,6 @@ import pytest
 import tplfrontier
 import tplreport
 import tplrepro as tpl
-from tplrepro.leakage.temporal import REQUIRED
 
 ROOT = Path(tpl.__file__).parents[1]
 #: From the ground up; a roof imports itself and what is below it, never a roof of its own floor.
@@ -100,7 +99,7 @@ def test_every_public_name_is_what_its_module_defines_and_annotated_in_full(pack
             assert len(str(given)) < 450, "name a long type, as MatrixLike does"
             rng, *sides = map(given.parameters.get, ("rng", "backward", "forward"))
             assert rng is None or rng.kind == rng.KEYWORD_ONLY
-            assert {side.default for side in sides if side} <= {REQUIRED, given.empty}
+            assert {side.default for side in sides if side} <= {given.empty}
             found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
             found = {"result": given.return_annotation} | found if function.__name__ != "__init__" else found
             empty = [part for part, annotation in found.items() if annotation is given.empty]

@@ -7,6 +7,7 @@ the last time point to the first (Eq. (15)).
 from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter
 from itertools import pairwise
 from math import nan, ulp
 from typing import TYPE_CHECKING, Any
@@ -26,16 +27,8 @@ if TYPE_CHECKING:
 LossLike = TransitionMatrix | PrivacyLossFunction | ArrayLike | None
 #: The same, or one for each step.
 Correlation = LossLike | Sequence[LossLike]
-
-
-class Required:
-    """The default of `backward` and of `forward`, which is an error: None must be written out."""
-
-    def __repr__(self) -> str:
-        return "<required>"
-
-
-REQUIRED: Any = Required()
+#: The default of `backward` and of `forward`, which is an error; signatures show no default.
+REQUIRED: Any = Parameter.empty
 SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
 MANY = 256  # releases that are worth a call of compiled code
 NONE = np.empty(0)

@@ -22,9 +22,7 @@ class ConditionedChain(FrozenArrays):
 
 
 def condition_on(
-    transitions: MatrixLike | Sequence[MatrixLike],
-    initial: ArrayLike,
-    evidence: ArrayLike,
+    transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike, evidence: ArrayLike
 ) -> ConditionedChain:
     """The chain given what an adversary knows about a user's states from elsewhere, which varies over time.
 

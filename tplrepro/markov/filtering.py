@@ -40,9 +40,7 @@ class FilteredChain(FrozenArrays):
 
 
 def forward_backward(
-    log_likelihoods: ArrayLike,
-    transitions: MatrixLike | Sequence[MatrixLike],
-    initial: ArrayLike,
+    log_likelihoods: ArrayLike, transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike
 ) -> FilteredChain:
     """The forward-backward algorithm: the distribution of each state before its output, after it and after all.
 
