@@ -15,22 +15,9 @@ import nbformat
 
 from tplfrontier.pairwise import compile_kernels
 from tplreport.files import write_whole
-from workflow.configuration import ROOT, sources
+from workflow.configuration import METADATA, ROOT, sources
 from workflow.run_notebook import kernel_environment
 
-#: What JupyterLab writes on the Python of requirements.lock, so that opening and saving changes nothing.
-METADATA = {
-    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-    "language_info": {
-        "codemirror_mode": {"name": "ipython", "version": 3},
-        "file_extension": ".py",
-        "mimetype": "text/x-python",
-        "name": "python",
-        "nbconvert_exporter": "python",
-        "pygments_lexer": "ipython3",
-        "version": "3.11.7",
-    },
-}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 

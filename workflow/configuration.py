@@ -28,6 +28,19 @@ PAPERS = {
     "datasets": "Data sets",
     "explore": "Beyond the papers",
 }
+#: What JupyterLab writes on the Python of requirements.lock, so that opening and saving changes nothing.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": "3.11.7",
+    },
+}
 
 
 class ConfigurationError(ValueError):

@@ -2,8 +2,7 @@
 
 import sys
 
-from workflow.committed_notebooks import METADATA
-from workflow.configuration import ROOT
+from workflow.configuration import METADATA, ROOT
 from workflow.explore import become_server
 from workflow.run_notebook import kernel_environment
 

@@ -2,8 +2,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workflow.committed_notebooks import METADATA, clean, refresh
-from workflow.configuration import ROOT
+from workflow.committed_notebooks import clean, refresh
+from workflow.configuration import METADATA, ROOT
 from workflow.run_notebook import kernel_environment
 
 
