@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplreport.reporting.plans import ESTIMATE, PRIOR_FREE, rounded_down
+from tplreport.reporting.plans import ESTIMATE, PRIOR_FREE
 from tplreport.reporting.report import Report
 from tplreport.reporting.sentences import Verdict, budgets_in_words, judge
-from tplreport.schemes import OPTIMAL, SCHEMES, allocate
+from tplreport.schemes import OPTIMAL, SCHEMES, allocate, gaussian_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
@@ -46,8 +46,7 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> dict[str, np.nd
     found: dict[str, np.ndarray | str] = {name: PENDING for name in SCHEMES}
     for name in SCHEMES:
         if complete or name != OPTIMAL:
-            scheme = allocate(name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon)
-            found[name] = scheme.message if scheme.budgets is None else rounded_down(scheme.budgets)
+            found[name] = allocate(name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon)
     return found
 
 
@@ -73,9 +72,7 @@ def analyse(inputs: Inputs, epsilons: np.ndarray, complete: bool = True) -> Anal
 
 def _error_of_gaussian_noise(inputs: Inputs, delta: float) -> float:
     """The mean absolute error of equal Gaussian noise that keeps (alpha, delta), where two cells change."""
-    from tplfrontier.noise import allocate_noise
-
     if inputs.alpha > MAX_ALPHA:
         raise ValueError(f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; choose pure ε")
-    multipliers = allocate_noise(inputs.alpha, delta, inputs.backward, inputs.forward, inputs.horizon)
-    return float(multipliers.max()) * inputs.sensitivity / np.sqrt(np.pi)
+    sides = inputs.backward, inputs.forward
+    return gaussian_error(inputs.alpha, delta, sides, inputs.horizon, inputs.sensitivity)

@@ -216,8 +216,7 @@ def _leakage(options: dict) -> int:
 
 
 def _budgets(options: dict) -> int:
-    from tplreport.reporting.plans import rounded_down
-    from tplreport.schemes import SCHEMES
+    from tplreport.schemes import SCHEMES, rounded_down
     from tplrepro.leakage.temporal import temporal_privacy_leakage
 
     pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]

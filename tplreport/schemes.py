@@ -1,18 +1,25 @@
-"""The allocation schemes side by side: budgets for alpha-DP_T, the leakage and the error that they cause."""
+"""The allocation schemes side by side: budgets for alpha-DP_T, and the error that they cause.
+
+Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.optimal import allocate_optimally
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
-from tplrepro.leakage.temporal import safely_below, temporal_privacy_leakage
-from tplrepro.validation import FrozenArrays
+from tplrepro.leakage.temporal import safely_below
 
 COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
+#: Significant digits of budgets.
+DIGITS = 6
+#: Numbers that are this share below one of so few digits differ from it by rounding errors and margins for these.
+ROUNDING = 1e-9
 
 
 def equal_shares(alpha: float, horizon: int) -> np.ndarray:
@@ -35,25 +42,34 @@ SCHEMES: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Scheme(FrozenArrays):
-    """The budgets that one scheme allocates."""
+def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
+    """Each number with `digits` significant digits, never larger; one that has them but for rounding errors stays.
 
-    name: str
-    budgets: np.ndarray | None  # (T,), nats; None if the scheme has none
-    largest_tpl: float = np.nan  # of the budgets, nats
-    message: str = ""  # why there are no budgets
+    >>> rounded_down([2 / 3, 0.25, 0.1 - 1e-15]).tolist()
+    [0.666666, 0.25, 0.099999999999999]
+    """
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    values = np.ravel(np.asarray(numbers, dtype=float))
+    floors = np.array([float(context.create_decimal_from_float(float(one))) for one in values])
+    nearest = np.array([float(f"{one:.{digits}g}") for one in values])
+    return np.where((nearest > values) & (nearest * (1.0 - ROUNDING) < values), values, floors)
 
 
-def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> Scheme:
-    """The budgets of one of `SCHEMES` and their leakage, or why there are none."""
+def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> np.ndarray | str:
+    """The budgets (T,) of one of `SCHEMES`, rounded down, or why there are none."""
     try:
-        budgets = SCHEMES[name](alpha, *functions, horizon=horizon)
+        return rounded_down(SCHEMES[name](alpha, *functions, horizon=horizon))
     except ValueError as error:
-        return Scheme(name, None, message=str(error))
-    return Scheme(name, budgets, float(temporal_privacy_leakage(budgets, *functions).tpl.max()))
+        return str(error)
 
 
 def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
     """Mean of the expected absolute Laplace noise of releases, sensitivity / epsilon_t (Theorem 1 of [1])."""
     return float(np.mean(sensitivity / np.asarray(budgets, dtype=float)))
+
+
+def gaussian_error(alpha: float, delta: float, functions: tuple[Any, Any], horizon: int, sensitivity: float) -> float:
+    """Mean absolute error of a count under equal noise that keeps (alpha, delta), where two cells change."""
+    from tplfrontier.noise import allocate_noise
+
+    return float(allocate_noise(alpha, delta, *functions, horizon).max()) * sensitivity / np.sqrt(np.pi)

@@ -12,8 +12,8 @@ from page.leakage_page import OBSERVATIONS, REST, LeakagePage
 from page.plots import CHOSEN, PANELS
 from tests.page.serving import upload
 from tplfrontier import allocate_noise
-from tplreport.reporting.plans import rounded_down
 from tplreport.reporting.sentences import rounded_up
+from tplreport.schemes import rounded_down
 
 FORWARD, BACKWARD = (matrices.parse_matrix(text) for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"])
 KEYS = [(title, name) for (title, _), panel in PANELS.items() for name in panel]

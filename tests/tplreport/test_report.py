@@ -18,9 +18,9 @@ import tplrepro as tpl
 from tplreport.command import main
 from tplreport.reporting import checks
 from tplreport.reporting.html import figure_of
-from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain
 from tplreport.reporting.sentences import rounded_up
-from tplreport.schemes import COMPOSED, equal_shares
+from tplreport.schemes import COMPOSED, equal_shares, rounded_down
 from tplrepro import markov
 
 

@@ -1,12 +1,8 @@
-"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended.
-
-Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
-"""
+"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended."""
 
 from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +24,6 @@ from tplrepro.words import as_html, drawn
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Significant digits of budgets.
-DIGITS = 6
-#: Numbers that are this share below one of so few digits differ from it by rounding errors and margins for these.
-ROUNDING = 1e-9
 #: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
 MOST_FOR_UPPER = 40
 #: Up to this many states: leakage against any prior.
@@ -84,19 +76,6 @@ def any_chain() -> Pair:
     """The loss functions that hold whatever the correlation is: L(alpha) = alpha."""
     function = PrivacyLossFunction(np.eye(2))
     return function, function
-
-
-def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
-    """Each number with `digits` significant digits, never larger; one that has them but for rounding errors stays.
-
-    >>> rounded_down([2 / 3, 0.25, 0.1 - 1e-15]).tolist()
-    [0.666666, 0.25, 0.099999999999999]
-    """
-    context = Context(prec=digits, rounding=ROUND_FLOOR)
-    values = np.ravel(np.asarray(numbers, dtype=float))
-    floors = np.array([float(context.create_decimal_from_float(float(one))) for one in values])
-    nearest = np.array([float(f"{one:.{digits}g}") for one in values])
-    return np.where((nearest > values) & (nearest * (1.0 - ROUNDING) < values), values, floors)
 
 
 def estimated_matrices(counts, states: list, smoothing: float) -> tuple[TransitionMatrix, TransitionMatrix]:
@@ -155,12 +134,11 @@ def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitiv
     kinds += [(scheme, name, pair) for name, pair in adversaries.items() for scheme in SCHEMES if scheme != COMPOSED]
     plans = []
     for scheme, against, pair in kinds:
-        found = allocate(scheme, alpha, pair, horizon)
-        if found.budgets is None:
-            message = UNBOUNDED if against in (UPPER, WORST_USER) else found.message
+        budgets = allocate(scheme, alpha, pair, horizon)
+        if isinstance(budgets, str):
+            message = UNBOUNDED if against in (UPPER, WORST_USER) else budgets
             plans.append(Plan(scheme, against, None, {}, message=message))
             continue
-        budgets = rounded_down(found.budgets)
         leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
         plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
     return plans

@@ -29,6 +29,7 @@ from tplreport.reporting.plans import (
     recommended,
 )
 from tplreport.reporting.sentences import Verdict, at_each_time, budgets_in_words, doubts_of, judge, verdict
+from tplreport.schemes import gaussian_error
 from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
@@ -258,6 +259,10 @@ def report(
     settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
     settings |= {"sensitivity": sensitivity, "smoothing": smoothing, "confidence": confidence, "against": against}
     releases = np.full(horizon, planned)
+    gaussian = {}
+    if delta is not None:
+        pairs = {against: adversaries[against], ANYBODY: any_chain()}
+        gaussian = {who: gaussian_error(alpha, delta, pair, horizon, sensitivity) for who, pair in pairs.items()}
     return Report(
         recommendation=plan,
         checks=checks,
@@ -268,7 +273,7 @@ def report(
         settings=settings,
         planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
         smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
-        gaussian={} if delta is None else _gaussian(settings, adversaries[against]),
+        gaussian=gaussian,
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         adversaries=adversaries,
         title=title,
@@ -309,16 +314,6 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
         sides = [posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)]
         pairs = ((PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True))
     return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
-
-
-def _gaussian(settings: dict[str, Any], pair: Pair) -> dict[str, float]:
-    """Mean absolute error of a count under equal noise that keeps (alpha, delta), by adversary; two cells change."""
-    from tplfrontier.noise import allocate_noise
-
-    alpha, delta, horizon, sensitivity = (settings[name] for name in ("alpha", "delta", "horizon", "sensitivity"))
-    pairs = {settings["against"]: pair, ANYBODY: any_chain()}
-    multipliers = {name: allocate_noise(alpha, delta, *functions, horizon).max() for name, functions in pairs.items()}
-    return {name: float(multiplier) * sensitivity / np.sqrt(np.pi) for name, multiplier in multipliers.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplreport.reporting.checks import DOUBTFUL, REFUSED
-from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, rounded_down
-from tplreport.schemes import COMPOSED, equal_shares
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
+from tplreport.schemes import COMPOSED, equal_shares, rounded_down
 from tplrepro.words import counted, plain_number
 
 
