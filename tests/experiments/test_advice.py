@@ -11,7 +11,8 @@ from experiments import advice
 def test_plans_keep_their_promise(kind):
     """Doubted reports recommend α/T, and a cheaper plan is cheaper."""
     rng = np.random.default_rng(8)
-    outcomes = [advice.simulated(kind, recording, rng=rng) for recording in advice.RECORDINGS]
+    recordings = advice.RECORDINGS[:: 3 if kind == "many states" else 1]  # which take seconds each
+    outcomes = [advice.simulated(kind, recording, rng=rng) for recording in recordings]
     assert not any(one.is_broken for one in outcomes)
     assert all(one.true_tpl <= one.alpha for one in outcomes if one.doubted)
     assert all(one.composed == (one.saved == 1.0) and one.saved >= 1.0 for one in outcomes)
