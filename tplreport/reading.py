@@ -317,7 +317,7 @@ def parse_table(
     try:
         return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
     except pa.ArrowInvalid:  # a row may be longer
-        reading.block_size = max(PARSED_BYTES, len(block))
+        reading.block_size = len(block)
         return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
 
 

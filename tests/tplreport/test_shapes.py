@@ -30,7 +30,7 @@ SPELLS = (
 )
 TRIPS = "bike,when,start,end\n7,1,park,station\n7,2,station,park\n8,1,park,park\n"
 WIDE = "person,mon,tue,wed\nann,home,bar,home\nbob,bar,,bar\n"
-LONG = "x" * 2_000_000
+LONG = "x" * 5_000_000
 MEASURED = "user,time,state\n" + "".join(f"1,{t},{t * 1.5 % 4}\n" for t in range(8))
 
 
@@ -163,7 +163,7 @@ FILES = {
     ),
     "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
     "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
-    "a long row": case(CSV + f'b,3,"{"x" * 2_000_000}"\n', [FOUND[0], ("b", ["bar", "bar", "x" * 2_000_000])]),
+    "a long row": case(CSV + f"b,3,{LONG}\n", [FOUND[0], ("b", ["bar", "bar", LONG])]),
     "header": case("user,time,state\n", "there must be observations, found no row in "),
     "empty time": case(CSV + "a,,b\n", "time must not be empty, .* in line 7 of .*; drop it"),
     "mixed times": case(CSV + "a,2.1.2024,b\n", "times must all be numbers, .*ISO8601, .*found '2.1.2024' in line 7"),
