@@ -137,7 +137,7 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     if label is None or label is pd.NA or label is pd.NaT:
         return None
     if isinstance(label, list | dict | set | np.ndarray):
-        raise TypeError(f"a {type(label).__name__}")
+        raise TypeError("a list or record")
     return label if isinstance(label, tuple) else str(label)
 
 
@@ -172,8 +172,8 @@ class Codes:
         rows = np.bincount(codes[codes >= 0], minlength=len(code))
         np.add.at(self.counts, code[code >= 0], rows[code >= 0])
         for k in np.flatnonzero(code < 0):
-            if isinstance(labels[k], str):
-                self.absent[labels[k].strip()] += int(rows[k])
+            if isinstance(labels[k], str | bytes):
+                self.absent[str(labels[k]).strip()] += int(rows[k])
         return np.append(code, np.int32(-1))[codes]
 
     def _factorized(self, column: pd.Series) -> tuple[np.ndarray, list, list]:
@@ -207,7 +207,7 @@ class Codes:
             except (TypeError, UnicodeDecodeError):
                 return ValueError(
                     f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in {place(row)} "
-                    f"({error}); write a row for each, or correct it"
+                    f"({error}); write a row for each, such as by DataFrame.explode, or correct it"
                 )
         return ValueError(f"{self.name} must be one text or number a row, found {error} near {place(0)}; correct it")
 

@@ -177,7 +177,7 @@ class Cutter:
             self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
             return kept
         distinct = reports.drop_duplicates([*keys, "cell"])
-        others = distinct[distinct.duplicated(keys)]
+        others = distinct[distinct.duplicated(keys)].sort_values("row")
         if len(others):
             user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
             first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
