@@ -1,5 +1,6 @@
 """Noise for normal series keeps mu at every time, and is the least that does."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,3 +110,17 @@ def test_noise_that_is_not_found_to_be_the_least_says_so_and_keeps_mu(monkeypatc
     with pytest.warns(UserWarning, match=r"to a share of 0.0001, found 0\.\d+ after 2 rounds; it keeps mu"):
         noise = tf.correlate_series_noise(1.0, series, 1.0, 2)
     assert tf.gaussian_series_leakage(series, noise, 1.0).max() <= 1.0
+
+
+def test_mu_is_kept_where_rounding_of_the_covariance_matters():
+    """The exact law of the series; without a margin for the floats of its covariance, mu was 2e-11 too high."""
+    series, mu, change = AR(-0.9999998955361102, 4, 983.1007117049876), 1.3131819440649577, 0.02957553000666787
+    noise = tf.correlate_series_noise(mu, series, change, 0)
+    a, innovation, variance = (mpmath.mpf(x.item()) for x in (series.transition, series.innovation, series.initial))
+    K = np.empty((4, 4), dtype=object)
+    with mpmath.workdps(50):
+        for t in range(4):
+            for s in range(t, 4):
+                K[s, t] = K[t, s] = a ** (s - t) * variance
+            variance = a * a * variance + innovation
+    assert mu * (1 - 1e-6) < max(gaussian_leakage_mpmath(K, noise, change)) <= mu
