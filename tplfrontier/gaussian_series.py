@@ -63,7 +63,7 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
     """
-    from scipy.linalg import LinAlgError, solve_discrete_are, solve_discrete_lyapunov
+    from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
     change = check_level(change, "change")
     if not isinstance(series, LinearGaussianSeries):
@@ -83,7 +83,7 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
         return change * sqrt(_scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0])))
     try:
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
-    except LinAlgError as failure:
+    except ValueError as failure:  # LinAlgError, or eigenvalues that cannot be told apart
         raise ValueError(f"the Riccati equation must have a solution, found none ({failure}); add noise") from None
     filtered, gained, closed, S = _updated(P, F, H, variances[0])
     error = _change(P, F @ filtered @ F.T + Q) / (1.0 - min(spectral_radius(closed), 1.0 - 1e-15) ** 2)

@@ -63,8 +63,7 @@ def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float)
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
     gaussian_series_limit(series, 1.0, change)  # refuses series without a limit
-    # the Riccati equation of several numbers is solved to fewer digits than the closed form of one
-    level = safely_below(mu, 1) if series.value.size == 1 else mu * (1.0 - 1e-9)
+    level = _level(mu, series, 1)
     return _least_variance(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)
 
 
@@ -188,7 +187,13 @@ def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -
 
 
 def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:
-    return change * np.sqrt(information(covariance, noise).max()) <= safely_below(mu, len(noise))
+    return change * np.sqrt(information(covariance, noise).max()) <= _level(mu, covariance, len(noise))
+
+
+def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
+    """What a computed mu may be: the recursions of a state of several numbers have fewer digits than that of one."""
+    several = isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1
+    return mu * (1.0 - 1e-9) if several else safely_below(mu, T)
 
 
 def _rounding(K: np.ndarray, noise: np.ndarray) -> float:

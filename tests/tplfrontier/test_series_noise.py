@@ -124,3 +124,12 @@ def test_mu_is_kept_where_rounding_of_the_covariance_matters():
                 K[s, t] = K[t, s] = a ** (s - t) * variance
             variance = a * a * variance + innovation
     assert mu * (1 - 1e-6) < max(gaussian_leakage_mpmath(K, noise, change)) <= mu
+
+
+def test_two_numbers_near_a_unit_root_have_a_margin_or_an_error_of_ours():
+    series, mu, change = AR([-1.9817888521126132, -0.9818415755845847], 4, 33.10914656859399), 0.234, 0.0109
+    noise = tf.allocate_series_noise(mu, series, change)
+    assert tf.gaussian_series_leakage(series, noise, change).max() <= mu * (1 - 1e-9)
+    hardly = AR([-1.9877427435354709, -0.9877429707527496], 1, 165.72158188516315)
+    with pytest.raises(ValueError, match="the Riccati equation must have a solution"):
+        tf.endless_series_noise(0.14902338350313019, hardly, 0.5643226639836818)
