@@ -18,6 +18,7 @@ from tplfrontier.profile import COARSEST, PrivacyProfile, Release, automatic_gri
 from tplfrontier.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.leakage.accountant import Account
 from tplrepro.leakage.temporal import REQUIRED, LossLike
+from tplrepro.progress import Bar
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 
@@ -161,13 +162,19 @@ class EventAccountant(Account):
     def _largest(self, within: Callable[[float], bool], unit: float, alpha: float, delta: float) -> float:
         """The largest size between unit / RANGE and unit * RANGE that is within; 0 if none is."""
         size = unit if not delta or (self.epsilon(delta) <= alpha).all() else 0.0
-        while size >= unit / RANGE and not within(size):  # from sizes like those so far, on the same grid
-            size /= 2.0
-        while unit <= size < unit * RANGE and within(2.0 * size):
-            size *= 2.0
-        if size < unit / RANGE:
-            return 0.0
-        return largest_within(within, size, 2.0 * size, tolerance=TOLERANCE, logarithmic=True)
+        with Bar(None, "search", "step") as bar:
+
+            def tried(size: float) -> bool:
+                bar.update()
+                return within(size)
+
+            while size >= unit / RANGE and not tried(size):  # from sizes like those so far, on the same grid
+                size /= 2.0
+            while unit <= size < unit * RANGE and tried(2.0 * size):
+                size *= 2.0
+            if size < unit / RANGE:
+                return 0.0
+            return largest_within(tried, size, 2.0 * size, tolerance=TOLERANCE, logarithmic=True)
 
 
 def _share(delta: float, plans: SupportsIndex) -> float:

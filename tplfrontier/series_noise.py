@@ -20,7 +20,7 @@ from tplfrontier.checks import check_covariance
 from tplfrontier.gaussian_series import gaussian_series_limit, information, regression
 from tplfrontier.linear_gaussian import LinearGaussianSeries
 from tplrepro.leakage.temporal import safely_below
-from tplrepro.progress import tracked
+from tplrepro.progress import Bar, tracked
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_level, warn_caller
 
@@ -181,9 +181,15 @@ def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -
     """The least variance for which a predicate holds, at least that of a single output."""
     single = (change / mu) ** 2 * (1.0 - 2.0**-50)
     high = single
-    while not enough(high):
-        high *= 2.0
-    return -largest_within(lambda variance: enough(-variance), -high, -max(high / 2.0, single))
+    with Bar(None, "search", "step") as bar:
+
+        def within(negative: float) -> bool:
+            bar.update()
+            return enough(-negative)
+
+        while not within(-high):
+            high *= 2.0
+        return -largest_within(within, -high, -max(high / 2.0, single))
 
 
 def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:

@@ -6,8 +6,6 @@ from math import sqrt
 
 import numpy as np
 
-from tplrepro.progress import Bar
-
 
 def largest_within(
     within: Callable[[float], bool], low: float, high: float, *, tolerance: float = 0.0, logarithmic: bool = False
@@ -28,18 +26,16 @@ def largest_within(
         )
     if within(high):
         return high
-    with Bar(None, "search", "step") as bar:
-        while high - low > tolerance * abs(high):
-            middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
-            if not low < middle < high:  # the root of close numbers may round to one of them
-                middle = 0.5 * (low + high)
-                if not low < middle < high:
-                    break
-            if within(middle):
-                low = middle
-            else:
-                high = middle
-            bar.update()
+    while high - low > tolerance * abs(high):
+        middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
+        if not low < middle < high:  # the root of close numbers may round to one of them
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+        if within(middle):
+            low = middle
+        else:
+            high = middle
     return low
 
 
@@ -55,6 +51,8 @@ def fit_to_level(
     The leakage grows with the factor. No budget may exceed `alpha`; `target` is alpha less a margin for rounding.
     """
     from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
+
+    from tplrepro.progress import Bar
 
     bar = Bar(None, "fitting budgets", "leakage")
 

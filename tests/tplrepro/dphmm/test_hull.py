@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from tests.tplrepro.dphmm.policies import F, categorical, linear_norm, random_policy
+from tests.tplrepro.dphmm.policies import F, categorical, random_policy
 from tplrepro.dphmm import PolicyGraph, SensitivityHull, l1_sensitivity, protect, sensitivity_hull
 from tplrepro.mechanisms.k_norm import uniform_points
 
@@ -26,17 +26,6 @@ def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
     assert K.norm([[0, 0], [1e-9, 0]]).tolist() == [0, np.inf]
     assert K.pairwise_contains(F[:2], F[:2]).tolist() == [[True, False], [False, True]]
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
-
-
-@given(st.integers(0, 100_000), st.integers(1, 4), st.booleans())
-@settings(max_examples=20)
-def test_norm_by_linear_programming(seed, d, whole):
-    rng = np.random.default_rng(seed)
-    policy, f = random_policy(rng, 7, d, whole=whole)
-    K = sensitivity_hull(policy, f)
-    vectors = np.vstack([f[rng.integers(7, size=3)] - f[rng.integers(7, size=3)], rng.normal(size=(1, d))])
-    expected = np.array([linear_norm(policy, f, v) for v in vectors])
-    assert K.norm(vectors) == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from([1, 1e-6, 1e-9, 1e-12]))
