@@ -92,7 +92,7 @@ class Side:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the whole profile passes each step."""
+        """Whether each step passes profiles unchanged."""
         return all(step.is_identity for step in (*self.steps, *(step for *_, step in self.pauses)))
 
     def profiles(

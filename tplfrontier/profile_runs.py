@@ -141,7 +141,7 @@ def endless(base: Profile, steps: Sequence[Callable], forgotten: float) -> Itera
 
 
 def following(after: Callable, base: Profile, forgotten: float) -> Iterator[Profile]:
-    """The profiles after 1, 2, ... equal steps, each of which forgets a share of a change; in the end constant."""
+    """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the share `forgotten`."""
     marks: list[PrivacyProfile] = []
     lag = 1
     for done in count(1):

@@ -46,7 +46,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where known
 
     def following(self, earlier: TemporalPrivacyProfile) -> TemporalPrivacyProfile:
-        """The same, with what a shorter series that this one begins with has worked out.
+        """This series, with the profiles that were already computed for a shorter one with which it begins.
 
         Past profiles stay, and future ones are computed from the end back to where they hardly change, if all
         time points have a release and both series the same grid.
@@ -119,7 +119,7 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @property
     def _determined(self) -> bool:
-        """Whether whole profiles pass all steps, so that all times leak what all releases do."""
+        """Whether all steps pass profiles unchanged, so that each time leaks what all releases leak together."""
         single = isinstance(self._nothing, PrivacyProfile)
         return single and self._past.is_identity and self._future.is_identity
 

@@ -10,10 +10,10 @@ import numpy as np
 from tplrepro.leakage.envelope.compiled import FAST, kernel
 from tplrepro.leakage.envelope.hulls import STEEPEST, equal_rows
 
-# FLOW and CLEAR only choose where a search goes on or ends: `proved_ratio` bounds whatever tree is the last.
-# A flow is a difference; below this share of its two numbers it does not count as negative.
+# FLOW and CLEAR only decide which cut comes next and when a search ends; `proved_ratio` is a bound for any last tree.
+# A flow is a difference of two numbers. It counts as negative only if it is below minus this share of their sum.
 FLOW = 2.0**-48
-# Flows that are sums below a node are clear of rounding errors beyond this share of all gains.
+# The sign of a flow that is a sum over the nodes below is certain where it exceeds this share of all gains.
 CLEAR = 1e-12
 
 
@@ -83,7 +83,7 @@ def arc_to_cut(q, d, parent, upper, order, x):
 
 @kernel()
 def clear_cut(q, d, parent, upper, order, x):
-    """The result of `arc_to_cut` from fewer sums, or -1 where their rounding errors could decide; and the ratio."""
+    """As `arc_to_cut`, from fewer sums: the node is -1 where rounding errors of these could decide."""
     gain, cost, ratio = gains_and_costs(q, d, x)
     cut, least = -1, -CLEAR * gain.sum()
     for m in range(gain.size):

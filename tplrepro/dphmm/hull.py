@@ -27,7 +27,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 FLAT = 2.0**-46
 #: With a wider slack, noise of norm 128 / (1 + slack) or more is rounded by more than the slack covers.
 MOST_SLACK = 4.0
-#: The most that a coordinate may be larger than its width and yet be taken for flat, where others are far wider.
+#: Where each coordinate has its own unit, the tolerance for flatness grows with the largest size over width up to this.
 MOST_ROUNDING = 2.0**42
 #: A corner of a polygon this close to the line between its neighbours is rounding, not a corner.
 ROUNDING = 1e-12

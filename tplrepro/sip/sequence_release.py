@@ -108,7 +108,7 @@ class SymbolChain(FrozenArrays):
 
 
 def _smallest(values: Any) -> float:
-    """The minimum if it is negative, else the least positive value, else 1: a factor by which a product may shrink."""
+    """The minimum if it is not 0, else the least positive value, at most 1: no product of such factors is smaller."""
     return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
 
 
