@@ -143,12 +143,7 @@ class DataRelease:
         self._protections = lru_cache(maxsize=kept)(self._protecting)  # depend on the possible states alone
 
     def series(
-        self,
-        states: Iterable[int],
-        epsilon: ArrayLike | Mapping[str, ArrayLike],
-        initial: ArrayLike,
-        *,
-        rng: RngLike,
+        self, states: Iterable[int], epsilon: ArrayLike | Mapping[str, ArrayLike], initial: ArrayLike, *, rng: RngLike
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 

@@ -35,10 +35,7 @@ class NoPrivacyError(ValueError):
 
 
 def degree_of_protection(
-    policy: PolicyGraph,
-    answers: ArrayLike,
-    hull: SensitivityHull | None = None,
-    states: ArrayLike | None = None,
+    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None, states: ArrayLike | None = None
 ) -> np.ndarray:
     """DoP of every state (Definition 5.2 of [5]), (N,): at least 1 for possible states, 0 for others.
 

@@ -219,11 +219,7 @@ class ReleasedSymbol:
 
 
 def release(
-    sequence: ArrayLike,
-    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
-    chain: SymbolChain,
-    *,
-    rng: RngLike,
+    sequence: ArrayLike, mechanism: BeliefMechanism | Mapping[int, BeliefMechanism], chain: SymbolChain, *, rng: RngLike
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows the `chain`.
 
