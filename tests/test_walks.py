@@ -29,7 +29,7 @@ print(*sorted(rooms), sep="\\n")
     ("steps", "most"),
     [
         (BUDGETS.format("[[0.8, 0.2], [0.1, 0.9]]"), 9),
-        (READ + "import tplrepro as tpl\n" + CHAIN + BUDGETS.format("chain"), 21),
+        (READ + "import tplrepro as tpl\n" + CHAIN + BUDGETS.format("chain"), 18),
         # From a line of config/ to a record: the process that runs a notebook, and the notebook that saves.
         (RUN + SAVE, 8),
     ],

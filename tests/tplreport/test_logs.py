@@ -106,7 +106,7 @@ def test_cases_without_a_name_and_with_one_twice(tmp_path):
         "Case ID;Activity;Resource;Complete Timestamp\n7;register;me;2022/08/03 10:00:00 +02:00\n",
         "case-name;Activity_Name;end_timestamp\n7;register;2022-08-03 08:00:00\n",
         "case_id\tactivity\ttimestamp\n7\tregister\t2022-08-03 08:00:00\n",
-        '\ufeffCase ID,Activity,Complete Timestamp\n\n"7","register","2022-08-03 08:00:00"\r\n',
+        '\ufeffCase ID,Activity,Complete Timestamp,Variant\n\n"7","register","2022-08-03 08:00:00",v\r\n',
     ],
 )
 def test_headers_and_separators_of_process_mining_tools(tmp_path, text):

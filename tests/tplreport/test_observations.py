@@ -134,12 +134,6 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart
         assert listed(read_sequences(path, same_time=choice)) == [("ada", days), ("bob", ["bar"])]
 
 
-def test_equal_rows_count_once():
-    frame = pd.DataFrame({"user": 1, "time": [1, 1, 2], "state": ["a", "a", "b"]})
-    with pytest.warns(UserWarning, match="1 rows repeat a user, a time and a state, and count once"):
-        assert listed(read_sequences(frame)) == [(1, ["a", "b"])]
-
-
 def test_steps_hold_no_state_for_a_whole_step_unless_asked():
     """Monday, Wednesday, Friday: without a gap nothing is a stay; with two days every other step is held."""
     days = pd.DataFrame({"user": 1, "time": ["2024-01-01", "2024-01-03", "2024-01-05"], "state": ["a", "b", "c"]})
@@ -211,6 +205,9 @@ def test_labels_of_a_folder_are_of_one_kind(tmp_path):
     assert read_sequences(tmp_path).labels.tolist() == ["7", str(BIG), str(BIG + 1), "x"]
     pd.DataFrame({"time": [1], "state": [BIG]}).to_parquet(tmp_path / "d.parquet")
     assert listed(read_sequences(tmp_path))[-1] == ("d", [str(BIG)])
+    for name, states in (("e", [True, False]), ("f", [1.0, 0.0])):  # equal to Python
+        pd.DataFrame({"time": [1, 2], "state": states}).to_parquet(tmp_path / f"{name}.parquet")
+    assert listed(read_sequences(tmp_path))[-2:] == [("e", ["True", "False"]), ("f", ["1", "0"])]
 
 
 def test_defects_are_placed_where_quoted_fields_span_lines(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from tests.tplreport.test_observations import listed
 from tplreport import read_sequences, read_table, report, to_sequences, to_states
 from tplreport.command import main
-from tplreport.logs import read_csv
 
 EVENT = (
     '<event><string key="concept:name" value="{}"/><date key="time:timestamp" value="2024-01-01T1{}:00:00Z"/>{}</event>'
@@ -67,6 +66,7 @@ CASES = {
     "no advice": (TIMES.format("0 days 01:00:00", "1"), {}, "line 2 of .*; write all of them in one way$"),
     "check-ins": (CHECK_INS, {}, "give such as time_format='%a %b %d %H:%M:%S %z %Y'$"),
     "check-ins, read": (CHECK_INS, {"time_format": "%a %b %d %H:%M:%S %z %Y"}, [(1, ["b", "a"])]),
+    "equal rows": (R.format('"b"').replace("1,3", "1,2"), {}, [(1, ["a", "b"])], "1 rows repeat a user, a time and a st"),
     "autumn": (TIMES.format(*["2024-10-27 02:30"] * 2), {}, "if clocks went back .* offset from UTC"),
     "JSON in Latin-1": (JSON.encode("latin-1"), {}, "line 1: .*not UTF-8: convert .* iconv -f LATIN1"),
     "JSON array": ('[{"user": 1, "place": "a"}]', {}, "line 1: .*found a JSON array; write one object a line"),
@@ -103,11 +103,6 @@ def test_small_files_are_read_rightly_or_refused_with_the_remedy(tmp_path, name)
     texts = [str(one.message) for one in said]
     assert bool(texts) == bool(warning)
     assert all(re.search(warning[0], text) for text in texts)
-
-
-def test_both_readers_of_logs_find_the_same_columns(tmp_path):
-    (tmp_path / "log.csv").write_text(DISCO)
-    assert read_csv(tmp_path / "log.csv")["concept:name"].tolist() == ["b", "a"]
 
 
 def test_a_list_a_row_is_refused_in_every_kind_of_table(tmp_path):

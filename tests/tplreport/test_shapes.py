@@ -194,7 +194,6 @@ FILES = {
     "two columns": case(DAYS, [("a", ["bar", "home"])], time="date+clock", time_format="%d.%m.%Y %H:%M"),
     "clock alone": case(DAYS, r"found '09:00' in line 2 of .*; join .* time='date\+time'", time="clock"),
     "format": case(DAYS, "found '03.08.2022' in line 2 .*; give such as time_format='%d.%m.%Y'$", time="date"),
-    "epochs": case(CSV.replace(",1,", ",1700000000000,"), "in line 2 of .*; give time_unit='ms'", step=60),
     "measured": case(MEASURED, "found 1.5 in line 3 of .*; give bins=5, with binning='quantiles' or 'width'"),
     "bins": case(
         MEASURED, [(1, [("0 to 1.75", "1.75 to 3.5")[t * 1.5 % 4 >= 1.75] for t in range(8)])], bins=2, binning="width"
