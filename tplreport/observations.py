@@ -7,6 +7,7 @@ are the same whatever the format (see `rows`). Observations are ordered by insta
 follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
+from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -329,9 +330,7 @@ def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     return numbers
 
 
-def to_states(
-    table: Table, *, grid: "Grid | None" = None, bins: int | None = None, binning: str = "quantiles"
-) -> Table:
+def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> Table:
     """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
 
     Parameters
@@ -444,7 +443,7 @@ def read_sequences(
     max_gap: Duration = None,
     same_time: str | None = None,
     cell_km: float | None = None,
-    box: "Box | tuple[float, float, float, float] | None" = None,
+    box: Box | tuple[float, float, float, float] | None = None,
     bins: int | None = None,
     binning: str = "quantiles",
     progress: bool = True,

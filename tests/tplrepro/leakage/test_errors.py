@@ -249,5 +249,6 @@ def test_both_sides_must_be_given():
 
 
 def test_states_are_numbered_by_whole_numbers():
-    with pytest.raises(IndexError, match=r"found 0\.5"):
-        tpl.TransitionMatrix(FORWARD).row(0.5)
+    for state, error in ((0.5, "unknown state 0.5; the matrix has 2 states"), (2, "in .0, 2., found 2; see")):
+        with pytest.raises((ValueError, IndexError), match=error):
+            tpl.TransitionMatrix(FORWARD).row(state)
