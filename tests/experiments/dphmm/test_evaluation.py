@@ -12,6 +12,7 @@ from experiments import figures
 from experiments.dphmm import drawing, evaluation, mobility
 from experiments.dphmm.running_example import TRANSITIONS
 from tests.tplrepro.dphmm.policies import F, categorical
+from tplreport.grid import NEW_YORK
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
 from tplrepro.markov import Sequences
 
@@ -118,9 +119,12 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_the_real_files_hold_twenty_trajectories():
-    models, record = mobility.recorded_models(20, 100, stand_ins={"geolife": 1, "gowalla": 1}, **CHOSEN)
+    given = CHOSEN | {"boxes": [tuple(NEW_YORK), BOX]}
+    models, record = mobility.recorded_models(20, 100, stand_ins={"geolife": 1, "gowalla": 1}, **given)
     assert record["data"] == "real (unverified)"  # parts of the sets have no published checksum
-    assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 2
+    assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 3
+    assert list(models)[1:] == ["Gowalla New York 48 x 47 km", "Gowalla Los Angeles (thinned) 89 x 92 km"]
+    assert len(record["inputs"]) == 3  # of the two cities, too
 
 
 def test_each_edge_and_state_is_drawn_once_added_edges_dashed_and_hulls_about_their_centre():
