@@ -193,6 +193,16 @@ def climb(q, d, parent, upper, bounds, transposed, order, y, patience):
 
 
 @kernel()
+def restricted(matrix, columns):
+    """The rows and columns of a matrix that have the numbers `columns`."""
+    part = np.empty((columns.size, columns.size))
+    for k in range(columns.size):
+        for m in range(columns.size):
+            part[k, m] = matrix[columns[k], columns[m]]
+    return part
+
+
+@kernel()
 def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
     """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l] x_l, for each row j.
 
@@ -200,19 +210,27 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
     rows. `tilted` (n, n) are finite bounds without ties, by which trees are chosen; `finite`, the smaller of these
     and `bounds`, gives the x whose ratio is proved.
     """
-    columns = np.empty(0, np.int64)
+    columns, previous = np.empty(rows.shape[1], np.int64), -1  # those in use, and how many were before
     for j in range(rows.shape[0]):
         if equal_rows(rows, i, j):
             ratios[j] = 1.0
             continue
-        possible = np.flatnonzero(rows[i] + rows[j] > 0.0)
-        if possible.size != columns.size or (possible != columns).any():
-            columns = possible
-            near, far, least = tilted[columns][:, columns], bounds[columns][:, columns], finite[columns][:, columns]
+        size, same = 0, True
+        for k in range(rows.shape[1]):
+            if rows[i, k] + rows[j, k] > 0.0:
+                same = same and columns[size] == k
+                columns[size] = k
+                size += 1
+        if size != previous or not same:
+            previous = size
+            used = columns[:size]
+            near, far, least = restricted(tilted, used), restricted(bounds, used), restricted(finite, used)
             transposed = near.T.copy()
-            parent, order = np.zeros((2, columns.size), np.int64)
-            upper, y = np.ones(columns.size, np.bool_), np.empty(columns.size)
-        q, d = rows[i][columns], rows[j][columns]
+            parent, order, upper = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+            upper[:] = True
+            y, q, d = np.empty(size), np.empty(size), np.empty(size)
+        for m in range(size):
+            q[m], d[m] = rows[i, columns[m]], rows[j, columns[m]]
         climb(q, d, parent, upper, near, transposed, order, y, patience)
         place(parent, upper, least, order, y)
         _, _, ratio = gains_and_costs(q, d, np.exp(y - y.max()))

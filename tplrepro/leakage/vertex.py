@@ -200,17 +200,16 @@ def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> n
     crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.recursion` compiles
     it.
     """
-    leakages, vertices = np.full((first.size - 1, budgets.size), nan), points.copy()
-    vertices[:, 4], nothing = 1.0, np.empty(0)
+    leakages, vertices = np.empty((first.size - 1, budgets.size)), points.copy()
+    leakages[:], vertices[:, 4], nothing = nan, 1.0, np.empty(0)
     for u in range(first.size - 1):
         start, last = first[u], first[u + 1] - 1
-        if last < start:  # all rows are equal
-            leakages[u] = budgets
-            continue
-        is_decided = points[last, 0] > 0.0 or not 0.0 < points[last, 2] < 1e-8
+        is_decided = last < start or points[last, 0] > 0.0 or not 0.0 < points[last, 2] < 1e-8
         for v in range(start, last):
             vertices[v, 3] = vertex_crossing(points[v, 0], points[v, 1], points[v + 1, 0], points[v + 1, 1])
             is_decided = is_decided and not isnan(vertices[v, 3])
-        if is_decided:
-            leakages[u] = ascend_from(vertices[start : last + 1], nan, budgets, nothing)
+        if is_decided:  # without vertices all rows are equal
+            along = budgets if last < start else ascend_from(vertices[start : last + 1], nan, budgets, nothing)
+            for t in range(budgets.size):  # assigning a whole row would take seconds to compile
+                leakages[u, t] = along[t]
     return leakages

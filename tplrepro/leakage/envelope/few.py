@@ -69,7 +69,8 @@ def hull_of_few(rows):
     It is not complete if the best pair is in the hull already, since others may then hide behind it.
     """
     n = rows.shape[0]
-    columns, least = np.full((n, -(-n // LANES) * LANES), 2.0), rows[0].copy()  # 2 exceeds every probability
+    columns, least = np.empty((n, -(-n // LANES) * LANES)), rows[0].copy()
+    columns[:] = 2.0  # exceeds every probability
     for i in range(n):
         for k in range(n):
             columns[k, i] = rows[i, k]
