@@ -354,7 +354,7 @@ def check_hull(rng):
         raise
     minus = {(i, j): [a - b for a, b in zip(whole[i], whole[j], strict=True)] for i, j in permutations(range(N), 2)}
     edges = {*map(tuple, G.edge_array.tolist())}
-    _, exact = exact_norms([minus[pair] for pair in edges if any(minus[pair])], [*minus.values()])
+    rank, exact = exact_norms([minus[pair] for pair in edges if any(minus[pair])], [*minus.values()])
     with np.errstate(all="ignore"):
         released = np.stack([mechanism.sample(x, 6, rng=rng) for x in f])
         logs = mechanism.log_density(released[:, :, None], f)
@@ -365,8 +365,9 @@ def check_hull(rng):
         found, room = float(hull.norm(f[i] - f[j])), 1e-6 + 4 * hull.slack
         assert {(i, j), (j, i)}.isdisjoint(edges) or (found <= 1.0 and not told[i, j] > 1.0)
         if norm is not None and exactly:
-            assert abs(found * (1 + hull.slack) - float(norm)) <= float(norm) * room
             assert not told[i, j] > norm * (1 + room) + 1e-9
+            # Extents below 2^-46 of the answers count as rounding, which the noise hides: there a body may be flatter.
+            assert abs(found * (1 + hull.slack) - float(norm)) <= float(norm) * room or hull.dimension < rank
     return len(exact)
 
 
