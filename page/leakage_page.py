@@ -52,7 +52,7 @@ class LeakagePage(ipywidgets.VBox):
         self.alpha = Number("Target α", alpha, (0.01, 10.0))
         self.sensitivity = Number("Sensitivity", more.get("sensitivity", 2.0), (0.1, 10.0))
         self.kind = dropdown("Budgets", [EQUAL, *SCHEMES])
-        self.delta = dropdown("δ", [("none: pure ε", None), *((f"1e-{k}", 10.0**-k) for k in range(3, 13))])
+        self.delta = dropdown("δ", [("none: pure ε", 0.0), *((f"1e-{k}", 10.0**-k) for k in range(3, 13))])
         self.status, self.verdict, self.table, self.advice = (ipywidgets.HTML() for _ in range(4))
         self.problems: list[str] = []
         self.analysis: Analysis | None = None
@@ -117,7 +117,7 @@ class LeakagePage(ipywidgets.VBox):
         epsilon, horizon, alpha, sensitivity = (field.attempt(field.read, self.problems) for field in numbers)
         backward, forward, report = self._source()
         if not self.problems:
-            inputs = Inputs(backward, forward, horizon, alpha, sensitivity, self.delta.value, report)
+            inputs = Inputs(backward, forward, horizon, alpha, sensitivity, self.delta.value or None, report)
             epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
@@ -158,7 +158,7 @@ class LeakagePage(ipywidgets.VBox):
         columns = tuple((name, one.value) for name, one in self.columns.items() if one.value != USUAL)
         if complete or self._report_of != (file, columns, smoothing):
             names = ("alpha", "horizon", "epsilon", "sensitivity", "smoothing")
-            settings = (("delta", self.delta.value), *((name, getattr(self, name).read()) for name in names))
+            settings = (("delta", self.delta.value or None), *((name, getattr(self, name).read()) for name in names))
             self.status.value = "<p role='status'>Computing the report on the file ...</p>"
             self.report = self.data_file.attempt(lambda: own_data.report_on(*file, columns, settings), self.problems)
             self.data_file.note.value = escape(own_data.read(*file, columns)[1] if self.report else "")

@@ -30,7 +30,7 @@ PANELS = {
     ("Budgets of each scheme", "ε (nats)"): SPENT,
 }
 # Two columns above each panel, at any width.
-LEGEND = {"orientation": "h", "entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 11}, "x": 0}
+LEGEND = {"orientation": "h", "entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 10}, "x": 0}
 CLEAR, TICKS = "rgba(0,0,0,0)", [digit * 10.0**k for k in range(-4, 6) for digit in (1, 2, 5)]
 
 
@@ -72,7 +72,7 @@ def draw(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> FigureWidg
             figure.add_scatter(x=x, y=y, name=name, mode="lines", line=look, **place)
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
     figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
-    figure.update_layout(height=1150, margin={"l": 60, "r": 10, "t": 105, "b": 45}, template="none", hovermode="x")
+    figure.update_layout(height=1150, margin={"l": 50, "r": 10, "t": 105, "b": 45}, template="none", hovermode="x")
     figure.update_layout(paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, legend_bgcolor=CLEAR)
     widget = FigureWidget(figure)
     widget._config = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg"}}

@@ -48,6 +48,7 @@ def assert_fits(page, job):
         page.tab.set_viewport_size({"width": width, "height": 900})
         page.tab.wait_for_timeout(800)  # the plots follow the width
         assert page.tab.evaluate(TOO_WIDE) == []
+        assert page.tab.evaluate("[...document.querySelectorAll('select')].every(one => one.selectedIndex >= 0)")
         height = page.tab.evaluate("document.querySelector('.tplr-page').scrollHeight") + 300
         page.tab.set_viewport_size({"width": width, "height": min(height, 6000)})
         page.tab.wait_for_timeout(500)
@@ -126,7 +127,7 @@ def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     page.choose("Budgets", "Algorithm 8 (T known)")
     page.tab.get_by_text("by what the data do not rule out").first.wait_for()
     assert "tplr-bad" in page.tab.locator(".tplr-verdict").get_attribute("class")
-    page.wait_until(lambda: max(page.curve("TPL, worst not ruled out")) > 1.0)
+    page.wait_until(lambda: max(page.curve("TPL, worst not ruled out"), default=0.0) > 1.0)
     assert page.tab.evaluate("window.broken") is None
     assert_fits(page, "data")
 

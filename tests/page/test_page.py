@@ -59,6 +59,7 @@ def test_the_adversary_knows_one_side_or_both_and_noise_at_a_delta_is_gaussian(p
     known = tpl.temporal_privacy_leakage(np.full(10, 0.1), None, FORWARD)
     assert np.array_equal(drawn(page, "TPL"), known.tpl)
     assert np.isnan(page.analysis.gaussian)
+    assert (page.delta.entry.index, page.delta.value) == (0, 0.0)  # with None the index depends on the hash seed
     page.delta.entry.value = 1e-6
     error = allocate_noise(1.0, 1e-6, None, FORWARD, 10).max() * 2.0 / np.sqrt(np.pi)
     assert drawn(page, "Gaussian, α at δ", "What it costs") == pytest.approx(error, rel=1e-12)
