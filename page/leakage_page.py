@@ -1,6 +1,7 @@
 """The page: fields on one side; verdict, numbers, plots and tables on the other."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
@@ -76,6 +77,8 @@ class LeakagePage(ipywidgets.VBox):
         for field in self.fields:
             if field is not self.matrix_file:  # which acts by the text that it fills
                 field.entry.observe(self._changed, "value")
+        with suppress(RuntimeError):  # no loop: a script. JupyterLab draws before there is a place to measure
+            asyncio.get_running_loop().call_later(ANSWER, lambda: self._show(self.analysis))
 
     def _layout(self) -> list[ipywidgets.Widget]:
         chain = [self.chain, self.adversary, self.matrix_file, self.forward, self.backward]

@@ -73,15 +73,16 @@ def draw(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> FigureWidg
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
     figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
     figure.update_layout(height=1150, margin={"l": 50, "r": 10, "t": 105, "b": 45}, template="none", hovermode="x")
-    figure.update_layout(paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, legend_bgcolor=CLEAR)
+    figure.update_layout(paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, legend_bgcolor=CLEAR, autosize=True)
     widget = FigureWidget(figure)
     widget._config = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg"}}
     return widget
 
 
 def update(widget: FigureWidget, analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> None:
-    """Show another result; what is the same is not sent."""
+    """Show another result; of the curves, what is the same is not sent."""
     with widget.batch_update():
+        widget.layout.meta = not widget.layout.meta  # any change of the layout lets Plotly measure its place again
         for trace, (x, y) in zip(widget.data, curves(analysis, schemes), strict=True):
             if not (np.array_equal(x, trace.x) and np.array_equal(y, trace.y)):
                 trace.update(x=x, y=y, showlegend=x.size > 0)
