@@ -488,3 +488,10 @@ def test_no_case_is_on_the_wrong_side_of_its_oracle(check, cases, share):
     with localcontext(prec=60), mpmath.workdps(60):
         for seed in range(max(2, int(share * cases))):
             check(np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("seed", [2000677, 2002752, 2003333])
+def test_batches_that_fell(seed):
+    """The cost was far above the bound, and numbers that were no floats reached SciPy, beside masses near 0."""
+    with localcontext(prec=60):
+        check_batches(np.random.default_rng(seed))

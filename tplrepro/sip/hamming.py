@@ -74,7 +74,7 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         w[~possible] = belief @ w  # impossible symbols get the marginal, which reveals nothing
         candidates.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
     constant = constant_response(belief, int(np.argmin(belief @ cost)))
-    return min(candidates, key=lambda response: response.cost(cost), default=constant)
+    return min([*candidates, constant], key=lambda response: response.cost(cost))
 
 
 def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) -> Response:

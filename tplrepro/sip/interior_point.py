@@ -20,6 +20,7 @@ MOST_STEPS = 300
 SHARES = 0.95, 0.99
 
 
+@np.errstate(all="ignore")  # what overflows ends the search
 def solve_interior(
     b: np.ndarray, cost: np.ndarray, odds: float, gap: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,15 +44,17 @@ def solve_interior(
             break
         try:
             direction = _newton(primal, dual, b, cap, cost - nu[:, None])
-        except LinAlgError:
+            change, other, _ = direction(-products)
+            # The further the straight way to the optimum is open, the less centring and the more correction pays.
+            # A full correction after a short way throws iterates to the boundary, where rounding errors decide
+            # how they go on.
+            straight = min(_length(primal, change), _length(dual, other))
+            aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
+            change, other, of_nu = direction(aim)
+        except ValueError:  # LinAlgError, or numbers that are no floats beside masses near 0
             break
-        change, other, _ = direction(-products)
-        # The further the straight way to the optimum is open, the less centring and the more correction pays.
-        # A full correction after a short way throws iterates to the boundary, where rounding errors decide
-        # how they go on.
-        straight = min(_length(primal, change), _length(dual, other))
-        aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
-        change, other, of_nu = direction(aim)
+        if not (np.isfinite(change).all() and np.isfinite(other).all() and np.isfinite(of_nu).all()):
+            break
         share = float(np.clip(1.0 - between, *SHARES))
         forward, backward = (min(1.0, share * _length(*pair)) for pair in ((primal, change), (dual, other)))
         primal += forward * change
