@@ -57,7 +57,6 @@ class LeakagePage(ipywidgets.VBox):
         self.status, self.verdict, self.table, self.advice = (ipywidgets.HTML() for _ in range(4))
         self.problems: list[str] = []
         self.analysis: Analysis | None = None
-        self.report: Report | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._incomplete = False  # whether what is shown still lacks what is slow
         self._report_of: tuple = ()
