@@ -77,7 +77,7 @@ class Steps:
             drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
             data = data.gather(starts[drawn], stops[drawn], owner[drawn])
             users = pd.factorize(data.users, use_na_sentinel=False)[0]
-        data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
+        data, users = data.select(np.argsort(users, kind="stable")), np.sort(users).astype(np.int32)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]
         inside[starts] = False
@@ -86,7 +86,7 @@ class Steps:
         user = np.repeat(users, data.lengths)[after]
         counted = np.bincount(user, minlength=1)
         place = np.arange(user.size) - (np.cumsum(counted) - counted)[user]
-        quarter = 4 * place // np.maximum(counted[user], 1)
+        quarter = (4 * place // np.maximum(counted[user], 1)).astype(np.int8)
         return cls(data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states)
 
 
@@ -132,8 +132,8 @@ def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
 
 def _rows_and_cells(row: np.ndarray, after: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Each step's row and cell of a table of counts, numbered without gaps."""
-    rows = np.unique(row, return_inverse=True)[1]
-    return rows, np.unique(rows.astype(np.int64) * n + after, return_inverse=True)[1]
+    rows = pd.factorize(row)[0].astype(np.int32)
+    return rows, pd.factorize(rows.astype(np.int64) * n + after)[0].astype(np.int32)
 
 
 def _counts_at(numbers: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ MATRICES = [
     (SPARSE, {"background": -0.1}, "background.*found -0.1"),
 ]
 CALLS = [
-    *((partial(TransitionMatrix(EYE).__getitem__, place), r"\[0, 2\), found") for place in ((0, -1), (0, 1.0), (0, 2))),
+    *((partial(TransitionMatrix(EYE).__getitem__, place), r"\[0, 2\), found") for place in ((0, -1), (0, 2))),
     (lambda: TransitionMatrix(EYE)[0, 1, 1], r"a row and a column, found \(0, 1, 1\)"),
     (lambda: TransitionMatrix(EYE).index("x"), "unknown state 'x'; the matrix has 2 states, such as 0"),
     *((matrix.stationary, "unique, found 2 closed classes") for matrix in SEVERAL),
