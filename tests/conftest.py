@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-# Before anything imports Matplotlib: tests draw without a screen. Before anything imports NumPy: there is a process of
-# tests for each core, beside which threads of BLAS only spin.
+# Before anything imports Matplotlib: tests draw without a screen. Before anything imports NumPy: there is a
+# process of tests for each core, beside which threads of BLAS only spin.
 os.environ["MPLBACKEND"] = "Agg"
 os.environ |= {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", "1") for name in ("OMP", "OPENBLAS", "MKL")}
 

@@ -1,7 +1,7 @@
 """Mutated files for the fuzz runs of readers: the same ones every time, each read within a limit of time and memory.
 
-A reader may refuse a file by an error that names it, or warn. What it reads in silence is for the test to compare with
-a strict parser of its own.
+A reader may refuse a file by an error that names it, or warn. What it reads in silence is for the test to
+compare with a strict parser of its own.
 """
 
 import random

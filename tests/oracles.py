@@ -1,7 +1,7 @@
 """What the package computes fast, done slowly and plainly: by exhaustion, by simulation, and in high precision.
 
-The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form
-log f = log1p((q(S) - d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is tiny.
+The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form log f = log1p((q(S) -
+d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is tiny.
 """
 
 from itertools import permutations

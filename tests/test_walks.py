@@ -1,7 +1,7 @@
 """How many of our files a reader walks through from a question to its answer: those that its run imports.
 
-Files that name what a folder holds, ``__init__``, do not count, and the room of the joint hull, which others enter by
-its face alone, counts once. The numbers may only fall: aimed at are 9, 13 and 8.
+Files that name what a folder holds, ``__init__``, do not count, and the room of the joint hull, which others
+enter by its face alone, counts once. The numbers may only fall: aimed at are 9, 13 and 8.
 """
 
 import subprocess

@@ -40,8 +40,8 @@ def estimate_higher_order(
     tuples : "observed", "all" (of the places that occur; smoothing connects them), or a list of tuples
     labels : optional; the places that the codes 0..n-1 in the sequences stand for
 
-    States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a successor, also the
-    last of a sequence: see `drop_dead_ends`.
+    States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a successor, also
+    the last of a sequence: see `drop_dead_ends`.
 
     >>> P = estimate_higher_order([["a", "b", "a", "a", "b", "a"]], order=2)
     >>> P.states, P.probabilities.tolist()

@@ -1,11 +1,12 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-A release with noise multiplier m_t shifts a normal law by 1 / m_t. The search works on budgets proportional to
-1 / m_t^2; a single release may have the budget `epsilon`. Where two rows of a matrix have disjoint supports,
-all releases compose, the budgets add up, and equal ones are best. Otherwise the least total variance is sought
-with an approximation: the profile of all earlier releases is replaced by that of one normal shift with the same
-epsilon at delta, so that a step of correlation maps budgets to budgets, as L maps leakages in the recursion of
-TPL. The difference from the profiles is then added at each time, until both agree.
+A release with noise multiplier m_t shifts a normal law by 1 / m_t. The search works on budgets proportional
+to 1 / m_t^2; a single release may have the budget `epsilon`. Where two rows of a matrix have disjoint
+supports, all releases compose, the budgets add up, and equal ones are best. Otherwise the least total
+variance is sought with an approximation: the profile of all earlier releases is replaced by that of one
+normal shift with the same epsilon at delta, so that a step of correlation maps budgets to budgets, as L maps
+leakages in the recursion of TPL. The difference from the profiles is then added at each time, until both
+agree.
 """
 
 from __future__ import annotations

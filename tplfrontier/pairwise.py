@@ -33,8 +33,8 @@ from tplrepro.validation import as_numbers, by_state, check_horizon, frozen
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: A search replaces larger bounds by a cap, in nats, and the smaller result of both counts. Beyond 30, rounding
-#: errors of the largest likelihoods hide the others; e^300 and its inverse leave room in doubles.
+#: A search replaces larger bounds by a cap, in nats, and the smaller result of both counts. Beyond 30,
+#: rounding errors of the largest likelihoods hide the others; e^300 and its inverse leave room in doubles.
 CAPS = (30.0, 300.0)
 #: Searches raise each bound at random by one to two times this share of the largest, which avoids ties.
 BLUR = 1e-13

@@ -2,8 +2,8 @@
 
     base_1 = nothing,    base_{t+1} = step_t(base_t (+) release_t)
 
-with the composition (+) and the step of correlation from time t to t + 1: Eq. (13) of [1] with profiles instead
-of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for each pair of states.
+with the composition (+) and the step of correlation from time t to t + 1: Eq. (13) of [1] with profiles
+instead of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for each pair of states.
 Long runs of equal releases, and schedules that repeat, take fewer steps (`profile_runs`).
 """
 

@@ -1,8 +1,8 @@
 """Long runs of equal releases, and schedules that repeat, in fewer steps of the recursion of profiles.
 
 Where two rows have disjoint supports only the number of releases counts. Near a fixed point the rest of a run
-is extrapolated, with a proof (`extrapolated`). A schedule that repeats is a run of its periods: 3,000 releases
-of two alternating kinds take 0.3 s.
+is extrapolated, with a proof (`extrapolated`). A schedule that repeats is a run of its periods: 3,000
+releases of two alternating kinds take 0.3 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -171,9 +171,9 @@ def extrapolated(marks: list[PrivacyProfile], lag: int, after: Callable, forgott
     a profile of at most l is at most u - r^m (u - l) after m steps: a step takes this bound to
     (1 - r^m) G(u) + r^m G(l) <= u - r^(m+1) (u - l). So two evaluations of G prove all that follows.
 
-    `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from `limit_and_rate`. A
-    million releases of a chain that stays with probability 0.9985 take seconds (17 s on a busy core); without
-    this, 8,000 take 31 s, and the time grows with their number.
+    `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from `limit_and_rate`.
+    A million releases of a chain that stays with probability 0.9985 take seconds (17 s on a busy core);
+    without this, 8,000 take 31 s, and the time grows with their number.
     """
     if len(marks) < 3 or len({profile.grid for profile in marks}) > 1:
         return

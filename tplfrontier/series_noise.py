@@ -205,8 +205,8 @@ def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> f
 def _rounding(K: np.ndarray, noise: np.ndarray) -> float:
     """The share by which rounding, of the covariance of a series as well, may change mu.
 
-    It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most, and an error of the
-    best v only to second order.
+    It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most, and an
+    error of the best v only to second order.
     """
     weights, explained, remaining = regression(K, noise)
     v = abs(weights) * (np.diagonal(K) / explained)

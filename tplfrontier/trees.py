@@ -1,8 +1,8 @@
 """The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method (see `pairwise`).
 
 A basis is a tree of tight constraints over the columns, with node 0 as its root: with p = parent[m], the node
-above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange cuts the tree above one node and
-scales x below the cut until another constraint becomes tight, which joins both parts again.
+above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange cuts the tree above one node
+and scales x below the cut until another constraint becomes tight, which joins both parts again.
 """
 
 import numpy as np
@@ -147,8 +147,8 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
 
         q_m + sum of w e^D, constraints whose smaller end is m  <=  r d_m + sum of w, those whose larger end is m.
 
-    From the leaves up, each constraint carries what its lower node has too much, or can still take. What a node
-    has is rounded up, what it can take down.
+    From the leaves up, each constraint carries what its lower node has too much, or can still take. What a
+    node has is rounded up, what it can take down.
     """
     error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
     for m in order[1:]:
@@ -206,9 +206,9 @@ def restricted(matrix, columns):
 def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
     """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l] x_l, for each row j.
 
-    The search starts from the tree of the row before, or from a star where other columns are above 0 in one of both
-    rows. `tilted` (n, n) are finite bounds without ties, by which trees are chosen; `finite`, the smaller of these
-    and `bounds`, gives the x whose ratio is proved.
+    The search starts from the tree of the row before, or from a star where other columns are above 0 in one
+    of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are chosen; `finite`, the
+    smaller of these and `bounds`, gives the x whose ratio is proved.
     """
     columns, previous = np.empty(rows.shape[1], np.int64), -1  # those in use, and how many were before
     for j in range(rows.shape[0]):

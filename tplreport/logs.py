@@ -40,8 +40,8 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     """Read an XES log, plain or compressed, into a frame with one event a row.
 
     Events without a name or a time are skipped and counted, and events out of order are sorted. Raises
-    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name and
-    time.
+    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name
+    and time.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     Times are ISO 8601; those without an offset are in UTC. For other tables use `pandas.read_csv` and rename
     the columns: a log is any DataFrame with these columns.
 
-    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column is missing,
-    a row does not fit the header, the file is empty or not UTF-8, or no row has all three.
+    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column is
+    missing, a row does not fit the header, the file is empty or not UTF-8, or no row has all three.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

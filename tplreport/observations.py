@@ -1,10 +1,11 @@
 """From anybody's observations (who was in which state at what time) to sequences of states, in three calls.
 
-`read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences` cuts them into
-sequences; `read_sequences` is all three. A row is one observation, a spell with an end, or a sequence of states;
-`table` says which files are read. A state is the value of a column, or the cell of a geographic position. Labels
-are the same whatever the format (see `rows`). Observations are ordered by instant; time steps of a day or more
-follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
+`read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences` cuts them
+into sequences; `read_sequences` is all three. A row is one observation, a spell with an end, or a sequence of
+states; `table` says which files are read. A state is the value of a column, or the cell of a geographic
+position. Labels are the same whatever the format (see `rows`). Observations are ordered by instant; time
+steps of a day or more follow the local clock given by the offset or time zone, shorter ones UTC, since a
+clock goes back.
 """
 
 from __future__ import annotations
@@ -145,11 +146,11 @@ def read_table(
     ----------
     data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file, or of a folder of tables
     user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
-        column with one of the `USUAL_NAMES`
-        Without users each file is one user. Times are time stamps, text in ISO 8601 or in `time_format` (see
-        `strptime`), or numbers. A row without a state ends a sequence. `time` "date+clock" joins two columns.
-        `state` "first..last", or "a+b", names the columns of a row that is a sequence by itself, such as a week
-        of a person, or the two ends of a trip; times are then left out.
+        column with one of the `USUAL_NAMES`. Without users each file is one user. Times are time stamps, text
+        in ISO 8601 or in `time_format` (see `strptime`), or numbers. A row without a state ends a sequence.
+        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row
+        that is a sequence by itself, such as a week of a person, or the two ends of a trip; times are then
+        left out.
     latitude, longitude : instead of `state`, the columns of degrees of WGS 84; with `positions` those of usual names
     until : column of ends of spells, which begin at `time`
     order : "rows", if there are no times and the rows of each user are in order of time
@@ -159,8 +160,8 @@ def read_table(
 
     Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a row).
 
-    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing
-    column, missing or unreadable users or times, and arguments that do not fit together.
+    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
+    missing column, missing or unreadable users or times, and arguments that do not fit together.
     """
     check_choice(order or "rows", "order", ("rows",))
     check_choice(time_unit or "s", "time_unit", UNITS)
@@ -369,15 +370,15 @@ def to_sequences(
     step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
         `max_gap`, by default less than one step; without `step`, one state per row, and a gap longer than
         `max_gap` ends a sequence. Times that are numbers are then seconds, unless `time_unit` says otherwise.
-        Warnings give the number of rows between two steps, which do not count, and the share of states that are
-        held from an earlier step: stays among them are assumed.
+        Warnings give the number of rows between two steps, which do not count, and the share of states that
+        are held from an earlier step: stays among them are assumed.
     same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
         order of the rows
         By default different states are an error, and equal ones count once, with a warning; events of an XES log are
         "rows".
 
-    The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be no
-    seconds, a user in two states at one time, and the errors of `fixed_steps`.
+    The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be
+    no seconds, a user in two states at one time, and the errors of `fixed_steps`.
     """
     cells_of = table.cells_of
     if cells_of is None:
@@ -451,10 +452,10 @@ def read_sequences(
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
-    `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of `to_sequences`, `bins`
-    and `binning` those of `to_states`. For positions, `cell_km` is the side of the cells of a `Grid` over `box`,
-    (south, north, west, east), by default around all positions; states are named by row and column. The result has
-    what was read as `reading`. Errors are those of the three.
+    `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of
+    `to_sequences`, `bins` and `binning` those of `to_states`. For positions, `cell_km` is the side of the
+    cells of a `Grid` over `box`, (south, north, west, east), by default around all positions; states are
+    named by row and column. The result has what was read as `reading`. Errors are those of the three.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Leakages of many users, one transition matrix each (section 3.5 of [1]: leakage is personal; the worst user
 counts).
 
-Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with few states are computed
-many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss function object for each user,
-and 1.27 ms with objects for the matrices, too.
+Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with few states are
+computed many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss function object for
+each user, and 1.27 ms with objects for the matrices, too.
 
 Batches of users run through joblib, with any of its backends: processes by default,
 ``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.

@@ -46,8 +46,8 @@ SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
 COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
-#: Connections of a parent process: SQLite has no guard against a fork, and closing one would roll back what the parent
-#: is writing.
+#: Connections of a parent process: SQLite has no guard against a fork, and closing one would roll back what
+#: the parent is writing.
 INHERITED: list[sqlite3.Connection | None] = []
 
 

@@ -133,8 +133,8 @@ def in_time(
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`.
 
-    UTF-16 becomes UTF-8. If the compressed stream is damaged or ends early, the error names the `line` read so
-    far. It is an error, too, if it unpacks to more than 100 times its size and 64 MiB.
+    UTF-16 becomes UTF-8. If the compressed stream is damaged or ends early, the error names the `line` read
+    so far. It is an error, too, if it unpacks to more than 100 times its size and 64 MiB.
     """
     with open(path, "rb") as raw:
         head = raw.read(6)

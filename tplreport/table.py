@@ -86,8 +86,8 @@ def find_columns(
 ) -> dict[str, int]:
     """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
 
-    Users may be absent if not named. For the error, `source` and `kind` say where the names stand and in what kind of
-    file, and `remedy` how to name columns where the caller has no arguments for it.
+    Users may be absent if not named. For the error, `source` and `kind` say where the names stand and in what
+    kind of file, and `remedy` how to name columns where the caller has no arguments for it.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}

@@ -1,7 +1,7 @@
 """Public names that are imported on first use (PEP 562), so that importing a package loads no module.
 
-The stub beside a package's ``__init__.py`` is the one place that lists its public names; editors and type checkers read
-the same file.
+The stub beside a package's ``__init__.py`` is the one place that lists its public names; editors and type
+checkers read the same file.
 """
 
 import ast

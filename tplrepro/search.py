@@ -12,8 +12,8 @@ def largest_within(
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
-    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It
-    may be too small by the share `tolerance` (0: by no bit). A `logarithmic` search halves ratios, which takes
+    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It may
+    be too small by the share `tolerance` (0: by no bit). A `logarithmic` search halves ratios, which takes
     fewer steps where `high` is many times `low`.
 
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)

@@ -95,9 +95,9 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
     """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None for any number.
 
-    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the states, and so is
-    each DataFrame in a list. An array or another list is in that order already, and so is a pandas object with the
-    default index 0..k-1 on all these axes, unless these numbers are themselves the labels.
+    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the states,
+    and so is each DataFrame in a list. An array or another list is in that order already, and so is a pandas
+    object with the default index 0..k-1 on all these axes, unless these numbers are themselves the labels.
 
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]

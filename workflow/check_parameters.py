@@ -1,7 +1,7 @@
 """The configuration is checked against the notebooks before anything runs.
 
-A misspelt parameter would run a whole batch with the default. Here the cell tagged ``parameters`` is parsed, and
-every mismatch is an error.
+A misspelt parameter would run a whole batch with the default. Here the cell tagged ``parameters`` is parsed,
+and every mismatch is an error.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Records held against others: those of another batch, and those that today's code would make.
 
-``python -m workflow.records one/figures other/figures`` lists in what two batches differ, without dates, costs
-and, of notebooks that measure times, fractional results, tables and pictures. With ``--changed "another seed"``
-the other batch is one of the paper profile in which that was changed: it writes to docs/other_runs.json how far
-the numbers of the claims moved, which the claims' pages show. `make claims` says in a line which published
-records are older than their code.
+``python -m workflow.records one/figures other/figures`` lists in what two batches differ, without dates,
+costs and, of notebooks that measure times, fractional results, tables and pictures. With ``--changed "another
+seed"`` the other batch is one of the paper profile in which that was changed: it writes to
+docs/other_runs.json how far the numbers of the claims moved, which the claims' pages show. `make claims` says
+in a line which published records are older than their code.
 """
 
 import argparse
@@ -86,8 +86,8 @@ def _leaves(value, path=()):
 def older_records(root=ROOT):
     """The parts of its code that differ from the commit that made it, by published record that has some.
 
-    The code is that of the notebook's cells and of the modules that its run imported, at the places where they
-    were: a module that has moved makes the record older. Comments, docstrings and layout do not count.
+    The code is that of the notebook's cells and of the modules that its run imported, at the places where
+    they were: a module that has moved makes the record older. Comments, docstrings and layout do not count.
     """
     notebooks, profile, older = read_notebooks(root), read_profile("paper", root), {}
     for name, record in records_in(root / "figures").items():

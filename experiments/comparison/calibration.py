@@ -57,9 +57,9 @@ def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None)
 def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
     """The best linear estimate of the counts (T, n) from noisy counts, given the number of users and their chain.
 
-    Users move independently by the chain, so the counts of each time have mean N pi, and those of times s <= t
-    have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are infinite where nothing was
-    published; the noise of one count has a `correlation` over time.
+    Users move independently by the chain, so the counts of each time have mean N pi, and those of times s <=
+    t have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are infinite where nothing
+    was published; the noise of one count has a `correlation` over time.
     """
     pi, horizon = setting.adversary.initial, len(variances)
     counts = np.empty((horizon, pi.size, horizon, pi.size))

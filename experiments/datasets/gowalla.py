@@ -81,8 +81,8 @@ def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_user
 def contents(path: str | Path | None = None, box: Box = NEW_YORK) -> dict[str, Any]:
     """What a file holds in a box, however it writes numbers: check-ins and users as read, and a digest of them.
 
-    The SHA-256 is that of lines of user, time, latitude, longitude and location, ordered by user and time, with
-    degrees in units of 1e-10, the last digit of the official file.
+    The SHA-256 is that of lines of user, time, latitude, longitude and location, ordered by user and time,
+    with degrees in units of 1e-10, the last digit of the official file.
     """
     visits = load_in_box(path, as_box(box))
     degrees = {name: np.rint(visits[name] * 1e10).astype(np.int64) for name in ("latitude", "longitude")}

@@ -1,7 +1,7 @@
 """From the name of a data set to sequences of states with their provenance: recorded data, or else a stand-in.
 
-States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's module says how it is read, what
-stands in for it, and how it is cut into states.
+States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's module says how it is read,
+what stands in for it, and how it is cut into states.
 """
 
 from collections.abc import Callable, Mapping

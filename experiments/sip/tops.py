@@ -20,8 +20,8 @@ def release_tops(
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
-    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is the
-    threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
+    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is
+    the threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
     response with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average
     over the outputs is rounded.
     """

@@ -2,8 +2,8 @@
 
 Each number of a claim is changed alone in every way that its form admits, and numbers of the same form are
 swapped. A claim notices if its verdict changes, or the values of a swept choice at which it holds, or if it
-cannot be judged. One that never notices must say why in its field ``invariant``. A claim that tests decide names
-a change of code in ``breaks``, after which one of its tests must fail.
+cannot be judged. One that never notices must say why in its field ``invariant``. A claim that tests decide
+names a change of code in ``breaks``, after which one of its tests must fail.
 """
 
 import itertools

@@ -32,8 +32,8 @@ FEW_STEPS, MUCH_TIME = 10.0, 0.01
 #: More rows than this share made up by half or more are doubtful; so many states that are left few times as well.
 MANY_ROWS, MANY_STATES = 0.1, 0.5
 
-#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users
-#: who have more, on stretches of so many steps, drawn at random.
+#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two
+#: users who have more, on stretches of so many steps, drawn at random.
 MOST_STEPS, STRETCH = 4_000_000, 1000
 
 FINE, DOUBTFUL, REFUSED, UNCHECKED = "fine", "doubtful", "refused", "not checked"

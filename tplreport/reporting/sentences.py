@@ -38,8 +38,8 @@ def judge(
 ) -> Verdict:
     """The one verdict on budgets (T,), by the largest TPL that they have to each adversary.
 
-    `each` says in words what every release spends. Against an adversary who knows a given matrix, `leaked` holds
-    `ESTIMATE` alone. `doubts` names the checks that doubt the model; `refused`: the data show no model.
+    `each` says in words what every release spends. Against an adversary who knows a given matrix, `leaked`
+    holds `ESTIMATE` alone. `doubts` names the checks that doubt the model; `refused`: the data show no model.
     """
     budgets = np.ravel(budgets).tolist()
     promised, series = counted(alpha, "nat", "g"), f"{counted(len(budgets), 'release')} {each}"

@@ -1,8 +1,9 @@
 """Algorithms 2 and 3 of [2], from the description in its section V; the accessible text has lost their lines.
 
-Both choose alpha^B and find the budget that keeps BPL there; what this leaves of alpha is alpha^F, whose budget
-is found in the same way; alpha^B changes until the two budgets agree. Algorithms 7 and 8 of [1], in `published`,
-give the same budgets less a margin for rounding, which these have not: their leakage may pass alpha in the last digits.
+Both choose alpha^B and find the budget that keeps BPL there; what this leaves of alpha is alpha^F, whose
+budget is found in the same way; alpha^B changes until the two budgets agree. Algorithms 7 and 8 of [1], in
+`published`, give the same budgets less a margin for rounding, which these have not: their leakage may pass
+alpha in the last digits.
 """
 
 from __future__ import annotations

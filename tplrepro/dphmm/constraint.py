@@ -22,8 +22,8 @@ TIED = 1e-9
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
     """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally likely states (within
-    one part in 1e9) those of lower index come first. Impossible states are never included.
+    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally likely states
+    (within one part in 1e9) those of lower index come first. Impossible states are never included.
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]

@@ -1,9 +1,9 @@
 """Release of a series of answers (Algorithm 2 of [5]), also on delta-location sets (Theorem 4.1).
 
 At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to them is made
-protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives the posterior p_t^+ and the chain
-the next prior. The adversary knows all but the true state and the noise. Beliefs are kept as logarithms, so that
-a state stays possible however unlikely it has become.
+protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives the posterior p_t^+ and the
+chain the next prior. The adversary knows all but the true state and the noise. Beliefs are kept as
+logarithms, so that a state stays possible however unlikely it has become.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ class DataRelease:
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
-        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries to those;
-        `initial` (N,) is the prior p_1^-. During the series, ValueError for a true state that is impossible under
-        the model, and NoPrivacyError where only one state is possible.
+        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries to
+        those; `initial` (N,) is the prior p_1^-. During the series, ValueError for a true state that is
+        impossible under the model, and NoPrivacyError where only one state is possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}

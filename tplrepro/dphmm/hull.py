@@ -3,9 +3,9 @@
 K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); norm and density
 are then those of its span, and vectors off it have norm infinity.
 
-K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over
-its facets, which give volumes, moments and exact uniform samples. The half-spaces and the mechanisms' noise are
-wider than K by `slack`, lest rounding put an edge's difference outside.
+K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0
+over its facets, which give volumes, moments and exact uniform samples. The half-spaces and the mechanisms'
+noise are wider than K by `slack`, lest rounding put an edge's difference outside.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ROUNDING = 1e-12
 class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
-    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides how far rounding
-    may move them.
+    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides how far
+    rounding may move them.
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
@@ -287,8 +287,8 @@ def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
 def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
     """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is last.
 
-    Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two that are close,
-    one stays. So rounding changes neither the order nor the choice.
+    Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two that are
+    close, one stays. So rounding changes neither the order nor the choice.
     """
     start = -to_coordinates[0]
     turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])

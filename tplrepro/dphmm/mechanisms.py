@@ -2,12 +2,12 @@
 
 The Laplace mechanism adds noise of scale S/epsilon to each coordinate, S the l1 sensitivity; the K-norm
 mechanism draws from Eq. (1) on f(s) plus the span of K. The planar isotropic mechanism of the paper's
-reference [27] draws K-norm noise for T K, T linear, and maps it back by T^-1: since ||T v||_{TK} = ||v||_K, it
-has the law of the K-norm mechanism.
+reference [27] draws K-norm noise for T K, T linear, and maps it back by T^-1: since ||T v||_{TK} = ||v||_K,
+it has the law of the K-norm mechanism.
 
-Noise is drawn in floating point, which is not safe against an adversary who sees the lowest bits of the released
-numbers: round them before publication. That costs no privacy if it ignores the true state, except on a flat hull,
-where a grid would tell the lines apart.
+Noise is drawn in floating point, which is not safe against an adversary who sees the lowest bits of the
+released numbers: round them before publication. That costs no privacy if it ignores the true state, except on
+a flat hull, where a grid would tell the lines apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Policy graphs: which pairs of states must be indistinguishable (section 4.2 of [5]).
 
-States are the indices 0..N-1. A graph constrained to the possible states C_t still has N states, so that answers f
-stay (N, d), but no edges of impossible ones.
+States are the indices 0..N-1. A graph constrained to the possible states C_t still has N states, so that
+answers f stay (N, d), but no edges of impossible ones.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def protectable_graph(
         Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four
         dimensions; beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those of its edges
-        among these that lead to possible states.
+        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those of its
+        edges among these that lead to possible states.
 
     NoPrivacyError if only one state is possible. Example 6.1 of [5]: s_3 (index 2) is exposed.
 
@@ -221,9 +221,9 @@ def _smallest(
 ) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
     """The smallest hull under which no state is exposed (Eq. (5) of [5]), the edges that make it, and the gap.
 
-    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be connected in the end,
-    and hulls only grow, so the least extension that hides one is a lower bound. The state with the largest such
-    bound is connected next, to each other state in turn.
+    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be connected in the
+    end, and hulls only grow, so the least extension that hides one is a lower bound. The state with the
+    largest such bound is connected next, to each other state in turn.
     """
     queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
     built, seen = 0, set()

@@ -2,13 +2,13 @@
 
 A log is a DataFrame with one event per row and the column names of process mining: `case:concept:name` names
 the case (the individual whose privacy is at stake), `concept:name` the activity, and `time:timestamp` the
-time. `case:complete`, optional, is False for cases that continue after the log ends. The trace of a case is its
-rows in the order of their times; rows with equal times keep their order.
+time. `case:complete`, optional, is False for cases that continue after the log ends. The trace of a case is
+its rows in the order of their times; rows with equal times keep their order.
 
-Each release after the first adds to every incomplete case its next `window` events (certain), or a random number
-of events from 0 to `window` (uncertain); the artificial end counts as the last event of a complete case. Cases
-that are not in the first release join in the second one, as in the program published with [4] (pm-cedp-qdp 0.1.2,
-github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a, qdp.py, lines 379 to 388).
+Each release after the first adds to every incomplete case its next `window` events (certain), or a random
+number of events from 0 to `window` (uncertain); the artificial end counts as the last event of a complete
+case. Cases that are not in the first release join in the second one, as in the program published with [4]
+(pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a, qdp.py, lines 379 to 388).
 """
 
 from collections import Counter

@@ -2,8 +2,8 @@
 
 The transition system is discovered anew at each release, and its matrices describe the step to that release
 (see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first; the
-program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a: qdp.py, lines
-446, 536) runs both from the first, so its FPL belongs to another release.
+program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a: qdp.py,
+lines 446, 536) runs both from the first, so its FPL belongs to another release.
 
 If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
 alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the

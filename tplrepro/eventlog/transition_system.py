@@ -6,19 +6,19 @@ multiset or a set. A transition leads from the state at one position to the stat
 by "cases", once for each case that takes it, or by "occurrences", each time it is taken.
 
 A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these
-states have a transition to themselves, like ■, but the leakages omit their rows, as in [4] ("bounded to the traces
-in the state space").
+states have a transition to themselves, like ■, but the leakages omit their rows, as in [4] ("bounded to the
+traces in the state space").
 
 **From one event to one release.** In a *certain* release each case that continues publishes exactly w new
 events, so its state moves by w transitions; in an *uncertain* release it publishes from 0 to w events, all
-equally likely. The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w.
-The backward matrix follows by Bayes' rule, with the counts that leave each state or end in it as prior; or, as
-published with [4], by going back with all predecessors equally likely ("uniform"). Probabilities are conditioned
-on reaching states that are known; if none is, the row is unknown, and `loss_matrix` omits it.
+equally likely. The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to
+w. The backward matrix follows by Bayes' rule, with the counts that leave each state or end in it as prior;
+or, as published with [4], by going back with all predecessors equally likely ("uniform"). Probabilities are
+conditioned on reaching states that are known; if none is, the row is unknown, and `loss_matrix` omits it.
 
-Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t, which
-contains the traces of both releases. Rows of different releases are never matched: only a number, the leakage
-alpha, passes from step to step.
+Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t,
+which contains the traces of both releases. Rows of different releases are never matched: only a number, the
+leakage alpha, passes from step to step.
 """
 
 from collections import Counter
@@ -145,8 +145,8 @@ class TransitionSystem(FrozenArrays):
 class _Numbering:
     """Numbers the states along paths in the order of their first occurrence.
 
-    The key of a state is its items; for whole sequences it is the previous state and the last item, since items would
-    take memory that grows with the square of a path's length.
+    The key of a state is its items; for whole sequences it is the previous state and the last item, since
+    items would take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):
@@ -219,9 +219,9 @@ def release_step(
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
     """A matrix (n, n) with the privacy loss function of the known rows, and the state (n,) whose row each of its is.
 
-    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row with the fewest
-    entries, since a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is the s of
-    Eq. (28) of [1], added to every probability of the known rows.
+    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row with the
+    fewest entries, since a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is
+    the s of Eq. (28) of [1], added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known, smoothing = np.flatnonzero(stored > 0), check_smoothing(smoothing)

@@ -16,9 +16,9 @@ PuLP runs the solvers "CBC" and "HiGHS"; it builds each programme again, and sta
 CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d, in which the next row q
 changes only the objective, and starts from the last optimum.
 
-The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of rows. Larger
-alpha are refused: the coefficients 1 and e^alpha of one constraint then differ by more than the tolerances
-allow, and solvers return wrong answers as optimal.
+The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of rows.
+Larger alpha are refused: the coefficients 1 and e^alpha of one constraint then differ by more than the
+tolerances allow, and solvers return wrong answers as optimal.
 """
 
 import warnings
@@ -46,8 +46,8 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
     """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs of rows.
 
     For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy" and the
-    formulations "scaled" and "pairwise". ValueError if `P` (n, n) is not a transition matrix; `alpha` is out of
-    range; `solver` or `formulation` is unknown; the solver is not installed or finds no optimum.
+    formulations "scaled" and "pairwise". ValueError if `P` (n, n) is not a transition matrix; `alpha` is out
+    of range; `solver` or `formulation` is unknown; the solver is not installed or finds no optimum.
 
     >>> round(loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784

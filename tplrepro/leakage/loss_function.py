@@ -45,9 +45,9 @@ class Witness(NamedTuple):
     `str` gives it in words.
 
     `columns` are the labels of the states that, at the neighbouring time point (named in `where`), indicate
-    `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two. `alpha` is the leakage
-    there, `loss` = L(alpha), in nats. A plain tuple, so that tables with witnesses in their ``attrs`` can be
-    written to JSON and Parquet.
+    `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two. `alpha` is the
+    leakage there, `loss` = L(alpha), in nats. A plain tuple, so that tables with witnesses in their ``attrs``
+    can be written to JSON and Parquet.
     """
 
     state_q: object

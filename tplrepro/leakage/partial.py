@@ -56,8 +56,8 @@ def leakage_at_all_times(
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
 
-    The `epsilons` of the result (T,) is 0 at time points without a release; where there are any, all leakages are
-    rounded up. ValueError for time points that are not increasing or out of range, and as in
+    The `epsilons` of the result (T,) is 0 at time points without a release; where there are any, all leakages
+    are rounded up. ValueError for time points that are not increasing or out of range, and as in
     `temporal_privacy_leakage`.
 
     Examples

@@ -5,11 +5,11 @@ and sets S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the ro
 baseline of the runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` computes the
 same function faster.
 
-docs/errata.md lists every difference from the printed text, with the test that shows it. f is evaluated as
-1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as log1p(x): nothing overflows
-above alpha = 709, and no digits are lost for small alpha. Algorithm 1 is then within a few ulp for every finite
-alpha. Algorithms 3 and 5 read rounded sums from tables, which costs about 1e-16 divided by the largest total
-variation distance between two rows.
+docs/errata.md lists every difference from the printed text, with the test that shows it. f is evaluated as 1
++ x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as log1p(x): nothing overflows
+above alpha = 709, and no digits are lost for small alpha. Algorithm 1 is then within a few ulp for every
+finite alpha. Algorithms 3 and 5 read rounded sums from tables, which costs about 1e-16 divided by the largest
+total variation distance between two rows.
 """
 
 from itertools import groupby
@@ -34,9 +34,9 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1] and of [2]: L(alpha) + epsilon.
 
     O(n^2) memory. One pass removes every column that violates Inequality (22), as section 4.2 of [1] allows.
-    `alpha` is the previous BPL or the next FPL, `epsilon` the budget of the release itself, in nats. ValueError
-    if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0. The second
-    point of the middle line of Fig. 3(a) of [1], log(0.8 (e^0.1 - 1) + 1) + 0.1:
+    `alpha` is the previous BPL or the next FPL, `epsilon` the budget of the release itself, in nats.
+    ValueError if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0.
+    The second point of the middle line of Fig. 3(a) of [1], log(0.8 (e^0.1 - 1) + 1) + 0.1:
 
     >>> round(algorithm_1([[0.8, 0.2], [0.0, 1.0]], 0.1, epsilon=0.1), 6)
     0.180784

@@ -213,8 +213,8 @@ def accumulate(
 ) -> np.ndarray:
     """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before them, or None.
 
-    They end where one is that of `known` (R,) up to one unit in its last place, as all after it are, too. Where the
-    leakage is a fixed point, it is repeated. Many releases go through compiled code.
+    They end where one is that of `known` (R,) up to one unit in its last place, as all after it are, too.
+    Where the leakage is a fixed point, it is repeated. Many releases go through compiled code.
     """
     if budgets.size >= MANY and step is leakage_after and loss is not None and type(loss).at is PrivacyLossFunction.at:
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use

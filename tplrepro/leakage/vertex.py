@@ -197,8 +197,8 @@ def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> n
     """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
 
     Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not decide: a
-    crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.recursion` compiles
-    it.
+    crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.recursion`
+    compiles it.
     """
     leakages, vertices = np.empty((first.size - 1, budgets.size)), points.copy()
     leakages[:], vertices[:, 4], nothing = nan, 1.0, np.empty(0)

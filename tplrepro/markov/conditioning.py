@@ -26,10 +26,10 @@ def condition_on(
 ) -> ConditionedChain:
     """The chain given what an adversary knows about a user's states from elsewhere, which varies over time.
 
-    Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are
-    Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: a row of ones is no
-    evidence, a single 1 says where the user was. Transitions and the initial distribution as in `forward_backward`.
-    All matrices are dense.
+    Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are Pr(evidence
+    about time t | l^t = k), finite and >= 0; only the ratios within a row count: a row of ones is no
+    evidence, a single 1 says where the user was. Transitions and the initial distribution as in
+    `forward_backward`. All matrices are dense.
 
     >>> home_first = condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], [[1, 0], [1, 1], [1, 1]])
     >>> home_first.backward[1].probabilities.round(4).tolist()

@@ -1,8 +1,8 @@
 """Hidden Markov chains: the distribution of the states given outputs, in logarithms throughout.
 
 The state moves by transition matrices, and each output has a likelihood given the state at its time.
-Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the only
-one possible later.
+Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the
+only one possible later.
 """
 
 from __future__ import annotations

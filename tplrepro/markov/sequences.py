@@ -1,7 +1,7 @@
 """Sequences of states, stored flat: an array of codes 0..n-1, and offsets.
 
-States are labels: places, pages, activities, or any whole numbers. A state's code is its position among the states of
-one analysis.
+States are labels: places, pages, activities, or any whole numbers. A state's code is its position among the
+states of one analysis.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
-A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
-Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored probabilities, and `background[i]` in
-all other columns.
+A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
+matrix Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored probabilities, and
+`background[i]` in all other columns.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ class TransitionMatrix(FrozenArrays):
     ) -> Self:
         """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing s >= 0.
 
-        `sequences`, `n_states` and `states` as in `as_sequences`; `user`, `time` and `state` name the columns of a
-        DataFrame, if they have other names. "forward" estimates Pr(l^t | l^{t-1}),
-        "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states or more.
+        `sequences`, `n_states` and `states` as in `as_sequences`; `user`, `time` and `state` name the columns
+        of a DataFrame, if they have other names. "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1}
+        | l^t); `sparse` defaults to 4,096 states or more.
 
         >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
         >>> P.states, P.probabilities.round(6).tolist()

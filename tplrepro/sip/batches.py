@@ -1,8 +1,8 @@
 """Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of [3]).
 
-With memory L = 1 (Theorem 5) the mechanism sees the current batch only, and the belief over the next batch (Eq.
-(29)) follows from that over its first symbol. Problem (30) is problem (15) over n^w batches with the distance
-summed over the batch, so `tplrepro.sip.optimal` solves it.
+With memory L = 1 (Theorem 5) the mechanism sees the current batch only, and the belief over the next batch
+(Eq. (29)) follows from that over its first symbol. Problem (30) is problem (15) over n^w batches with the
+distance summed over the batch, so `tplrepro.sip.optimal` solves it.
 
 **Batches that occur in data**, the frequency table of section VI of [3], are symbols of their own:
 

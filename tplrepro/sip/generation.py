@@ -15,8 +15,8 @@ inputs: each output's posterior is at most K = e^eps + 1 times the belief.
    solution is rounded, and candidates are compared in single precision; the first of equal ones wins.
 
 The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at budgets of 1
-to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two with a large K and many
-likely symbols.
+to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two with a large K and
+many likely symbols.
 """
 
 from collections.abc import Callable

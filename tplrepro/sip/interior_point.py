@@ -6,9 +6,9 @@
 Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x),
 satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x) rho(x, y).
 
-Mehrotra's predictor-corrector method (1992) ends in the middle of the set of optimal responses, so symbols that are
-alike are treated alike. Eliminating w, then q and kappa from a Newton step leaves n equations in nu: O(n^2 m) for m
-outputs. All changes are sums of terms that do not cancel near the optimum.
+Mehrotra's predictor-corrector method (1992) ends in the middle of the set of optimal responses, so symbols
+that are alike are treated alike. Eliminating w, then q and kappa from a Newton step leaves n equations in nu:
+O(n^2 m) for m outputs. All changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
@@ -45,9 +45,9 @@ def solve_interior(
         try:
             direction = _newton(primal, dual, b, cap, cost - nu[:, None])
             change, other, _ = direction(-products)
-            # The further the straight way to the optimum is open, the less centring and the more correction pays.
-            # A full correction after a short way throws iterates to the boundary, where rounding errors decide
-            # how they go on.
+            # The further the straight way to the optimum is open, the less centring and the more correction
+            # pays. A full correction after a short way throws iterates to the boundary, where rounding errors
+            # decide how they go on.
             straight = min(_length(primal, change), _length(dual, other))
             aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
             change, other, of_nu = direction(aim)

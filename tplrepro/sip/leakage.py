@@ -51,8 +51,8 @@ def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.nd
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a possible output
-    rules out a possible symbol.
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a possible
+    output rules out a possible symbol.
 
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
@@ -161,8 +161,8 @@ class SequenceLeakage(FrozenArrays):
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
     """Exact leakages of a mechanism used at every time, for the joint distribution `prior` (n,) * T of the inputs.
 
-    It visits all input and output sequences and takes beliefs from the joint distribution, not from the recursion
-    of Eq. (13) of [3], so it checks everything else independently.
+    It visits all input and output sequences and takes beliefs from the joint distribution, not from the
+    recursion of Eq. (13) of [3], so it checks everything else independently.
 
     >>> from tplrepro.sip import RandomizedResponse
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)

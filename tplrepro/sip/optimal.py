@@ -3,8 +3,8 @@
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point` solves its one-sided
-form (see `hamming`), and its dual prices prove the reported lower bound on the cost.
+Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point` solves its
+one-sided form (see `hamming`), and its dual prices prove the reported lower bound on the cost.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class OptimalResponse(BeliefMechanism):
 
     `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
     more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.
-    With a function, only symbols that are possible under the belief are output. Distances may be infinite, but
-    an output must be at a finite distance from all possible symbols.
+    With a function, only symbols that are possible under the belief are output. Distances may be infinite,
+    but an output must be at a finite distance from all possible symbols.
 
     `response(belief).bound` is a proven lower bound on the cost of every response within the budget. The cost
     of the response itself exceeds it by at most 1e-8 under Hamming distance, else by at most 1e-8 of the cost

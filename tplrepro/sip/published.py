@@ -1,7 +1,7 @@
 """The mechanisms that [3] names: conditional randomised response, and the baselines of section VI.
 
-The paper compares with k-ary randomised response at eps and at 2 eps, because eps-SIP implies 2 eps-LDP (Theorem
-3), and with "temporal LDP", which is limited to the successors of the previous true symbol.
+The paper compares with k-ary randomised response at eps and at 2 eps, because eps-SIP implies 2 eps-LDP
+(Theorem 3), and with "temporal LDP", which is limited to the successors of the previous true symbol.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Responses: the distribution of the output at one time step, given the true symbol and the adversary's belief ([3]).
 
-A response a(y|x) over tens of thousands of symbols is never written out as a matrix, but kept as a few rows over the
-symbols that are ever output.
+A response a(y|x) over tens of thousands of symbols is never written out as a matrix, but kept as a few rows
+over the symbols that are ever output.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the adversary's belief.
 
-The belief is the distribution of the next symbol given the outputs so far (Eqs. (3) and (13) of [3]): output y
-multiplies it by a(y|x) / p(y), then it takes one step of the chain. A chain of order 1 or 2 is kept as a
-first-order chain over *contexts*, each of which ends in a symbol: at order 1 the symbols themselves, at order 2
-the pairs, and the symbols as contexts of the second symbol.
+The belief is the distribution of the next symbol given the outputs so far (Eqs. (3) and (13) of [3]): output
+y multiplies it by a(y|x) / p(y), then it takes one step of the chain. A chain of order 1 or 2 is kept as a
+first-order chain over *contexts*, each of which ends in a symbol: at order 1 the symbols themselves, at order
+2 the pairs, and the symbols as contexts of the second symbol.
 
 With probability `restart` the next symbol is drawn from the initial distribution, whatever the context. So
 steps that were never seen are possible, and a chain estimated from data stays sparse.
@@ -176,9 +176,9 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """The maximum-likelihood chain of order 1 or 2, sparse.
 
-    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never seen the chain
-    goes on as from the pair's last symbol alone. A context without a known successor restarts with probability 1.
-    `initial` (n,) is by default the frequencies of all symbols, with one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never seen the
+    chain goes on as from the pair's last symbol alone. A context without a known successor restarts with
+    probability 1. `initial` (n,) is by default the frequencies of all symbols, with one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
@@ -223,8 +223,8 @@ def release(
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows the `chain`.
 
-    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for
-    its batches.
+    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism
+    for its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])

@@ -59,8 +59,8 @@ def test_level_is_that_of_the_definition_and_no_release_leaks_more(matrix, horiz
 
 
 def test_either_of_quilts_and_temporal_privacy_leakage_may_be_less():
-    # Two rows have no column in common, so that L is the identity and the bound of TPL is that of the group; two steps
-    # mix all states, which quilts see.
+    # Two rows have no column in common, so that L is the identity and the bound of TPL is that of the group;
+    # two steps mix all states, which quilts see.
     mixing = setting_of([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]], 40)
     assert mixing.adversary.bound(np.full(40, 0.1)) == pytest.approx(4.0)
     assert quilt_level(mixing, 0.1) == pytest.approx(0.3)

@@ -17,11 +17,12 @@ EXTREME = ("magnitudes", "near_disjoint")
 def random_matrix(rng, kind, n):
     """One (n, n) transition matrix.
 
-    dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before normalising, and thus
-    equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1]; strong: by far less. near_identity: leaves a
-    state with probability at most 1e-3. sharp: entries over eight orders of magnitude; tiny: over all there are.
-    sparse: two or three entries a row. repeated_rows: dense with about half of the rows equal to the first. magnitudes:
-    ties with ratios over many. near_disjoint: most of each row in one column, the rest in multiples of 2^-53.
+    dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before normalising, and
+    thus equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1]; strong: by far less.
+    near_identity: leaves a state with probability at most 1e-3. sharp: entries over eight orders of
+    magnitude; tiny: over all there are. sparse: two or three entries a row. repeated_rows: dense with about
+    half of the rows equal to the first. magnitudes: ties with ratios over many. near_disjoint: most of each
+    row in one column, the rest in multiples of 2^-53.
     """
     if kind == "dense":
         weights = rng.random((n, n))

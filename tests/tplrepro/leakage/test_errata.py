@@ -243,8 +243,8 @@ def test_example_3_forward_leakage_is_highest_at_time_1():
 
 
 def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlations():
-    # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two states the one that
-    # leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs
+    # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two states the one
+    # that leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs
     response = [np.exp(np.eye(2))] * 10
     bound, exact = recursion_of(FIG_3, 1.0)[0], oracles.exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact, bound, rtol=1e-12)

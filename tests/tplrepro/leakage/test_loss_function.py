@@ -82,8 +82,8 @@ def test_probabilities_over_three_hundred_magnitudes():
         assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, loss_mpmath(rows, alphas))
 
 
-# Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of many, ratios above
-# 1e300 settle no row.
+# Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of many,
+# ratios above 1e300 settle no row.
 @pytest.mark.parametrize(("n", "seed"), [(3, 324), (4, 1356), (8, 58), (49, 268), (60, 134)])
 def test_the_largest_of_ratios_over_all_magnitudes(n, seed):
     P, alphas = random_matrix(np.random.default_rng(seed), "tiny", n), [50.0, 300.0, 690.0, 2000.0]

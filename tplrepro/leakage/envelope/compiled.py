@@ -1,10 +1,10 @@
 """Compilation: functions that run as plain Python first, and compiled by Numba once there is enough work.
 
-A small problem takes less time than loading Numba, so kernels run as plain Python until `expect` announces more
-work, with the same results. Then each is compiled on its first call, for one type of argument only: rows are
-read-only, C-contiguous float64, transposed rows float32, pairs of rows C-contiguous int64. Where `np.int64(0)` is
-written, a literal 0, which has a type of its own in Numba, would cause a second compilation. Kernels release the
-GIL, and all sums that enter a result are compensated. Inputs are finite.
+A small problem takes less time than loading Numba, so kernels run as plain Python until `expect` announces
+more work, with the same results. Then each is compiled on its first call, for one type of argument only: rows
+are read-only, C-contiguous float64, transposed rows float32, pairs of rows C-contiguous int64. Where
+`np.int64(0)` is written, a literal 0, which has a type of its own in Numba, would cause a second compilation.
+Kernels release the GIL, and all sums that enter a result are compensated. Inputs are finite.
 
 Numba keeps compiled functions on disk and compiles a function again if its own file has changed, but not if a
 function or constant in another file has. So the folder's name holds a hash of all files of the room.
@@ -25,8 +25,8 @@ import numpy as np
 
 from tplrepro.leakage import vertex
 
-# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any order, and so
-# vectorised. Compensated sums are compiled with neither.
+# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any order, and
+# so vectorised. Compensated sums are compiled with neither.
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
 # Elementary steps that take as long uncompiled as loading Numba and its stored kernels.

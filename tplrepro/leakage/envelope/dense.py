@@ -130,8 +130,8 @@ def choose_screen(rows, far, hull, largest, sample) -> Screen:
     room = 2.5 * screens.rounding_error(len(rows), largest.sum())
     if support[0] < 8.0 * room:
         return NO_SCREEN
-    # Higher caps leave fewer pairs, but need more slopes: a quarter of the way from a sample's largest excess, as
-    # a share of the support, to the support.
+    # Higher caps leave fewer pairs, but need more slopes: a quarter of the way from a sample's largest
+    # excess, as a share of the support, to the support.
     at = np.unique(np.minimum(np.searchsorted(slopes, SEED_SLOPES), slopes.size - 2))
     shares = screens.excesses(rows, sample[:SAMPLED], slopes[at]).max(axis=1) / np.maximum(support[at], 1e-300)
     caps = support * (0.75 * np.interp(slopes, slopes[at], np.minimum(shares, 1.0)) + 0.25)

@@ -23,8 +23,8 @@ LANES = 8
 def best_at(slope, support, rows, columns, least, used, values, totals):
     """The largest excess at the slope of all pairs of rows, if above `support`, and its pair.
 
-    `columns` holds the rows d side by side, `least` the smallest entry of each column, which bounds the excess of a
-    row q over any other; `used`, `values` and `totals` are space.
+    `columns` holds the rows d side by side, `least` the smallest entry of each column, which bounds the
+    excess of a row q over any other; `used`, `values` and `totals` are space.
     """
     best, best_i, best_j = support, np.int64(0), np.int64(0)
     for i in range(rows.shape[0]):

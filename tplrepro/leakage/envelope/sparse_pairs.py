@@ -1,9 +1,9 @@
 """Rows of a sparse matrix over a background, and a pair of them as a short dense pair.
 
-Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total mass;
-so do the columns that only row d stores, for each of its few distinct values. A pair then has about as many
-columns as row q stores, and goes through the same kernels as a dense one. `rows` are `SparseRows`, `work` is a
-`Workspace`, `bounds` are `Bounds` of `sparse`.
+Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total
+mass; so do the columns that only row d stores, for each of its few distinct values. A pair then has about as
+many columns as row q stores, and goes through the same kernels as a dense one. `rows` are `SparseRows`,
+`work` is a `Workspace`, `bounds` are `Bounds` of `sparse`.
 """
 
 import numpy as np
@@ -90,8 +90,8 @@ def compress(i, rows, scattered, work):
     column, entries, dense, taken = rows.column, rows.value, work.dense, work.taken
     run_of, run_value, q, d = work.run_of, work.run_value, work.buffer[0], work.buffer[1]
     used, shared, rest = 0, 0, 0.0
-    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten, or counted in
-    # the last place of `taken`.
+    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten, or counted
+    # in the last place of `taken`.
     for k in range(first, stop):
         value, value_j = entries[k], dense[column[k]]
         shared += value_j >= 0.0
