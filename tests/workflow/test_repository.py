@@ -92,7 +92,7 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
         assert attack in done.stdout or attack in done.stdout.replace("\n", " ")
     assert not (tmp_path / "attacked").exists()
     for target in ("figures", "test-notebooks", "notebooks"):
-        command = ["make", "-f", ROOT / "Makefile", target, "ONLY=a/one b/two"]
+        command = ["make", "--no-print-directory", "-f", ROOT / "Makefile", target, "ONLY=a/one b/two"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-2:] == ["a/one", "b/two"]
 
