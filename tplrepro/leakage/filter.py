@@ -7,14 +7,14 @@ largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functio
     c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),
     epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})).
 
-After a pause of k time points, with m = k + 1 and L_B^(j) the loss function over j steps, no TPL from the
-last release to the next one exceeds alpha if its FPL c and its budget satisfy
+After a pause of k time points, with m = k + 1 and L_B^(j) the loss function over j steps, no TPL from the last
+release to the next one exceeds alpha if its FPL c and its budget satisfy
 
-    c <= L_F^(m)^-1(min(alpha - BPL_t, c_t - epsilon_t)),    c <= L_F^(m-j)^-1(alpha - L_B^(j)(BPL_t)), 0 < j
-    < m, epsilon <= min(c, alpha - L_B^(m)(BPL_t)).
+    c <= L_F^(m)^-1(min(alpha - BPL_t, c_t - epsilon_t)),    c <= L_F^(m-j)^-1(alpha - L_B^(j)(BPL_t)), 0 < j < m,
+    epsilon <= min(c, alpha - L_B^(m)(BPL_t)).
 
-L^(j) falls in j (`pauses`), so that one pair of whole numbers of steps, rounded down to eight an octave,
-bounds all j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later budgets smaller.
+L^(j) falls in j (`pauses`), so that one pair of whole numbers of steps, rounded down to eight an octave, bounds all
+j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later budgets smaller.
 
 A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem 11 of [1]
 satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e. docs/theory/promises.md proves

@@ -31,7 +31,7 @@ Correlation = LossLike | Sequence[LossLike]
 REQUIRED: Any = Parameter.empty
 SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
 MANY = 256  # releases that are worth a call of compiled code
-NONE = np.empty(0)
+NOTHING_KNOWN = np.empty(0)
 
 
 class OverTime(FrozenArrays):
@@ -208,7 +208,7 @@ def accumulate(
     loss: PrivacyLossFunction | None,
     budgets: np.ndarray,
     last: float | None = None,
-    known: np.ndarray = NONE,
+    known: np.ndarray = NOTHING_KNOWN,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> np.ndarray:
     """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before them, or None.

@@ -1,8 +1,8 @@
 """The hull of all points of pairs of rows, and whether a pair sticks out of it.
 
-A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are indexed, not
-sliced, because making a slice costs as much as a pass over 200 columns. Points are rows d(S), gap(S), 1 -
-q(S), i, j of an array (see the package's docstring).
+A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are indexed, not sliced,
+because making a slice costs as much as a pass over 200 columns. Points are rows d(S), gap(S), 1 - q(S), i, j of an
+array (see the package's docstring).
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ from tplrepro.leakage.envelope.compiled import FAST, kernel
 
 # Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every ratio".
 STEEPEST = 1e300
-# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by
-# at most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by at
+# most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
 TIE = 1e-15
 # Rows of the array that `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
@@ -101,8 +101,8 @@ def prefix_points(rows, i, j, size):
 def edges(points):
     """Rows SLOPE, SUPPORT and D (3, k + 1) of the hull of k vertices.
 
-    They are the slopes of its edges, beginning with 0 and ending with the tangent through the origin; the
-    support function h at each slope; and d of each vertex, followed by that of the origin, 0.
+    They are the slopes of its edges, beginning with 0 and ending with the tangent through the origin; the support
+    function h at each slope; and d of each vertex, followed by that of the origin, 0.
     """
     hull = np.empty((3, points.shape[0] + 1))
     d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
@@ -173,8 +173,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
         h *                    The chord of s from slope mu_a to mu_b is s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
            *                   s is convex, so it runs under its chord, and h is linear between slopes of edges. If
         a.__ *                 the chord is under h at the edge where it comes closest to h, nothing between a and b
-           . --__*             sticks out. Otherwise s is computed at that edge: the pair sticks out there, or
-           two s  .  --__b *       shorter intervals are left, one of which waits in `pending`.
+           . --__*             sticks out. Otherwise s is computed at that edge: the pair sticks out there, or two
+           s  .  --__b *       shorter intervals are left, one of which waits in `pending`.
 
     `far` is a slope above which s is 0.
     """
