@@ -1,8 +1,9 @@
 """The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two seconds.
 
-``TQDM_DISABLE=1`` in the environment hides all bars.
+``TQDM_DISABLE=1`` in the environment hides all bars, also in notebooks, where tqdm does not look at it.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from math import inf
@@ -20,7 +21,7 @@ class Bar:
         self.n = 0
         self._settings = {"total": total, "desc": description, "unit": unit, "leave": False}
         self._drawn: Any = None
-        self._from = monotonic() + PATIENCE if show else inf
+        self._from = monotonic() + PATIENCE if show and not os.environ.get("TQDM_DISABLE") else inf
 
     def __enter__(self) -> Self:
         return self

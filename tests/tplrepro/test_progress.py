@@ -55,6 +55,9 @@ def test_a_bar_is_drawn_on_a_terminal_and_in_a_notebook_after_two_seconds(monkey
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert drawn()
     assert not drawn(show=False)
+    with monkeypatch.context() as hidden:
+        hidden.setenv("TQDM_DISABLE", "1")
+        assert not drawn()  # tqdm_notebook itself draws one
     monkeypatch.delitem(sys.modules, "IPython")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert drawn()
