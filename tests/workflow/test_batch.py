@@ -106,24 +106,19 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
 
 
 @pytest.mark.parametrize(
-    ("only", "profile", "data", "message"),
+    ("only", "given", "data", "message"),
     [
-        (["a/none"], "quick", "", "ONLY: no notebook is called 'a/none'"),
-        ([], "quick", "/nowhere", "TPLREPRO_DATA must name a folder with the data, found '/nowhere'; correct it"),
-        *(([], name, "", f"paper, quick, found {name!r}; write") for name in ("fast", "../../etc", "x; y")),
+        (["a/none"], {}, "", "ONLY: no notebook is called 'a/none'"),
+        ([], {}, "/nowhere", "TPLREPRO_DATA must name a folder with the data, found '/nowhere'; correct it"),
+        *(([], {"profile": one}, "", f"paper, quick, found {one!r}; write") for one in ("fast", "../../etc", "x; y")),
+        ([], {"jobs": 0}, "", "JOBS must be a whole number of notebooks at once, at least 1, found 0"),
+        ([], {"jobs": -1}, "", "JOBS must be a whole number of notebooks at once, at least 1, found -1"),
     ],
 )
-def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, profile, data, message):
+def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, given, data, message):
     monkeypatch.setenv("TPLREPRO_DATA", data)
-    status, words = repository.batch(*only, profile=profile)
+    status, words = repository.batch(*only, **given)
     assert (status, message in words) == (2, True)
-    assert not (repository.root / "build").exists()
-
-
-@pytest.mark.parametrize("jobs", [0, -1])
-def test_no_notebooks_at_once_are_refused_even_if_none_would_run(repository, jobs):
-    status, words = repository.batch(jobs=jobs)
-    assert (status, f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}" in words) == (2, True)
     assert not (repository.root / "build").exists()
 
 

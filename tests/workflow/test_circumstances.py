@@ -27,9 +27,8 @@ def test_little_memory_ends_in_a_message_of_ours_and_small_problems_need_none():
     small, large = (run("sh", "-c", script, "sh", sys.executable, "-c", code) for code in (SMALL, LARGE))
     assert (small.returncode, small.stdout) == (0, run(sys.executable, "-c", SMALL).stdout)
     assert large.returncode == 1
-    assert large.stderr.splitlines()[-1].startswith(
-        b"MemoryError: compiled kernels need 700 MiB of address space, found "
-    )
+    said = large.stderr.splitlines()[-1]
+    assert said.startswith(b"MemoryError: compiled kernels need 700 MiB of address space, found ")
 
 
 @pytest.mark.slow

@@ -28,10 +28,7 @@ def test_each_subcommand_is_run_by_the_gate(capsys):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            "```sh\nmake docs\nmake test lint OPTION=1 # why\n```",
-            "README.md: make test lint OPTION=1: nothing tests it",
-        ),
+        ("```sh\nmake docs\nmake test lint NEW=1 # why\n```", "README.md: make test lint NEW=1: nothing tests it"),
         ("as by `.venv/bin/other\n--here`", "README.md: .venv/bin/other --here: nothing tests it"),
         ("```python\nimport tplrepro\n```", "README.md: python README.md: nothing tests it"),
         ("", "config/gate.yaml: make test: nothing names it; drop it"),

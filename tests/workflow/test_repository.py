@@ -16,7 +16,6 @@ import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
-import tplrepro
 from tests.page.serving import wait_until
 from workflow.configuration import ROOT, read_notebooks, sources, title_of
 from workflow.lab import START
@@ -128,16 +127,6 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
     assert not (tmp_path / ".venv").exists()
 
 
-DOCUMENTS = ("README", "REPRODUCING", "ARTIFACT", "CONTRIBUTING", "CHANGELOG", "data/README")
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_in_the_documents_exist(document):
-    path = ROOT / f"{document}.md"
-    links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
-    assert [link for link in links if not (path.parent / link).exists()] == []
-
-
 def links_of(path):
     """Files and anchors that the text of a page, or the cells and outputs of a notebook, link to."""
     text = path.read_text()
@@ -146,27 +135,23 @@ def links_of(path):
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
         text = "\n".join(texts + [output.get("data", {}).get("text/markdown", "") for output in outputs])
-    links = (link.partition("#") for link in re.findall(r"\]\(([\w./-]*(?:#[\w-]+)?)(?: \"\w+\")?\)", text))
+    links = (link.partition("#") for link in re.findall(r"\]\(([^\s()#:]*(?:#[\w-]+)?)(?: \"\w+\")?\)", text))
     return {((path.parent / file).resolve() if file else path, anchor) for file, _, anchor in links}
 
 
-PAGES = [
-    path
-    for pattern in ("docs/**/*.md", "notebooks/*/*.ipynb")
-    for path in ROOT.glob(pattern)
-    if path.parent.name != "site"
-]
+PATTERNS = ("*.md", "data/*.md", "docs/**/*.md", "notebooks/*/*.ipynb")
+PAGES = [path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.parent.name != "site"]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_notebooks(path):
+def test_links_exist_and_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_notebooks(path):
     links = links_of(path)
     for file, anchor in links:
         assert file.exists(), file
         headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE) if anchor else ()
         slugs = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
         assert not anchor or anchor in slugs or f'<a id="{anchor}"></a>' in file.read_text(), (file, anchor)
-    name = path.relative_to(ROOT / path.relative_to(ROOT).parts[0]).with_suffix("").as_posix()
+    name = path.relative_to(ROOT).with_suffix("").as_posix().removeprefix("notebooks/")
     if path.suffix == ".ipynb" and name not in ("explore/leakage", "explore/own_data", "explore/publishing"):
         paper = name.split("/")[0]
         published = [file for file in [ROOT / f"figures/{name}.png"] if file.exists()]
@@ -208,12 +193,12 @@ def test_the_api_describes_every_public_name_once_on_the_page_of_its_room():
     assert all(f"`{path}`" in pages["docs/api/index.md"] for path in paths)
 
 
-def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys):
+def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     readme = (ROOT / "README.md").read_text()
     assert readme.count("\n") <= 95
-    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
-    exec(code, {})
-    assert capsys.readouterr().out == printed
+    exec("".join(re.findall(r"```python\n(.*?)```", readme, re.S)), {})
+    assert [capsys.readouterr().out] == re.findall(r"```text\n(.*?)```", readme, re.S)
     landing = (ROOT / "docs/site/index.md").read_text()
     assert all(text in readme for text in re.findall(r':(?:start-after|end-before): "(.*)"', landing))
     script = ROOT / ".ci" / "run"
@@ -241,10 +226,9 @@ def check_citation(citation):
         assert all("name" in author or {"family-names", "given-names"} <= author.keys() for author in work["authors"])
 
 
-def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_licence_of_the_package():
+def test_citation_file_is_valid_names_the_five_papers_and_has_the_licence_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     check_citation(citation)
-    assert PROJECT["version"] == tplrepro.__version__ == str(citation["version"])
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
     changelog = (ROOT / "CHANGELOG.md").read_text()
     dated = re.search(r"^## \[(.*?)\](?:, not yet released| - (\S+))$", changelog, re.M)
@@ -260,3 +244,36 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_li
     # An archive that reads .zenodo.json would ignore CITATION.cff.
     assert not (ROOT / ".zenodo.json").exists()
     assert [reference["year"] for reference in citation["references"]] == [2019, 2017, 2023, 2022, 2016]
+
+
+# What states the version of the package or the least Python, which the published figures were made with.
+STATED = {
+    "tplrepro/__init__.py": ['\n__version__ = "{version}"\n'],
+    "CITATION.cff": ["\nversion: {version}\n"],
+    "codecheck.yml": ["\nsource: version {version};"],
+    "environment.yml": ["# tplrepro {version} for", "- python={python}\n"],
+    # Its steps are what .ci/run does in a fresh clone.
+    "Dockerfile": ["\nFROM python:{python}-slim\n", 'image.version="{version}"\n', "\nCOPY . .\nRUN make env\nCMD ["],
+    ".devcontainer/devcontainer.json": ['"name": "tplrepro {version}"', '/python:{python}"'],
+    "recipe/recipe.yaml": ['\n  version: "{version}"\n', '\n  python_min: "{python}"\n'],
+}
+
+
+def test_the_version_and_the_least_python_are_the_same_wherever_they_are_stated():
+    stated = {"version": PROJECT["version"], "python": PROJECT["requires-python"].removeprefix(">=")}
+    for name, texts in STATED.items():
+        assert [text for text in texts if text.format(**stated) not in (ROOT / name).read_text()] == [], name
+
+
+def test_the_recipe_for_conda_is_in_step_with_the_package():
+    recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())
+    extras = [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
+    for listed, wanted in (
+        ("run", ["python>=${{ python_min }}", *PROJECT["dependencies"]]),
+        ("run_constraints", extras),
+    ):
+        asked = [re.fullmatch(r"([^[>]*)(?:\[(.*)\])?(>=.*)", line).groups() for line in wanted]
+        names = [f"{name} {least}" for package, extra, least in asked for name in (package, extra) if name]
+        assert sorted(recipe["requirements"][listed]) == sorted(names)
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {of}" for name, of in PROJECT["scripts"].items()]
+    assert {"license": PROJECT["license"], "summary": PROJECT["description"]}.items() <= recipe["about"].items()
