@@ -47,4 +47,4 @@ rule notebook:
     priority: 1
     shell:
         f"{shlex.quote(sys.executable)} -m workflow.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
-        " --threads {threads} 2> {log}"
+        " --threads {threads} 2>> {log}"

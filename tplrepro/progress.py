@@ -1,6 +1,7 @@
 """The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two seconds.
 
 ``TQDM_DISABLE=1`` in the environment hides all bars, also in notebooks, where tqdm does not look at it.
+``TPLREPRO_PROGRESS`` names a file to draw them in, so that they are not among a notebook's outputs.
 """
 
 import os
@@ -36,12 +37,13 @@ class Bar:
             self._drawn.update(count)
         elif self.n != self._settings["total"] and monotonic() > self._from:
             self._from = inf
-            ipython = sys.modules.get("IPython")
-            in_kernel = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-            if in_kernel or sys.stderr.isatty():
-                from tqdm.auto import tqdm
+            in_kernel = "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
+            log = os.environ.get("TPLREPRO_PROGRESS")
+            if log or in_kernel or sys.stderr.isatty():
+                from tqdm import auto, std
 
-                self._drawn = tqdm(initial=self.n, **self._settings)
+                file = open(log, "a", encoding="utf-8") if log else None
+                self._drawn = (std if log else auto).tqdm(initial=self.n, file=file, **self._settings)
 
 
 def tracked(

@@ -37,6 +37,7 @@ def main(names):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
     os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
+    os.environ["TPLREPRO_PROGRESS"] = "/dev/tty" if sys.stderr.isatty() else os.devnull
     print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
     source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
     error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data", {}))

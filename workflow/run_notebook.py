@@ -19,6 +19,8 @@ from tplreport.files import write_whole
 from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 
+LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # of tqdm: a bar is a line every ten seconds
+
 
 class TimeLimitError(Exception):
     """A notebook takes too long. Not a TimeoutError, because libraries catch those."""
@@ -29,13 +31,14 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     entry, profile = read_notebooks(root)[name], read_profile(profile_name, root)
     before = fingerprint(entry, profile, root)  # changes made while it runs are left to the next batch
     build, final = root / "build" / profile_name, result_path(name, profile_name, root)
-    partial = build / "partial" / f"{name}.ipynb"
-    for path in (final, partial):
+    partial, log = build / "partial" / f"{name}.ipynb", build / "logs" / f"{name}.log"
+    for path in (final, partial, log):
         path.parent.mkdir(parents=True, exist_ok=True)
     settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
     os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
+    os.environ.update({f"TQDM_{name.upper()}": str(value) for name, value in LINES.items()}, TPLREPRO_PROGRESS=str(log))
     started = time.time()
-    error = execute(entry.path(root), partial, before["parameters"], profile)
+    error = execute(entry.path(root), partial, before["parameters"], profile, progress_bar=LINES)
     path = build / "figures" / f"{name}.json"
     record = read_json(path)
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
@@ -55,7 +58,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     return status
 
 
-def execute(source, target, parameters, profile):
+def execute(source, target, parameters, profile, progress_bar=False):
     """Message of the first failing cell, or that the notebook took longer than the profile allows; or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -65,7 +68,7 @@ def execute(source, target, parameters, profile):
         raise TimeLimitError(f"ran for {profile.hours:g} h, {limit}")
 
     signal.signal(signal.SIGALRM, too_late)
-    options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
+    options = {"kernel_name": "python3", "language": "python", "progress_bar": progress_bar, "start_timeout": 120}
     for attempt in (1, 2):
         try:
             signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)

@@ -17,6 +17,7 @@ from workflow import batch, run_notebook
 from workflow.configuration import Profile
 from workflow.fingerprint import is_current, read_status
 
+BAR = "from tplrepro import progress\nprogress.PATIENCE = -1.0\n_ = [*progress.tracked(range(3), 'steps', 'step')]"
 SAVE = "from experiments import figures\n"
 SAVE += "figures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
@@ -27,7 +28,7 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     go_on = repository.root / "go-on"
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.05)"
     repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
-    repository.notebook("a/one", "print(f'value {value}')", SAVE)
+    repository.notebook("a/one", "print(f'value {value}')", BAR, SAVE)
     repository.notebook("a/slow", wait)
     profile = "notebooks:\n  a/bad: {}\n  a/one: {value: 0.75}\n  a/slow: {}\n"
     repository.configure("a/bad: {figure: false}\na/one:\na/slow: {figure: false}", profile)
@@ -60,8 +61,13 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
         assert words in repository.output.read_text()
     assert not any(repository.result(name).exists() for name in ("a/bad", "a/slow"))
 
-    # The executed copy holds the injected parameter, and the figure's record says where it came from.
-    assert "value 0.75" in json.dumps(nbformat.read(repository.result("a/one"), as_version=4))
+    # The executed copy holds the injected parameter and no bar, the log shows how far cells and computations are,
+    # and the figure's record says where it came from.
+    outputs = [cell.get("outputs") for cell in nbformat.read(repository.result("a/one"), as_version=4).cells]
+    assert "value 0.75" in json.dumps(outputs[2:4])
+    assert outputs[4:5] == [[]]
+    log = (build / "logs/a/one.log").read_text()
+    assert re.search(r"Executing: +0%.*\n(.|\n)*steps: +33%.*\n(.|\n)*Executing: 100%.*6/6 .*\n", log)
     record = json.loads((build / "figures/a/one.json").read_text())
     assert (record["results"], record["command"]) == ({"value": 0.75}, "make figures PROFILE=quick")
     assert 0 < read_status("a/one", "quick", repository.root)["seconds"] < 600
