@@ -30,7 +30,7 @@ PANELS = {
     ("Budgets of each scheme", "ε (nats)"): SPENT,
 }
 # Two columns above each panel, at any width.
-LEGEND = {"orientation": "h", "entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 10}, "x": 0}
+LEGEND = {"orientation": "h", "entrywidth": 0.5, "entrywidthmode": "fraction", "font": {"size": 9.5}, "x": 0}
 CLEAR, TICKS = "rgba(0,0,0,0)", [digit * 10.0**k for k in range(-4, 6) for digit in (1, 2, 5)]
 
 

@@ -9,12 +9,8 @@ import pytest
 from tests.page.serving import serve, wait_until
 from workflow.explore import page_command
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-#: Seconds: to start, and for anything on the page to happen.
-START, PATIENCE = 90, 30
+#: Milliseconds until a browser, or a page with its kernel, has started.
+START = 90_000
 CURVE = """
 name => [...[...document.querySelectorAll(".js-plotly-plot")].flatMap(plot => plot.data)
     .find(curve => curve.name === name).y]
@@ -22,22 +18,11 @@ name => [...[...document.querySelectorAll(".js-plotly-plot")].flatMap(plot => pl
 
 
 @pytest.fixture(scope="session")
-def saved_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("saved")
-
-
-@pytest.fixture(scope="session")
-def server(saved_folder):
-    """The server of the page on this machine alone, and the link to it; each tab that was left ended its kernel."""
-    with serve(page_command(browser=False), saved_folder) as (process, address, token):
-        server = psutil.Process(process.pid)
-        yield server, f"{address}?token={token}"
-        wait_until(lambda: not server.children())
-
-
-@pytest.fixture(scope="session")
-def address(server):
-    return server[1]
+def address(tmp_path_factory):
+    """The link to a server of the page on this machine alone; each tab that was left has ended its kernel."""
+    with serve(page_command(browser=False), tmp_path_factory.mktemp("server")) as (process, address, token):
+        yield f"{address}?token={token}"
+        wait_until(lambda: not psutil.Process(process.pid).children())
 
 
 @pytest.fixture(scope="session")
@@ -48,30 +33,20 @@ def browser():
     name = os.environ.get("CHROMIUM", "chromium")
     path = shutil.which(name) or pytest.fail(f"a browser is needed, found no {name!r}; set CHROMIUM=/path")
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
+        yield playwright.chromium.launch(executable_path=path, timeout=START)
 
 
 class Page:
     """The page as its user sees it."""
 
-    def __init__(self, browser, address, scheme="light"):
-        viewport = {"width": 1280, "height": 900}
-        self.context = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True)
-        self.tab = self.context.new_page()
-        self.tab.set_default_timeout(1000 * PATIENCE)
-        self.errors, self.addresses = [], []
+    def __init__(self, browser, address, scheme):
+        self.tab = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+        self.scheme, self.errors, self.addresses = scheme, [], []
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.on("request", lambda request: self.addresses.append(request.url))
         self.tab.goto(address, wait_until="commit")
-        self.tab.get_by_text("Starting a Python kernel").wait_for(timeout=1000 * START)
-        self.tab.wait_for_selector(".scatterlayer .trace", timeout=1000 * START, state="attached")
-
-    def leave(self):
-        self.tab.close(run_before_unload=True)
-        self.context.close()
-
-    def wait_until(self, holds):
-        wait_until(holds, PATIENCE, lambda seconds: self.tab.wait_for_timeout(1000 * seconds))
+        self.tab.get_by_text("Starting a Python kernel").wait_for(timeout=START)
+        self.tab.wait_for_selector(".scatterlayer .trace", timeout=START, state="attached")
 
     def curve(self, name):
         """The heights of a plotted curve."""
@@ -95,7 +70,7 @@ class Page:
 
 @pytest.fixture(params=["light", "dark"])
 def page(request, browser, address):
+    """A page of its own, whose tab is closed with what it does then, or is gone like that of a killed browser."""
     page = Page(browser, address, request.param)
-    page.scheme = request.param
     yield page
-    page.leave()
+    page.tab.close(run_before_unload=request.param == "light")

@@ -8,7 +8,6 @@ import pytest
 import tplrepro as tpl
 from page.leakage_page import OBSERVATIONS
 from page.matrices import EXAMPLES, parse_matrix
-from tests.browser.conftest import Page
 from tests.page.serving import wait_until
 from workflow.configuration import ROOT
 
@@ -38,12 +37,12 @@ LIGHT = """
 
 def assert_leakage(page, epsilons, backward=BACKWARD, forward=FORWARD):
     expected = tpl.temporal_privacy_leakage(epsilons, backward, forward)
-    page.wait_until(lambda: page.curve("TPL") == pytest.approx(expected.tpl, rel=1e-12))
+    wait_until(lambda: page.curve("TPL") == pytest.approx(expected.tpl, rel=1e-12))
 
 
 def assert_fits(page, job):
     """Nothing is wider than the screen, text is readable, and the screenshots are there to be looked at."""
-    page.wait_until(lambda: "being computed" not in page.tab.inner_text("body"))
+    wait_until(lambda: "being computed" not in page.tab.inner_text("body"))
     for width in (400, 1280):
         page.tab.set_viewport_size({"width": width, "height": 900})
         page.tab.wait_for_timeout(800)  # the plots follow the width
@@ -62,13 +61,12 @@ def assert_fits(page, job):
 def test_an_example_and_a_dragged_budget(page, address):
     assert "Without a kernel" not in page.tab.inner_text("body")
     assert_leakage(page, np.full(10, 0.1))
-    handle = page.tab.locator(".noUi-handle").filter(visible=True).nth(0)
-    box = handle.bounding_box()
+    box = page.tab.locator(".noUi-handle").filter(visible=True).nth(0).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.tab.mouse.move(x, y)
     page.tab.mouse.down()
     page.tab.mouse.move(x + 20, y, steps=10)
-    page.wait_until(lambda: page.curve("TPL")[0] > 0.4)  # before the button is released
+    wait_until(lambda: page.curve("TPL")[0] > 0.4)  # before the button is released
     page.tab.mouse.move(x + 30, y, steps=10)
     page.tab.mouse.up()
     page.tab.wait_for_timeout(1000)
@@ -87,6 +85,7 @@ def test_a_typed_matrix_its_labels_are_words_and_a_mistake_stands_beside_it(page
     forward = tpl.TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.8, 0.1, 0.1]])
     assert_leakage(page, np.full(10, 0.1), forward.reverse(), forward)
     page.tab.get_by_text("<img src=x").first.wait_for()
+    assert_fits(page, "typed")
     assert page.tab.evaluate("window.broken") is None
     page.tab.set_viewport_size({"width": 400, "height": 800})
     page.enter("Forward", "0.6,0.3\n0.1,0.9")
@@ -107,7 +106,7 @@ def test_an_uploaded_matrix_and_the_budgets_of_a_scheme_with_noise_at_a_delta(pa
     page.choose("Budgets", "Algorithm 8 (T known)")
     page.choose("δ", "1e-6")
     page.tab.get_by_text("Equal Gaussian noise that keeps").wait_for()
-    page.wait_until(lambda: len(page.curve("Gaussian, α at δ")) == 2)
+    wait_until(lambda: len(page.curve("Gaussian, α at δ")) == 2)
     assert_fits(page, "matrix")
     with page.tab.expect_download() as download:
         page.tab.get_by_text("Save budgets (CSV)").click()
@@ -120,25 +119,12 @@ def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     page.choose("Begin with", OBSERVATIONS)
     page.tab.get_by_text("no file has been chosen yet").wait_for()
     page.upload("\n".join(["Kunde,Tag,Ort", *rows, ""]).encode())
-    page.tab.get_by_text("one column of").first.wait_for()
     for label, column in (("User", "Kunde"), ("Time", "Tag"), ("State", "Ort")):
         page.choose(label, column)
     page.tab.get_by_text("Is the model believable?").wait_for()
     page.choose("Budgets", "Algorithm 8 (T known)")
     page.tab.get_by_text("by what the data do not rule out").first.wait_for()
     assert "tplr-bad" in page.tab.locator(".tplr-verdict").get_attribute("class")
-    page.wait_until(lambda: max(page.curve("TPL, worst not ruled out"), default=0.0) > 1.0)
+    wait_until(lambda: max(page.curve("TPL, worst not ruled out"), default=0.0) > 1.0)
     assert page.tab.evaluate("window.broken") is None
     assert_fits(page, "data")
-
-
-def test_a_closed_tab_frees_its_kernel(browser, server):
-    """Though the browser runs no code of the page when it closes the tab."""
-    process, address = server
-    before = set(process.children())
-    page = Page(browser, address)
-    kernels = set(process.children()) - before
-    assert len(kernels) == 1
-    page.tab.close()
-    wait_until(lambda: not kernels & set(process.children()), seconds=60)
-    page.context.close()

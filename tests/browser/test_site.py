@@ -1,12 +1,12 @@
 """The site, and what `make own-data` leaves, as read at two widths, in light and dark, and without a network."""
 
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 
+from tplreport.command import main
 from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
@@ -93,37 +93,18 @@ def test_narrow_tables_name_their_columns(site, browser):
     page.close()
 
 
-@pytest.fixture(scope="module")
-def own_data(tmp_path_factory):
-    """The notebook that `make own-data` ran on a file of somebody's, as a page."""
-    from nbconvert import HTMLExporter
-
-    folder = tmp_path_factory.mktemp("own_data")
+@SCREENS
+def test_a_report_on_own_data_is_read_at_any_width(browser, tmp_path, width, scheme):
+    """The page that `make own-data` leaves as well, on a file of somebody's."""
     times = [(who, day) for who in range(9) for day in range(20)]
     rows = [f"p{who},2024-05-{day + 1:02},{('home', 'büro', 'a; b')[(who * day + day // 2) % 3]}" for who, day in times]
-    (folder / "visits.csv").write_text("\n".join(["Who?,When seen,Where", *rows]), encoding="utf-8")
-    given = {"FILE": str(folder / "visits.csv"), "USER": "Who?", "TIME": "When seen", "STATE": "Where", "HORIZON": "8"}
-    code = "import sys, pathlib; from workflow import own_data; own_data.TARGET = pathlib.Path(sys.argv[1]); "
-    command = [sys.executable, "-c", code + "sys.exit(own_data.main(sys.argv[2:]))", folder / "out", *given]
-    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | given
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    text, _ = HTMLExporter(mathjax_url="", require_js_url="").from_filename(folder / "out" / "own_data.ipynb")
-    (folder / "own_data.html").write_text(text, encoding="utf-8")
-    return (folder / "own_data.html").as_uri()
-
-
-@SCREENS
-def test_own_data_is_read_at_any_width(own_data, browser, width, scheme):
-    page, _ = opened(browser, own_data, width, scheme, "own-data")
-    text = page.locator("main").inner_text()
-    for said in (
-        "visits.csv\nRead: user from 'Who?'",
-        "9 users, 9 sequences",
-        "büro",
-        "smallest error (T known)",
-        "90% interval",
-    ):
-        assert said in text
-    assert page.locator("main img").count() == 1
+    file, report = tmp_path / "visits.csv", tmp_path / "report.html"
+    file.write_text("\n".join(["Who?,When seen,Where", *rows, ""]), encoding="utf-8")
+    columns = ["--user=Who?", "--time=When seen", "--state=Where"]
+    assert main(["report", str(file), *columns, "--alpha=1", "--horizon=8", "--epsilon=0.1", f"--html={report}"]) == 0
+    page, elsewhere = opened(browser, report.as_uri(), width, scheme, "report")
+    assert (elsewhere, page.locator("img").count()) == ([], 1)
+    assert "user from 'Who?'" in page.locator("body").inner_text()
+    if width == 1280:  # no column is cut
+        assert page.locator(".scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
     page.close()

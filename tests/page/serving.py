@@ -1,4 +1,4 @@
-"""Servers of the page, as `make explore` starts them but without real data, and files for it."""
+"""Servers of the page, as `make explore` starts them, and files for it."""
 
 import re
 import subprocess
@@ -10,12 +10,12 @@ from workflow.configuration import ROOT
 from workflow.explore import page_environment
 
 
-def wait_until(holds, seconds=120, sleep=time.sleep, pause=0.05):
+def wait_until(holds, seconds=120):
     """What a function returns, once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline
-        sleep(pause)
+        time.sleep(0.05)
     return found
 
 
@@ -28,9 +28,7 @@ def upload(field, content, name="file.csv"):
 @contextmanager
 def serve(command, folder, **variables):
     """(process, address, token) of a server that saves files below a folder and ends with the block."""
-    environment = page_environment(folder) | {"TPLREPRO_CACHE": str(folder / "no-downloads")} | variables
-    for name in ("TPLREPRO_DATA", "MPLBACKEND"):
-        environment.pop(name, None)
+    environment = page_environment(folder) | variables
     log = folder / "log.txt"
     with (
         open(log, "w") as out,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from page.matrices import EXAMPLES, MAX_STATES, parse_matrix
+from page.matrices import MAX_STATES, parse_matrix
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
 UNNAMED = ["0.8,0.2\n0.1,0.9", "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", "0.8 0.2\n.1 .9", "0.8\t0.2\n0.1\t0.9"]
@@ -29,20 +29,13 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
     assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
 
 
-@pytest.mark.parametrize("text", [one for texts in EXAMPLES.values() for one in texts if one])
-def test_examples_are_matrices(text):
-    assert parse_matrix(text).n_states >= 2
-
-
 @given(st.text(alphabet="0.5,;/ \n\tab[]\"'#-1²", max_size=40) | st.text(max_size=40))
 @settings(max_examples=300)
 def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
-    message = ";"
     try:
         parse_matrix(text)
     except ValueError as error:
-        message = str(error)
-    assert ";" in message  # the remedy follows it
+        assert ";" in str(error)  # noqa: PT017 - the remedy follows it
 
 
 @pytest.mark.parametrize(
@@ -50,7 +43,6 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
     [
         (" \n,,\n# only a comment", "there must be 1 to 300 rows here, found 0; give one per line"),
         ("O.8,0.2\n0.1,0.9", "entries must be .*, found 'O.8' in line 1, entry 1; give such as"),
-        ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be .*, found '' in line 1, entry 2"),
         ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
         ("0.8,0.2\n1", "each row must have 2 entries, found 1 in line 2"),
         ("# P\n0.8,0.2\n0.1,1", "rows must sum to 1, found 1.1 in line 3; correct it"),

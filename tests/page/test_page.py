@@ -52,12 +52,9 @@ def test_curves_verdict_and_table_are_what_the_package_says(page):
 
 
 def test_the_adversary_knows_one_side_or_both_and_noise_at_a_delta_is_gaussian(page):
-    page.adversary.entry.value = "backward only"
-    known = tpl.temporal_privacy_leakage(np.full(10, 0.1), BACKWARD, None)
-    assert np.array_equal(drawn(page, "TPL"), known.tpl)
-    page.adversary.entry.value = "forward only"
-    known = tpl.temporal_privacy_leakage(np.full(10, 0.1), None, FORWARD)
-    assert np.array_equal(drawn(page, "TPL"), known.tpl)
+    for known, sides in {"backward only": (BACKWARD, None), "forward only": (None, FORWARD)}.items():
+        page.adversary.entry.value = known
+        assert np.array_equal(drawn(page, "TPL"), tpl.temporal_privacy_leakage(np.full(10, 0.1), *sides).tpl)
     assert np.isnan(page.analysis.gaussian)
     assert (page.delta.entry.index, page.delta.value) == (0, 0.0)  # with None the index depends on the hash seed
     page.delta.entry.value = 1e-6
@@ -117,54 +114,28 @@ def test_even_a_fault_of_the_page_is_a_message(page, monkeypatch):
     assert page.problems[0].startswith("Unexpected ZeroDivisionError: division by zero.")
 
 
-def test_labels_are_escaped_wherever_they_are_shown(page):
-    page.forward.entry.value, page.backward.entry.value = "<script>alert(1)</script>,b\n0.8,0.2\n0.1,0.9", ""
-    assert "&lt;script&gt;" in page.verdict.value
-    rows = [
-        f"{user},{day},{'<script>x</script>' if (day * user) % 3 else 'b'}" for user in range(5) for day in range(9)
-    ]
-    page.chain.entry.value = OBSERVATIONS
-    upload(page.data_file, "\n".join(["user,time,state", *rows, ""]).encode(), "<script>y.csv")
-    assert page.problems == []
-    shown = [page.verdict, page.table, page.advice, page.data_file.note, page.status]
-    assert "<script" not in " ".join(one.value for one in shown)
-    page.forward.entry.value, page.chain.entry.value = "<script>", "home and office"
-    assert "<script" not in page.forward.error.value
-
-
 def test_a_typed_number_stays_though_a_slider_rounds_it(page):
     page.epsilon.entry.value = 0.123456
     page.epsilon.slider.value = 0.1235  # what a browser sends back
     assert page.epsilon.value == 0.123456
     page.horizon.entry.value = 500  # beyond the slider
     assert (page.horizon.slider.value, page.analysis.inputs.horizon) == (100, 500)
-    page.horizon.slider.value = 99
-    assert page.horizon.value == 99
 
 
-def test_what_is_slow_waits_until_changes_rest(page):
-    async def change():
-        page.alpha.slider.value = 2.0
-        assert "being computed" in page.table.value
-        await asyncio.sleep(REST / 2)
-        page.alpha.slider.value = 3.0
-        await asyncio.sleep(REST * 2)
-
-    asyncio.run(change())
-    assert "being computed" not in page.table.value
-    assert page.analysis.inputs.alpha == 3.0
-
-
-def test_a_figure_whose_browser_does_not_answer_is_replaced(page, monkeypatch):
+def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer_is_replaced(page, monkeypatch):
     """As on a machine that is too slow for anywidget."""
     monkeypatch.setattr(leakage_page, "ANSWER", 0.1)
     (before,) = page.panel.children
 
     async def change():
+        page.alpha.slider.value = 2.0
+        assert "being computed" in page.table.value
+        await asyncio.sleep(REST / 2)
         page.epsilon.slider.value = 0.2
         await asyncio.sleep(REST + 2)
 
     asyncio.run(change())
+    assert "being computed" not in page.table.value
     (after,) = page.panel.children
     assert after is not before
     assert np.array_equal(after.data[2].y, page.analysis.leakage.tpl)
