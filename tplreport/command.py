@@ -6,10 +6,14 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import tplreport as tr
+import tplrepro as tpl
 from tplreport.files import write_whole
 from tplrepro.lazy import extra
 
@@ -18,80 +22,86 @@ EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice; "
     "4 a release was refused, because a leakage would exceed alpha"
 )
-#: Options that go to the reader of files, to `tr.report` beside --alpha and --horizon, and to `_chain`.
-COLUMNS = (
-    *("user", "time", "state", "latitude", "longitude", "cell_km", "step", "max_gap", "time_format", "time_unit"),
-    *("same_time", "until", "bins", "binning", "order", "missing", "box"),
-)
-NUMBERS = ("draws", "against", "epsilon", "delta", "sensitivity", "smoothing", "confidence", "count")
-CHAIN = ("matrix", "backward", "data", *COLUMNS, "confidence")
 SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")  # in the order of `schemes.SCHEMES`
-FLAGS = ("anyway", "numbered", "allow_large", "leakage", "noisy", "json")
-#: Types of options that are no text.
-TYPES: dict[str, type] = dict.fromkeys(("bins", "draws", "horizon"), int)
-TYPES |= dict.fromkeys(("cell_km", "alpha", "floor", *NUMBERS[2:]), float)
-HELP = {
-    "observations": "file of observations: who was in which state at which time",
-    "file": "the publisher's file; a new one needs --alpha, --sensitivity and a chain",
-    "counts": "CSV of counts with a column of times; -: standard input",
-    "user": "column of users; by default found by its usual names, as the others",
-    "time": "column of times",
-    "state": "column of states",
-    "latitude": "column of latitudes, with --longitude and --cell-km in place of --state",
-    "longitude": "column of longitudes",
-    "cell_km": "side of the cells that positions fall into, km",
-    "step": "time between two time points, such as 1h; without it each observation is a step",
-    "max_gap": "how long the last known state holds, or a sequence may pause, such as 6h",
-    "time_format": "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
-    "time_unit": "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet",
-    "same_time": "which of a user's states at one time counts: first, last or rows (their order); else an error",
-    "until": "column of the ends of spells, which begin at --time",
-    "bins": "number of bins of a state that is a measured number",
-    "binning": "bins of equal shares (quantiles, the default) or of equal width",
-    "order": "rows, if there are no times and the rows of each user are in order of time",
-    "missing": "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
-    "box": "south,north,west,east of the cells in degrees; a position outside ends a sequence",
-    "draws": "draws for the interval of the leakage; 0: none",
-    "against": "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
-    "epsilon": "budget of each release, nats; by default alpha in a report, the floor where one publishes",
-    "delta": "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers",
-    "sensitivity": "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
-    "smoothing": "steps added to each row of counts, spread over the states",
-    "confidence": "that the true chain is among those that the plan withstands, such as 0.95",
-    "count": "usual size of a count",
-    "alpha": "level that every time point keeps, nats",
-    "horizon": "number of releases T",
-    "anyway": "recommend a plan though a check refuses the model",
-    "html": "write the report as a page to this file",
-    "budgets": "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
-    "json": "print JSON in place of text",
-    "matrix": "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each",
-    "backward": "CSV of the backward matrix; by default that of a stationary chain",
-    "data": "observations in place of --matrix: every chain that they leave possible counts",
-    "csv": "write the table to this CSV file",
-    "plot": "draw the leakages into this file (.png, .svg, .pdf)",
-    "scheme": f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
-    "floor": "of a new file: the budget of each time, for ever",
-    "plan": "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
-    "allow_large": "of a new file: alpha may be above 20 nats",
-    "time_column": "column of times of the counts; by default found by its usual names",
-    "numbered": "times are the numbers of the rows, and the column of times stays as it is",
-    "skip": "let this time pass without a release, before anything is published",
-    "skip_until": "the last of several times to skip",
-    "resume": "publish from a copy: the last time that may have been published elsewhere, or none",
-    "leakage": "the leakages of all times, in place of what was spent",
-    "noisy": "the noisy counts, in place of what was spent",
-    "backup": "write a copy of the file, which is whole also while others publish",
-    "convert": "make the file from this account's file of version 0.3, with --sensitivity",
+#: Options that go to the reader of files, with their types, and their help.
+COLUMNS = {
+    "user": (str, "column of users; by default found by its usual names, as the others"),
+    "time": (str, "column of times"),
+    "state": (str, "column of states"),
+    "latitude": (str, "column of latitudes, with --longitude and --cell-km in place of --state"),
+    "longitude": (str, "column of longitudes"),
+    "cell_km": (float, "side of the cells that positions fall into, km"),
+    "step": (str, "time between two time points, such as 1h; without it each observation is a step"),
+    "max_gap": (str, "how long the last known state holds, or a sequence may pause, such as 6h"),
+    "time_format": (str, "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers"),
+    "time_unit": (str, "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet"),
+    "same_time": (str, "which of a user's states at one time counts: first, last or rows (their order); else an error"),
+    "until": (str, "column of the ends of spells, which begin at --time"),
+    "bins": (int, "number of bins of a state that is a measured number"),
+    "binning": (str, "bins of equal shares (quantiles, the default) or of equal width"),
+    "order": (str, "rows, if there are no times and the rows of each user are in order of time"),
+    "missing": (str, "texts that stand for no value, such as NA,null; by default the usual ones, with a warning"),
+    "box": (str, "south,north,west,east of the cells in degrees; a position outside ends a sequence"),
 }
+#: Those that go to `tr.report` beside --alpha and --horizon.
+NUMBERS = {
+    "draws": (int, "draws for the interval of the leakage; 0: none"),
+    "against": (str, "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'"),
+    "epsilon": (float, "budget of each release, nats; by default alpha in a report, the floor where one publishes"),
+    "delta": (float, "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers"),
+    "sensitivity": (float, "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count"),
+    "smoothing": (float, "steps added to each row of counts, spread over the states"),
+    "confidence": (float, "that the true chain is among those that the plan withstands, such as 0.95"),
+    "count": (float, "usual size of a count"),
+}
+#: What options have beside their type and help.
+MORE: dict[str, dict] = {
+    "scheme": {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]},
+    "resume": {"nargs": "?", "const": ""},
+}
+#: All options and arguments; a flag is bool.
+OPTIONS = (
+    COLUMNS
+    | NUMBERS
+    | {
+        "observations": (str, "file of observations: who was in which state at which time"),
+        "file": (str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
+        "counts": (str, "CSV of counts with a column of times; -: standard input"),
+        "alpha": (float, "level that every time point keeps, nats"),
+        "horizon": (int, "number of releases T"),
+        "anyway": (bool, "recommend a plan though a check refuses the model"),
+        "html": (str, "write the report as a page to this file"),
+        "budgets": (str, "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon"),
+        "json": (bool, "print JSON in place of text"),
+        "matrix": (str, "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each"),
+        "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
+        "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
+        "csv": (str, "write the table to this CSV file"),
+        "plot": (str, "draw the leakages into this file (.png, .svg, .pdf)"),
+        "scheme": (str, f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)"),
+        "floor": (float, "of a new file: the budget of each time, for ever"),
+        "plan": (
+            str,
+            "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
+        ),
+        "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
+        "time_column": (str, "column of times of the counts; by default found by its usual names"),
+        "numbered": (bool, "times are the numbers of the rows, and the column of times stays as it is"),
+        "skip": (str, "let this time pass without a release, before anything is published"),
+        "skip_until": (str, "the last of several times to skip"),
+        "resume": (str, "publish from a copy: the last time that may have been published elsewhere, or none"),
+        "leakage": (bool, "the leakages of all times, in place of what was spent"),
+        "noisy": (bool, "the noisy counts, in place of what was spent"),
+        "backup": (str, "write a copy of the file, which is whole also while others publish"),
+        "convert": (str, "make the file from this account's file of version 0.3, with --sensitivity"),
+    }
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; returns the exit status."""
     options = vars(_parser().parse_args(arguments))
     run, command = options.pop("run"), options.pop("command")
-    from tplrepro.leakage.filter import LeakageExceededError
-
     try:
         with extra(), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(  # without the line of Python that said so
@@ -101,7 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError) as error:  # too little memory fails imports, too
         message = str(error) or "more memory is needed than there is; raise its limit (ulimit -v)"
         print(f"tplrepro {command}: {_as_typed(message, options)}", file=sys.stderr)
-        return REFUSED if isinstance(error, LeakageExceededError) else WRONG
+        was_refused = type(error).__name__ == "LeakageExceededError"  # its module may not fit the memory
+        return REFUSED if was_refused else WRONG
 
 
 def _as_typed(message: str, options: dict) -> str:
@@ -117,31 +128,27 @@ def _as_typed(message: str, options: dict) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
     commands = parser.add_subparsers(dest="command", required=True)
-    plotted, made = ("csv", "plot", "json"), ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
+    chain, shown = ("matrix", "backward", "data", *COLUMNS, "confidence"), ("csv", "plot", "json")
+    reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
+    new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
     once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
     asked = ("leakage", "noisy", "csv", "json", "backup", "convert", "alpha", "sensitivity")
-    reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
     for run, about, required, names in (
-        (_leakage, "what a series of budgets leaks over time", (), (*CHAIN, "epsilon", "horizon", "budgets", *plotted)),
-        (_budgets, "budgets that keep a level at every time", ("alpha", "horizon"), (*CHAIN, "scheme", *plotted)),
+        (_leakage, "what a series of budgets leaks over time", (), (*chain, "epsilon", "horizon", "budgets", *shown)),
+        (_budgets, "budgets that keep a level at every time", ("alpha", "horizon"), (*chain, "scheme", *shown)),
         (_report, "which budgets keep a promise about the people in a file", ("alpha", "horizon"), reported),
-        (_publish, "publish noisy counts that cannot leak twice", (), (*CHAIN, *made, *once)),
+        (_publish, "publish noisy counts that cannot leak twice", (), (*chain, *new_file, *once)),
         (_ledger, "what was spent and handed out", (), asked),
     ):
         words: dict[str, Any] = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
         command = commands.add_parser(run.__name__.strip("_"), **words)
-        for name in {_report: ["observations"], _publish: ["file", "counts"], _ledger: ["file"]}.get(run, []):
-            command.add_argument(name, help=HELP[name], nargs="?" if name == "counts" else None)
-        for name in (*required, *names):
-            words = {"type": TYPES.get(name, str), "required": name in required}
-            if name in FLAGS:
-                words = {"action": "store_true"}
-            if name == "scheme":
-                words |= {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]}
-            if name == "resume":
-                words |= {"nargs": "?", "const": ""}
-            command.add_argument(f"--{name.replace('_', '-')}", help=HELP[name], **words)
         command.set_defaults(run=run)
+        for name in {_report: ["observations"], _publish: ["file", "counts"], _ledger: ["file"]}.get(run, []):
+            command.add_argument(name, help=OPTIONS[name][1], nargs="?" if name == "counts" else None)
+        for name in (*required, *names):
+            kind, about = OPTIONS[name]
+            words = {"action": "store_true"} if kind is bool else {"type": kind, "required": name in required}
+            command.add_argument(f"--{name.replace('_', '-')}", help=about, **words, **MORE.get(name, {}))
     return parser
 
 
@@ -150,12 +157,9 @@ def _given(options: dict, names: Iterable[str]) -> dict:
 
 
 def _report(options: dict) -> int:
-    """Print and write what the options ask for."""
-    from tplreport import read_sequences, report
-
-    sequences = read_sequences(options["observations"], **_given(options, COLUMNS))
+    sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
-    result = report(sequences, title=Path(options["observations"]).name, **numbers)
+    result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())
@@ -169,29 +173,23 @@ def _chain(options: dict) -> tuple[Any, Any]:
     if (options["matrix"] is None) == (options["data"] is None):
         raise ValueError("the chain must be that of matrix= or data=, found both or neither; give one")
     if options["data"] is not None:
-        from tplreport import read_sequences
         from tplreport.reporting.plans import upper_pair
         from tplreport.reporting.report import counted_steps
 
-        data = read_sequences(options["data"], **_given(options, COLUMNS))
+        data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
         return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
     forward = _matrix(options["matrix"])
-    backward = _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary())
-    return backward, forward
+    return _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary()), forward
 
 
 def _matrix(path: str) -> Any:
     """A matrix from CSV: the names of the states, then a row for each, with or without its name."""
     import pandas as pd
 
-    from tplrepro.markov.transition import TransitionMatrix
-
     frame = pd.read_csv(path)
-    if frame.shape[1] == len(frame) + 1:
-        frame = frame.set_index(frame.columns[0])
-    elif frame.shape[1] == len(frame):
-        frame.index = frame.columns
-    return TransitionMatrix(frame.rename(index=str, columns=str))
+    is_square = frame.shape[1] == len(frame)
+    frame = frame.set_axis(frame.columns) if is_square else frame.set_index(frame.columns[0])
+    return tpl.TransitionMatrix(frame.rename(index=str, columns=str))
 
 
 def _column(path: str, *names: str) -> Any:
@@ -206,22 +204,19 @@ def _column(path: str, *names: str) -> Any:
 
 
 def _leakage(options: dict) -> int:
-    from tplrepro.leakage.temporal import temporal_privacy_leakage
-
     if (options["epsilon"] is None) == (options["budgets"] is None):
         raise ValueError("budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one")
     budgets = options["epsilon"] if options["budgets"] is None else _column(options["budgets"], "epsilon")
-    leakage = temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
+    leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
     return _show(leakage.to_frame(), options, leakage)
 
 
 def _budgets(options: dict) -> int:
     from tplreport.schemes import SCHEMES, rounded_down
-    from tplrepro.leakage.temporal import temporal_privacy_leakage
 
     pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]
     budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
-    leakage = temporal_privacy_leakage(budgets, *pair)
+    leakage = tpl.temporal_privacy_leakage(budgets, *pair)
     return _show(leakage.to_frame(), options, leakage)
 
 
@@ -239,7 +234,6 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
 
 
 def _publish(options: dict) -> int:
-    from tplreport.publisher import Publisher
     from tplreport.table import read_counts
 
     given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
@@ -247,7 +241,7 @@ def _publish(options: dict) -> int:
         sides = dict(zip(("backward", "forward"), _chain(options), strict=True))
         plan = _column(options["plan"], "epsilon", "noise_multiplier") if options["plan"] else None
         given |= {"plan": plan, "allow_large": options["allow_large"], "step": _time(options["step"] or "1"), **sides}
-    publisher = Publisher(options["file"], **given)
+    publisher = tr.Publisher(options["file"], **given)
     if options["resume"] is not None:
         publisher.resume(_time(options["resume"]))
     if options["skip"]:
@@ -258,9 +252,10 @@ def _publish(options: dict) -> int:
     with TemporaryDirectory() as folder:
         source = Path(options["counts"])
         if options["counts"] == "-":
-            text, columns, source = sys.stdin.read(), publisher.columns, Path(folder, "standard input.csv")
-            has_header = not columns or str(columns[0]) in text.partition("\n")[0].split(",")
-            source.write_text(text if has_header else ",".join(["time", *map(str, columns)]) + "\n" + text)
+            text, columns = sys.stdin.read(), [*map(str, publisher.to_frame())]
+            has_header = not columns or columns[0] in text.partition("\n")[0].split(",")
+            source = Path(folder, "standard input.csv")
+            source.write_text(text if has_header else ",".join(["time", *columns]) + "\n" + text)
         counts = read_counts(source, options["time_column"])
     has_times = counts.index.name is not None
     table = counts if has_times and not options["numbered"] else counts.reset_index(drop=True)
@@ -276,14 +271,16 @@ def _time(text: str | None) -> Any:
 
 
 def _ledger(options: dict) -> int:
-    from tplreport.publisher import Publisher
-    from tplreport.stored import old_account
-
     if options["convert"]:
+        from tplreport.stored import old_account
+
         settings, entries = old_account(options["convert"])
-        given = settings | _given(options, ("alpha", "sensitivity"))
-        Publisher.of_account(options["file"], given, entries).close()
-    publisher = Publisher(options["file"])
+        made = tr.Publisher(options["file"], **settings | _given(options, ("alpha", "sensitivity")))
+        if len(made):
+            raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
+        for budget, run in groupby(entries, itemgetter(0)):
+            made.skip(len(made), len(made) + sum(count for _, count in run) - 1, budget)
+    publisher = tr.Publisher(options["file"])
     if options["backup"]:
         publisher.backup(options["backup"])
     if options["leakage"]:

@@ -16,10 +16,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, repeat
 from math import inf
 from pathlib import Path
 from threading import RLock
@@ -30,14 +30,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+import tplfrontier as tf
+from tplfrontier.checks import check_noise_multipliers
 from tplreport.clock import Clock
 from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
-from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions, temporal_privacy_leakage
+from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
 from tplrepro.progress import Bar
-from tplrepro.validation import check_budgets, check_delta, check_level, check_sensitivity, check_smoothing
+from tplrepro.validation import check_budgets, check_choice, check_delta, check_level, check_sensitivity
 from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
@@ -46,12 +48,13 @@ SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
 COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
-#: Connections of a parent process: SQLite has no guard against a fork, and closing one would roll back what
-#: the parent is writing.
-INHERITED: list[sqlite3.Connection | None] = []
+#: Held by each transaction. A fork waits for it: a child that inherits SQLite's locks can never write.
+LOCK = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
-class Publisher(AbstractContextManager):
+class Publisher:
     """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
 
     `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same settings.
@@ -84,9 +87,8 @@ class Publisher(AbstractContextManager):
     [1, 4]
     """
 
-    _database: sqlite3.Connection | None = None
+    _identity: str | None = None
     _filter: TemporalFilter | None = None
-    _process: int
 
     def __init__(
         self,
@@ -105,12 +107,18 @@ class Publisher(AbstractContextManager):
     ):
         self.path = Path(path).resolve()
         self._mark_path = self.path.with_name(f"{self.path.name}.mark")
-        self._lock = RLock()
+        settings: dict = {}
         if any(value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)):
             settings = _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large)
-            self._create(settings | {"step": Clock.checked_step(step)})
-        with self._transaction(write=False) as (database, _):
-            self.settings = self._settings(database)
+            settings["step"] = Clock.checked_step(step)
+            self._create(settings)
+        with self._transaction(write=False) as (database, state):
+            self.settings, self._identity = _setting(database, "settings"), state["id"]
+        if different := [name for name in settings if self.settings.get(name) != settings[name]]:
+            raise ValueError(
+                f"{self.path} was made with other settings of {', '.join(different)}; open it without settings, or "
+                "take a new file, whose releases add to those of this one"
+            )
         sides = (loss_of(self.settings[name]) for name in ("backward", "forward"))
         self._backward, self._forward = loss_functions(*sides)
         if self.settings["plan"] is None:
@@ -127,18 +135,6 @@ class Publisher(AbstractContextManager):
         """The number of time points so far."""
         with self._transaction(write=False) as (_, state):
             return state["next"]
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; it opens again when needed."""
-        database, self._database = self._database, None
-        if database is not None:
-            database.close() if self._process == os.getpid() else INHERITED.append(database)
 
     def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
         """The noisy counts of one time point, whole numbers for whole numbers, in the form of `counts`.
@@ -179,33 +175,28 @@ class Publisher(AbstractContextManager):
             clock = self._clock(state, times)
             values, order = _in_columns(state, values, labels)
             positions = clock.positions(times)
-            digests = {
-                at: sha256(f"{at}".encode() + row.tobytes()).digest()[:16]
-                for at, row in zip(positions, values, strict=True)
-            }
-            old = sum(at < state["next"] for at in positions)
             clock.check_follow(positions, state["next"])
-            ends = positions[0], positions[-1]
-            known = {at: found for at, *found in _rows(database, "position, kind, digest", "1", *ends)}
-            for at in positions[:old]:
-                kind, digest = known.get(at, (SKIPPED, None))
-                if kind in (SKIPPED, ELSEWHERE):
+            ends, old = (positions[0], positions[-1]), min(state["next"] - positions[0], len(positions))
+            rows = zip(positions, values, strict=True)
+            digests = [sha256(f"{at}".encode() + row.tobytes()).digest()[:16] for at, row in rows]
+            known = dict(_rows(database, "position, digest", f"kind IN ({INTENDED}, {PUBLISHED})", *ends))
+            for at, digest in zip(positions[:old], digests, strict=False):
+                if at not in known:
                     raise ValueError(
                         f"time {clock.label(at)} was skipped, or spent elsewhere; go on after the last one"
                     )
-                if digest != digests[at]:
+                if known[at] != digest:
                     raise ValueError(
                         f"time {clock.label(at)} was published with other counts, and what was handed out cannot be "
                         "corrected; take its value from to_frame()"
                     )
-            if old < len(positions):
-                budgets = self._spend(state, len(positions) - old, epsilon)
+            if new := positions[old:]:
+                budgets = self._spend(state, len(new), epsilon)
                 different = [*{*budgets}]
                 self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
-                empty = bytes(8 * len(labels))
-                rows = [(at, budget, digests[at], empty) for at, budget in zip(positions[old:], budgets, strict=True)]
-                database.executemany(f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, ?)", rows)
-                state["next"] += len(rows)
+                insert = f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, zeroblob({8 * len(labels)}))"
+                database.executemany(insert, zip(new, budgets, digests[old:], strict=True))
+                state["next"] += len(new)
             intended = _rows(database, "position, budget", f"kind = {INTENDED}", *ends)
         if old:
             some = f"time {clock.label(ends[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
@@ -240,38 +231,20 @@ class Publisher(AbstractContextManager):
         self._filter.spend(budget, count)
         return [float(budget)] * count
 
-    def skip(self, time: Any, until: Any = None) -> Self:
-        """Let time points pass without a release, from `time` to `until`, both included."""
+    def skip(self, time: Any, until: Any = None, epsilon: float = 0.0) -> Self:
+        """Let time points pass without a release, from `time` to `until`, both included.
+
+        With an `epsilon` each had a release elsewhere, of this budget.
+        """
         with self._transaction() as (database, state):
             clock = self._clock(state, [time])
             first, last = clock.positions([time, time if until is None else until])
             clock.check_follow([first], state["next"])
-            if first < state["next"]:
-                raise ValueError(
-                    f"time {clock.label(first)} has passed, {clock.label(state['next'])} is next; give that"
-                )
-            if last < first:
-                raise ValueError(f"until must not be before {clock.label(first)}, found {clock.label(last)}; swap them")
-            if self._filter:
-                self._filter.skip(last - first + 1)
-            _pass(database, state, last - first + 1, SKIPPED, 0.0)
+            if (earliest := min(first, last)) < state["next"]:
+                passed, following = clock.label(earliest), clock.label(state["next"])
+                raise ValueError(f"time {passed} has passed, {following} is next; give that, and until not before it")
+            self._pass(database, state, last - first + 1, epsilon)
         return self
-
-    @classmethod
-    def of_account(cls, path: str | os.PathLike, settings: dict, entries: list) -> Self:
-        """A new file that goes on from an account of version 0.3 (`stored`), whose times are 0, 1, ..."""
-        made = cls(path, **settings)
-        if len(made):
-            raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
-        with made._transaction() as (database, state):
-            made._clock(state, [0])
-            for budget, count in entries:
-                if budget:
-                    made._spend(state, count, budget)
-                elif made._filter:
-                    made._filter.skip(count)
-                _pass(database, state, count, ELSEWHERE if budget else SKIPPED, budget)
-        return made
 
     def resume(self, until: Any = None) -> Self:
         """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
@@ -286,16 +259,20 @@ class Publisher(AbstractContextManager):
             if until is not None:
                 count = self._clock(state, [until]).positions([until])[0] - state["next"] + 1
                 if count > 0:
-                    if self._filter:  # the tightest state that it can be in
-                        self._filter.state = self._filter.exhausted()
-                    _pass(database, state, count, ELSEWHERE, None)
+                    self._pass(database, state, count, None)
         return self
 
-    @property
-    def columns(self) -> list:
-        """The labels of the counts; empty before the first."""
-        with self._transaction(write=False) as (_, state):
-            return state["columns"]
+    def _pass(self, database: sqlite3.Connection, state: dict, count: int, budget: float | None) -> None:
+        """Let `count` times pass: skipped (budget 0), or with a budget that was spent elsewhere (None: not known)."""
+        if budget:
+            self._spend(state, count, budget)
+        elif self._filter and budget is None:  # the tightest state that it can be in
+            self._filter.state = self._filter.exhausted()
+        elif self._filter:
+            self._filter.skip(count)
+        kind = SKIPPED if budget == 0.0 else ELSEWHERE
+        database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", (state["next"], count, kind, budget))
+        state["next"] += count
 
     @property
     def remaining(self) -> float:
@@ -319,16 +296,10 @@ class Publisher(AbstractContextManager):
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
         with self._transaction(write=False) as (database, _):
-            rows = _rows(database, "count, budget")
-        if any(budget is None for _, budget in rows):
+            rows = _rows(database, "budget, count")
+        if any(budget is None for budget, _ in rows):
             raise ValueError("leakages need all budgets, found times spent elsewhere; each is within alpha")
-        runs = [(level, sum(n for n, _ in run)) for level, run in groupby(rows, key=lambda row: row[1])]
-        if self.settings["delta"]:
-            return _profile(runs, self._backward, self._forward)
-        account = TemporalAccountant(self._backward, self._forward)
-        for budget, count in runs:
-            account.compose(budget, count) if budget else account.skip(count)
-        return account.leakage
+        return _leakages(rows, self.settings["delta"], self._backward, self._forward)
 
     def to_frame(self) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count."""
@@ -348,87 +319,66 @@ class Publisher(AbstractContextManager):
             database.backup(copy)
 
     def _create(self, settings: dict) -> None:
-        """A new file, or an old one with these settings."""
+        """Make the file, if there is none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self._has_content() and self._marked()[2] > 0:
-            raise FileNotFoundError(
-                f"{self.path} was deleted, and {self._mark_path.name} tells that it spent budgets; put a backup back "
-                "and call resume(until), or take a new name, whose releases add to those that were made"
-            )
-        try:
-            with closing(self._connect()) as database, database:
-                database.execute("BEGIN IMMEDIATE")
-                if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
-                    database.execute(f"CREATE TABLE times ({COLUMNS})")
-                    state = {"id": uuid4().hex, "number": 0, "next": 0, "filter": (0, None, inf)}
-                    state |= {"clock": None, "columns": [], "kind": "<i8"}
-                    for name, value in {"format": FORMAT, "settings": settings, "state": state}.items():
-                        _set(database, name, value)
-                    self._mark(state)
-                found = self._settings(database)
-        except sqlite3.Error as error:
-            raise self._unusable(error) from None
-        different = [name for name in settings if found.get(name) != settings[name]]
-        if different:
-            raise ValueError(
-                f"{self.path} was made with other settings of {', '.join(different)}; open it without settings, or "
-                "take a new file, whose releases add to those of this one"
-            )
+        with self._connection("BEGIN IMMEDIATE", new=True) as database:
+            if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
+                database.execute(f"CREATE TABLE times ({COLUMNS})")
+                state = {"id": uuid4().hex, "number": 0, "next": 0, "filter": (0, None, inf)}
+                state |= {"clock": None, "columns": [], "kind": "<i8"}
+                for name, value in {"format": FORMAT, "settings": settings, "state": state}.items():
+                    _set(database, name, value)
+                self._mark(state)
 
     @contextmanager
     def _transaction(self, write: bool = True, copies: bool = False) -> Iterator[tuple[sqlite3.Connection, dict]]:
         """One transaction, and the state that it may change; to write, the file must be no copy, but for `copies`."""
-        with self._lock:
-            try:
-                database = self._open()
-                with database:
-                    database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                    state = _setting(database, "state") or {}
-                    self._check_file(state, write and not copies)
-                    if self._filter:
-                        self._filter.state = tuple(state["filter"])
-                    yield database, state
-                    if write:
-                        state["number"] += 1
-                        if self._filter:
-                            state["filter"] = self._filter.state
-                        _set(database, "state", state)
-            except sqlite3.Error as error:
-                raise self._unusable(error) from None
+        with self._connection("BEGIN IMMEDIATE" if write else "BEGIN") as database:
+            if (found := _setting(database, "format")) != FORMAT:
+                raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
+            state = _setting(database, "state")
+            if self._identity not in (None, state["id"]):
+                raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
+            if write and not copies:
+                self._check_original(state)
+            if self._filter:
+                self._filter.state = tuple(state["filter"])
+            yield database, state
             if write:
-                self._mark(state)
+                state["number"] += 1
+                if self._filter:
+                    state["filter"] = self._filter.state
+                _set(database, "state", state)
+        if write:
+            self._mark(state)
 
-    def _open(self) -> sqlite3.Connection:
-        if self._database is None or self._process != os.getpid():  # a connection must not be used after a fork
-            self.close()
-            if not self._has_content():
-                raise FileNotFoundError(
-                    f"there must be a publisher's file {self.path}, found none; make one with settings"
+    @contextmanager
+    def _connection(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
+        """A transaction of a connection of its own; OSError if the file cannot be used."""
+        if not (self.path.is_file() and self.path.stat().st_size):
+            remedy = "open it by its new name, or make one with settings"
+            if has_spent := self._marked()[2] > 0:
+                remedy = (
+                    f"{self._mark_path.name} tells that it spent budgets: put it back, or a backup and call "
+                    "resume(until); or take a new name, whose releases add to those that were made"
                 )
-            self._database, self._process, self._opened = self._connect(), os.getpid(), os.stat(self.path)
-        return self._database
-
-    def _has_content(self) -> bool:
-        return self.path.is_file() and self.path.stat().st_size > 0
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)
-        database.execute("PRAGMA synchronous = EXTRA")
-        return database
-
-    def _check_file(self, state: dict, must_be_original: bool) -> None:
-        """OSError unless the file is the one that was opened, and has one name and the mark of its state."""
+            if has_spent or not new:
+                raise FileNotFoundError(f"there must be a publisher's file {self.path}, found none; {remedy}")
         try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{self.path} was renamed or deleted while it was open; put it back, or open it by its new name"
+            with LOCK, closing(sqlite3.connect(self.path, timeout=60.0, isolation_level=None)) as database, database:
+                database.execute("PRAGMA synchronous = EXTRA")
+                database.execute(begin)
+                yield database
+        except sqlite3.Error as error:
+            raise OSError(
+                f"{self.path} cannot be used ({error}), and nothing was handed out; look at the free space and the "
+                "permissions of its folder, or restore a backup and call resume(until)"
             ) from None
-        if not os.path.samestat(found, self._opened):
-            raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
-        if not must_be_original:
-            return
+
+    def _check_original(self, state: dict) -> None:
+        """OSError unless the file has one name and the mark of its state."""
+        found = os.stat(self.path)
         if found.st_nlink > 1:
             raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
         identity, inode, last = self._marked()
@@ -450,28 +400,13 @@ class Publisher(AbstractContextManager):
     def _mark(self, state: dict) -> None:
         """Write the mark, one short line by one call, unless another process has written a later one."""
         *known, last = self._marked()
-        inode = os.stat(self.path).st_ino
-        if known == [state["id"], inode] and last >= state["number"]:
+        new = [state["id"], os.stat(self.path).st_ino]
+        if known == new and last >= state["number"]:
             return
-        mark = os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644)
-        try:
-            os.pwrite(mark, f"{state['id']} {inode:<20} {state['number']:<20}\n".encode(), 0)
-            if known != [state["id"], inode]:  # later ones may be lost with the power: they only grow
+        with open(os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644), "wb", buffering=0) as mark:
+            mark.write("{} {:<20} {:<20}\n".format(*new, state["number"]).encode())
+            if known != new:  # later ones may be lost with the power: they only grow
                 os.fsync(mark)
-        finally:
-            os.close(mark)
-
-    def _unusable(self, error: sqlite3.Error) -> OSError:
-        remedy = "nothing was handed out; look at the free space and the permissions of its folder, and publish again"
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            remedy = "restore a backup and call resume(until)"
-        return OSError(f"{self.path} cannot be used ({error}); {remedy}")
-
-    @staticmethod
-    def _settings(database: sqlite3.Connection) -> dict:
-        if (found := _setting(database, "format")) != FORMAT:
-            raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
-        return _setting(database, "settings")
 
     def _clock(self, state: dict, times: Any = ()) -> Clock:
         """The times of the file; the first time that is given sets their start."""
@@ -492,12 +427,6 @@ def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
 def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
     ordered = f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
     return database.execute(ordered, (first, last)).fetchall()
-
-
-def _pass(database: sqlite3.Connection, state: dict, count: int, kind: int, budget: float | None) -> None:
-    """Let `count` times pass without a release, or with one elsewhere."""
-    database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", (state["next"], count, kind, budget))
-    state["next"] += count
 
 
 def _in_columns(state: dict, values: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
@@ -527,30 +456,31 @@ def _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delt
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
         raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise")
-    if plan is None:
-        TemporalFilter(alpha, backward, forward, floor=check_smoothing(floor or 0.0, "floor"))
-    elif delta is None:
-        plan = check_budgets(plan).tolist()
-        worst = temporal_privacy_leakage(plan, backward, forward).tpl.max()
-        if worst > alpha:
-            raise ValueError(f"the plan must keep every TPL within alpha = {alpha:g}, found {worst:.6g}; lower budgets")
-    else:
-        delta, plan = float(check_delta(delta)), [float(multiplier) for multiplier in np.atleast_1d(plan)]
-        worst = _profile([(multiplier, 1) for multiplier in plan], backward, forward).epsilon(delta).max()
-        if worst > alpha:
-            raise ValueError(f"the plan must keep ({alpha:g}, {delta:g}), found epsilon = {worst:.6g}; add noise")
     fitting = "opendp" if delta is None else "opendp-gaussian"
-    if mechanism not in (None, fitting):
-        must = f"mechanism must be {fitting!r} with" + ("out" if delta is None else "")
-        raise ValueError(f"{must} a delta, found {mechanism!r}; leave it out")
+    check_choice(mechanism, "mechanism", (None, fitting))
+    if plan is None:
+        TemporalFilter(alpha, backward, forward, floor=floor or 0.0)
+    else:
+        plan = (check_budgets(plan) if delta is None else check_noise_multipliers(plan)).tolist()
+        delta = None if delta is None else float(check_delta(delta))
+        leakages = _leakages(zip(plan, repeat(1)), delta, backward, forward)
+        worst = (leakages.tpl if delta is None else leakages.epsilon(delta)).max()
+        if worst > alpha:
+            promise = f"every TPL within alpha = {alpha:g}" + (f" and delta = {delta:g}" if delta else "")
+            raise ValueError(f"the plan must keep {promise}, found {worst:.6g}; add noise")
     levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
     return levels | {"mechanism": fitting, "backward": stored(backward), "forward": stored(forward)}
 
 
-def _profile(runs: list, backward: Any, forward: Any) -> Any:
+def _leakages(rows: Iterable[tuple[float, int]], delta: float | None, backward: Any, forward: Any) -> Any:
+    """Of rows (budget, or with a delta noise multiplier, which is 0 without a release; number of times)."""
+    runs = [(level, sum(count for _, count in run)) for level, run in groupby(rows, key=lambda row: row[0])]
+    if delta is None:
+        account = TemporalAccountant(backward, forward)
+        for budget, count in runs:
+            account.compose(budget, count) if budget else account.skip(count)
+        return account.leakage
     from dp_accounting import GaussianDpEvent
 
-    from tplfrontier.temporal_profile import temporal_privacy_profile
-
     events = [(GaussianDpEvent(multiplier) if multiplier else None, count) for multiplier, count in runs]
-    return temporal_privacy_profile(events, backward, forward)
+    return tf.temporal_privacy_profile(events, backward, forward)

@@ -44,8 +44,7 @@ def start(*arguments):
 
 def main(path, notes, last, kills):
     rng = np.random.default_rng(3)
-    with tr.Publisher(path) as publisher:  # so that workers do not spend their lives on imports
-        tr.release_counts([1], publisher.remaining, 1)
+    tr.release_counts([1], tr.Publisher(path).remaining, 1)  # so that workers do not spend their lives on imports
     workers = [start(path, f"{notes}{number}", last) for number in range(4)]
     for _ in range(kills):
         time.sleep(rng.uniform(0.0, 0.2))

@@ -43,7 +43,6 @@ def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
         printed = capsys.readouterr().out
         assert ended.value.code == 0
         assert "exit status: 0 done; 2" in printed.replace("\n", " ")
-        assert re.findall(r"^  (--[\w-]+(?: [A-Z_]+)?)\n(?!  )", printed, re.M) == []
         assert "--json" in printed
     parser = command._parser()
     for subcommand in parser._subparsers._group_actions[0].choices.values():
@@ -147,12 +146,6 @@ def test_mistakes_in_the_words_that_were_typed(run, words, status, message):
     assert re.search(r"\b(?!--)[a-z_]+=", errors) is None
 
 
-OLD = [
-    '{"format":"tplrepro account","version":2,"digest":"DIGEST","settings":{"alpha":1.0,"floor":0.1,"grid":null},'
-    '"sides":{"backward":null,"forward":{"loss":"PrivacyLossFunction","states":2,"rows":[[0.8,0.2],[0.1,0.9]]}}}'
-]
-
-
 @pytest.mark.parametrize(("error", "words"), [
     (MemoryError(), "more memory is needed than there is; raise its limit (ulimit -v)"),
     (ImportError("lib.so: failed to map segment"), "lib.so: failed to map segment"),
@@ -167,9 +160,10 @@ def old_account():
     """A file as version 0.3 wrote it: two releases, a pause, and a line that a kill cut off."""
     from tplreport.stored import _digest
 
-    header = json.loads(OLD[0])
-    digest = header["digest"] = _digest({name: header[name] for name in ("settings", "sides")})
-    lines = [header]
+    sides = {"backward": None, "forward": {"loss": "PrivacyLossFunction", "states": 2, "rows": P}}
+    content = {"settings": {"alpha": 1.0, "floor": 0.1, "grid": None}, "sides": sides}
+    digest = _digest(content)
+    lines = [{"format": "tplrepro account", "version": 2, "digest": digest} | content]
     for entry in ([0.2, 2], [0.0, 3], [0.1, 1]):
         digest = _digest([digest, entry])[:16]
         lines.append([*entry, digest])
