@@ -18,6 +18,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from itertools import groupby, repeat
 from math import inf
@@ -50,8 +51,7 @@ CHUNK = 50_000  # times a transaction
 COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
 #: Held by each transaction. A fork waits for it: a child that inherits SQLite's locks can never write.
 LOCK = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Publisher:
@@ -119,8 +119,7 @@ class Publisher:
                 f"{self.path} was made with other settings of {', '.join(different)}; open it without settings, or "
                 "take a new file, whose releases add to those of this one"
             )
-        sides = (loss_of(self.settings[name]) for name in ("backward", "forward"))
-        self._backward, self._forward = loss_functions(*sides)
+        self._backward, self._forward = (loss_of(self.settings[side]) for side in ("backward", "forward"))
         if self.settings["plan"] is None:
             limits = self.settings["alpha"], self._backward, self._forward
             self._filter = TemporalFilter(*limits, floor=self.settings["floor"])
@@ -225,9 +224,9 @@ class Publisher:
             if first + count > len(plan):
                 raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
             return plan[first : first + count]
-        budget = epsilon if epsilon is not None else self.settings["floor"]
-        if not budget:
+        if epsilon is None and not self.settings["floor"]:
             raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
+        budget = self.settings["floor"] if epsilon is None else epsilon
         self._filter.spend(budget, count)
         return [float(budget)] * count
 
@@ -399,12 +398,12 @@ class Publisher:
 
     def _mark(self, state: dict) -> None:
         """Write the mark, one short line by one call, unless another process has written a later one."""
-        *known, last = self._marked()
         new = [state["id"], os.stat(self.path).st_ino]
-        if known == new and last >= state["number"]:
-            return
         with open(os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644), "wb", buffering=0) as mark:
-            mark.write("{} {:<20} {:<20}\n".format(*new, state["number"]).encode())
+            flock(mark, LOCK_EX)
+            *known, last = self._marked()
+            if known != new or last < state["number"]:
+                mark.write("{} {:<20} {:<20}\n".format(*new, state["number"]).encode())
             if known != new:  # later ones may be lost with the power: they only grow
                 os.fsync(mark)
 
