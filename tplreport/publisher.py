@@ -341,8 +341,8 @@ class Publisher:
                 raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
             if write and not copies:
                 self._check_original(state)
-            if self._filter:
-                self._filter.state = tuple(state["filter"])
+            if self._filter and self._filter.state != (found := tuple(state["filter"])):  # else it knows what remains
+                self._filter.state = found
             yield database, state
             if write:
                 state["number"] += 1

@@ -66,9 +66,8 @@ def test_leakage_of_a_matrix(run, tmp_path):
 
 @pytest.mark.parametrize("scheme", command.SCHEME_NAMES)
 def test_budgets_keep_alpha(run, scheme):
-    status, printed, _ = run(
-        "budgets", "--matrix", "moves.csv", "--alpha", 1, "--horizon", 5, "--scheme", scheme, "--json"
-    )
+    words = ("budgets", "--matrix", "moves.csv", "--alpha", 1, "--horizon", 5, "--scheme", scheme, "--json")
+    status, printed, _ = run(*words)
     budgets = [row["epsilon"] for row in json.loads(printed)]
     moves = tpl.TransitionMatrix(P)
     worst = tpl.temporal_privacy_leakage(budgets, moves.reverse(moves.stationary()), moves).tpl.max()
