@@ -60,42 +60,36 @@ MORE: dict[str, dict] = {
     "resume": {"nargs": "?", "const": ""},
 }
 #: All options and arguments; a flag is bool.
-OPTIONS = (
-    COLUMNS
-    | NUMBERS
-    | {
-        "observations": (str, "file of observations: who was in which state at which time"),
-        "file": (str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
-        "counts": (str, "CSV of counts with a column of times; -: standard input"),
-        "alpha": (float, "level that every time point keeps, nats"),
-        "horizon": (int, "number of releases T"),
-        "anyway": (bool, "recommend a plan though a check refuses the model"),
-        "html": (str, "write the report as a page to this file"),
-        "budgets": (str, "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon"),
-        "json": (bool, "print JSON in place of text"),
-        "matrix": (str, "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each"),
-        "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
-        "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
-        "csv": (str, "write the table to this CSV file"),
-        "plot": (str, "draw the leakages into this file (.png, .svg, .pdf)"),
-        "scheme": (str, f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)"),
-        "floor": (float, "of a new file: the budget of each time, for ever"),
-        "plan": (
-            str,
-            "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
-        ),
-        "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
-        "time_column": (str, "column of times of the counts; by default found by its usual names"),
-        "numbered": (bool, "times are the numbers of the rows, and the column of times stays as it is"),
-        "skip": (str, "let this time pass without a release, before anything is published"),
-        "skip_until": (str, "the last of several times to skip"),
-        "resume": (str, "publish from a copy: the last time that may have been published elsewhere, or none"),
-        "leakage": (bool, "the leakages of all times, in place of what was spent"),
-        "noisy": (bool, "the noisy counts, in place of what was spent"),
-        "backup": (str, "write a copy of the file, which is whole also while others publish"),
-        "convert": (str, "make the file from this account's file of version 0.3, with --sensitivity"),
-    }
-)
+OPTIONS = COLUMNS | NUMBERS
+OPTIONS |= {
+    "observations": (str, "file of observations: who was in which state at which time"),
+    "file": (str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
+    "counts": (str, "CSV of counts with a column of times; -: standard input"),
+    "alpha": (float, "level that every time point keeps, nats"),
+    "horizon": (int, "number of releases T"),
+    "anyway": (bool, "recommend a plan though a check refuses the model"),
+    "html": (str, "write the report as a page to this file"),
+    "budgets": (str, "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon"),
+    "json": (bool, "print JSON in place of text"),
+    "matrix": (str, "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each"),
+    "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
+    "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
+    "csv": (str, "write the table to this CSV file"),
+    "plot": (str, "draw the leakages into this file (.png, .svg, .pdf)"),
+    "scheme": (str, f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)"),
+    "floor": (float, "of a new file: the budget of each time, for ever"),
+    "plan": (str, "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor"),
+    "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
+    "time_column": (str, "column of times of the counts; by default found by its usual names"),
+    "numbered": (bool, "times are the numbers of the rows, and the column of times stays as it is"),
+    "skip": (str, "let this time pass without a release, before anything is published"),
+    "skip_until": (str, "the last of several times to skip"),
+    "resume": (str, "publish from a copy: the last time that may have been published elsewhere, or none"),
+    "leakage": (bool, "the leakages of all times, in place of what was spent"),
+    "noisy": (bool, "the noisy counts, in place of what was spent"),
+    "backup": (str, "write a copy of the file, which is whole also while others publish"),
+    "convert": (str, "make the file from this account's file of version 0.3, with --sensitivity"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,8 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError) as error:  # too little memory fails imports, too
         message = str(error) or "more memory is needed than there is; raise its limit (ulimit -v)"
         print(f"tplrepro {command}: {_as_typed(message, options)}", file=sys.stderr)
-        was_refused = type(error).__name__ == "LeakageExceededError"  # its module may not fit the memory
-        return REFUSED if was_refused else WRONG
+        return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG  # whose import may fail, too
 
 
 def _as_typed(message: str, options: dict) -> str:
