@@ -263,7 +263,7 @@ def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_pu
     publisher.publish(0, 1)
     changing = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        change = pool.submit(change)
+        pool.submit(change)
         changing.wait()
         if (child := os.fork()) == 0:
             try:
@@ -271,7 +271,6 @@ def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_pu
             finally:
                 os._exit(len(publisher) != 2)
         assert os.waitpid(child, 0)[1] == 0
-        change.result()
     assert publisher.ledger["kind"].tolist() == ["spent elsewhere", "published"]
 
 
@@ -337,8 +336,7 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
     noisy = publisher.publish(0, 1)
     copy = path.with_name("copy.sqlite")
     publisher.backup(copy)
-    publisher.publish(1, 1, 0.3)
-    publisher.publish(2, 1, 0.3)
+    publisher.publish_table(pd.Series([1, 1], [1, 2]), 0.3)
     rest = publisher.remaining
     if way == "over the file":
         copy = shutil.copyfile(copy, path)
