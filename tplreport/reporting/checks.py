@@ -108,37 +108,44 @@ class Evidence(NamedTuple):
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
     """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1."""
-    n, chosen = steps.n_states, context >= 0
-    context, after = context[chosen].astype(np.int64), steps.after[chosen]
-    user = steps.user[chosen]
-    half = (steps.quarter[chosen] + user) % 2
+    n, chosen = steps.n_states, context >= 0 if context.min(initial=0) < 0 else slice(None)
+    context, before, after, user = context[chosen], steps.before[chosen], steps.after[chosen], steps.user[chosen]
+    half = (steps.quarter[chosen] + (user % 2).astype(np.int8)) % 2
     group = user if user.max(initial=0) >= FEWEST_GROUPS - 1 else np.arange(user.size) * FEWEST_GROUPS // user.size
-    plain = order * steps.before[chosen].astype(np.int64)
-    plain_rows, plain_cells = _rows_and_cells(plain, after, n)
-    rows, cells = _rows_and_cells(context * n + plain, after, n)
+    plain = before if order else np.zeros_like(before)
+    rows = _numbered(context, n, plain)
+    cells = _numbered(rows, n, after)
+    shape = cells.max(initial=-1) + 1
+    row, plain_row = _of_cells(cells, rows, shape), _of_cells(cells, plain, shape)
+    del rows
+    plain_cell = _of_cells(cells, _numbered(plain, n, after), shape)
     gains = np.zeros((len(WEIGHTS), group.max(initial=0) + 1))
     for side in (0, 1):
-        train, test = half == side, half != side
-        count, total = _counts_at(plain_cells, train, test), _counts_at(plain_rows, train, test)
-        expected = (count + 1.0 / n) / (total + 1.0)
-        count, total = _counts_at(cells, train, test), _counts_at(rows, train, test)
+        test = half != side
+        count = np.bincount(cells[~test], minlength=shape)
+        total, plain_count, plain_total = (np.bincount(of, count)[of] for of in (row, plain_cell, plain_row))
+        expected = (plain_count + 1.0 / n) / (plain_total + 1.0)
+        cell, of_group = cells[test], group[test]
         for k, weight in enumerate(WEIGHTS):
             ratio = np.log((count / expected + weight) / (total + weight))
-            gains[k] += 0.5 * np.bincount(group[test], ratio, minlength=gains.shape[1])
+            gains[k] += 0.5 * np.bincount(of_group, ratio[cell], minlength=gains.shape[1])
     total, best = gains.sum(axis=1), int(np.argmax(gains.sum(axis=1)))
     error = float(np.std(gains[best]) * np.sqrt(gains.shape[1]))
     return Evidence(float(np.logaddexp.reduce(total) - np.log(len(WEIGHTS))), WEIGHTS[best], error)
 
 
-def _rows_and_cells(row: np.ndarray, after: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each step's row and cell of a table of counts, numbered without gaps."""
-    rows = pd.factorize(row)[0].astype(np.int32)
-    return rows, pd.factorize(rows.astype(np.int64) * n + after)[0].astype(np.int32)
+def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
+    """A number of each pair, without gaps; `second` is below n."""
+    pairs = np.multiply(first, n, dtype=np.int64)
+    pairs += second
+    return pd.factorize(pairs)[0].astype(np.int32)
 
 
-def _counts_at(numbers: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """How many steps of `train` have the number of each step of `test`."""
-    return np.bincount(numbers[train], minlength=numbers.max(initial=0) + 1)[numbers[test]]
+def _of_cells(cells: np.ndarray, numbers: np.ndarray, n_cells: int) -> np.ndarray:
+    """The number of each cell, which all steps of it have."""
+    found = np.empty(n_cells, numbers.dtype)
+    found[cells] = numbers
+    return found
 
 
 def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check, ...], float]:
