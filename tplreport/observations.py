@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reading import DataFormatError
+from tplreport.reading import DataFormatError, ahead
 from tplreport.rows import MISSING, Codes, RowsByUser, Spill, plain_label
 from tplreport.table import (
     USUAL_NAMES,
@@ -390,7 +390,7 @@ def to_sequences(
         raise ValueError(f"there must be times, found none for step={step!r} in {table.source}; name their column")
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     rows = table.rows
-    of_users = tracked(rows.parts(), "sequences", "row", total=rows.n_rows, size=len, show=progress)
+    of_users = tracked(ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress)
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
         of_users = _in_seconds(of_users, table, cutter.seconds)

@@ -22,6 +22,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -130,6 +131,15 @@ def in_time(
     return order[~again]
 
 
+def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
+    """The same blocks; a thread makes the next one, without warnings, which would name no caller, while one is used."""
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(next, blocks, None)
+        while (block := following.result()) is not None:
+            following = thread.submit(next, blocks, None)
+            yield block
+
+
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`.
 
@@ -203,6 +213,12 @@ def read_rows(
 
     With `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order mark.
     """
+    for table, block, first_line in ahead(_parsed(path, parse, header, quotes)):
+        yield rows_of(table, block, first_line, path, parse, defects, quotes)
+
+
+def _parsed(path: str | Path, parse: Parse, header: bool, quotes: bool) -> Iterator[tuple[pa.Table | None, bytes, int]]:
+    """The blocks of a file, parsed, with their lines and the number of the first; None for what `parse` rejects."""
     first_line = 0
     blocks = line_blocks(path)
     for block, first_line in _closed_blocks(blocks) if quotes else blocks:
@@ -214,7 +230,7 @@ def read_rows(
             block, first_line = block.partition(b"\n")[2], 2
         elif first_line == 1 and quotes:
             block = block.removeprefix(b"\xef\xbb\xbf")
-        yield rows_of(block, first_line, path, parse, defects, quotes)
+        yield attempt(parse, block), block, first_line
     if not first_line:
         raise DataFormatError("the file is empty; download it again", path)
 
@@ -247,9 +263,9 @@ def _numbered_rows(block: bytes, first_line: int, quotes: bool) -> Iterator[tupl
 
 
 def rows_of(
-    block: bytes, first_line: int, file: str | Path, parse: Parse, defects: Defects, quotes: bool = False
+    table: pa.Table | None, block: bytes, first_line: int, file, parse: Parse, defects: Defects, quotes: bool = False
 ) -> Rows:
-    """The rows of a block; DataFormatError for the first line that `parse` rejects.
+    """The rows of a block with what `attempt` gave; DataFormatError for the first line that `parse` rejects.
 
     A warning if the last line has no end, as in truncated and some hand-made files.
     """
@@ -258,14 +274,14 @@ def rows_of(
             where = _at(file, first_line + block.count(b"\n"))
             warn_caller(f"{where}: the last line has no end, as if the file were cut; download it again")
         block += b"\n"
-    table = _attempt(parse, block)
     if table is None:
         raise _malformed(block, first_line, file, parse, defects.expected, quotes)
     return Rows(table, block, first_line, file, defects, quotes)
 
 
-def _attempt(parse: Parse, lines: bytes) -> pa.Table | None:
+def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
     """The parsed lines, or None if `parse` rejects one of them; lines must be UTF-8 without byte order mark."""
+    lines = lines if lines.endswith(b"\n") else lines + b"\n"
     try:
         return parse(lines) if lines.isascii() or "\ufeff" not in lines.decode() else None
     except (UnicodeDecodeError, pa.ArrowInvalid):
@@ -278,7 +294,7 @@ def _malformed(block: bytes, first_line: int, file, parse: Parse, expected: str,
     start, stop = 0, len(numbered)
     while stop - start > 1:
         middle = (start + stop) // 2
-        if _attempt(parse, b"".join(text + b"\n" for _, text in numbered[start:middle])) is None:
+        if attempt(parse, b"".join(text + b"\n" for _, text in numbered[start:middle])) is None:
             stop = middle
         else:
             start = middle

@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute
 
 #: Bytes of arrays that stay in memory.
-IN_MEMORY = 128 << 20
+IN_MEMORY = 64 << 20
 #: About so many rows of whole users are given back at once.
-PART = 1 << 20
+PART = 1 << 19
+#: At most so many labels of a column are looked up at once.
+KNOWN = 1 << 19
 #: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
 MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
@@ -46,7 +49,7 @@ class Spill:
         self.size += array.nbytes
         try:
             self.file.seek(0, 2)
-            self.file.write(array.tobytes())
+            self.file.write(array.view(np.uint8))
             self.file.flush()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -85,7 +88,7 @@ class RowsByUser:
         columns = columns | {"row": np.arange(self.n_rows, self.n_rows + len(users))}
         records = np.empty(len(order), [(name, column.dtype) for name, column in columns.items()])
         for name, column in columns.items():
-            records[name] = column[order]
+            records[name] = column.take(order)
         self.blocks.append(records)
         self.n_rows += len(order)
         counts = np.bincount(users, minlength=len(self.counts))
@@ -103,7 +106,7 @@ class RowsByUser:
             if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years beyond it
                 yield pd.concat(map(pd.DataFrame, pieces), ignore_index=True).take(order)
             else:
-                joined = np.concatenate(pieces)[order]
+                joined = np.concatenate(pieces).take(order)
                 yield pd.DataFrame({name: joined[name] for name in joined.dtype.names or ()}, copy=False)
 
 
@@ -147,6 +150,11 @@ def arrow_of(column: pd.Series) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
+def _numbers(indices: pa.Array) -> np.ndarray:
+    """Indices, -1 for null."""
+    return indices.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
 class Codes:
     """Numbers for labels, in the order in which these first occur, over blocks of a column."""
 
@@ -154,6 +162,8 @@ class Codes:
         self.name, self.missing = name, missing
         self.code_of: dict[Hashable, int] = {}
         self.codes = lru_cache(None, typed=True)(self._code)  # looks at each label once, whatever blocks have it
+        self.known, self.code_of_known = pa.array([], pa.string()), np.zeros(0, np.int32)  # the first `KNOWN` labels
+        self.is_settled = False  # whether the last block had no others
         self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
@@ -161,8 +171,7 @@ class Codes:
     def of(self, column: pd.Series, place: Callable[[int], str]) -> np.ndarray:
         """The codes of a block, int32; -1 for a missing value."""
         try:
-            codes, labels, declared = self._factorized(column)
-            code = np.array([*map(self.codes, labels)], dtype=np.int32)
+            codes, labels, code, declared = self._factorized(column)
             self.is_declared |= len(declared) > len(labels)
             for label in declared:
                 self._code(label)  # one that does not occur is a label as well
@@ -172,24 +181,45 @@ class Codes:
         rows = np.bincount(codes[codes >= 0], minlength=len(code))
         np.add.at(self.counts, code[code >= 0], rows[code >= 0])
         for k in np.flatnonzero(code < 0):
-            if isinstance(labels[k], str | bytes):
+            if rows[k] and isinstance(labels[k], str | bytes | pa.StringScalar):
                 self.absent[str(labels[k]).strip()] += int(rows[k])
         return np.append(code, np.int32(-1))[codes]
 
-    def _factorized(self, column: pd.Series) -> tuple[np.ndarray, list, list]:
-        """The number of each row's label, the labels in order of occurrence, and those of a declared category."""
+    def _factorized(self, column: pd.Series) -> tuple[np.ndarray, Any, np.ndarray, list]:
+        """The number of each row's label, the labels in order of occurrence, their codes, and those declared."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
+            if array.type in (pa.string(), pa.int64()) and len(self.known) <= KNOWN:
+                return *self._looked_up(array), []
             if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
                 encoded = array.dictionary_encode()
                 labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
-                return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), labels, []
+                return _numbers(encoded.indices), labels, np.array([*map(self.codes, labels)], np.int32), []
             column = array.to_pandas()
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
             column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
         codes, labels = pd.factorize(column)
         declared = column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else []
-        return codes, labels.tolist(), declared
+        return codes, labels, np.array([*map(self.codes, labels.tolist())], np.int32), declared
+
+    def _looked_up(self, array: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+        """The number of each row's label, labels, and their codes; what is known is looked up without Python."""
+        if self.known.type != array.type:
+            self.known, self.code_of_known, self.is_settled = pa.array([], array.type), self.code_of_known[:0], False
+        if self.is_settled:
+            found = pa.compute.index_in(array, value_set=self.known)
+            if found.null_count == array.null_count:
+                return _numbers(found), self.known, self.code_of_known
+        encoded = array.dictionary_encode()
+        labels = encoded.dictionary
+        place = _numbers(pa.compute.index_in(labels, value_set=self.known))
+        new = labels.filter(pa.array(place < 0))
+        code = np.append(self.code_of_known, np.int32(-1))[place]
+        code[place < 0] = [*map(self._code, new.to_pandas().tolist())]
+        self.known = pa.concat_arrays([self.known, new])
+        self.code_of_known = np.append(self.code_of_known, code[place < 0])
+        self.is_settled = not len(new)
+        return _numbers(encoded.indices), labels, code
 
     def _code(self, label: Hashable) -> int:
         name = plain_label(label, self.missing)

@@ -31,6 +31,7 @@ from tplreport.reading import (
     DataFormatError,
     Defects,
     Rows,
+    ahead,
     describe_content,
     file_blocks,
     line_blocks,
@@ -229,7 +230,7 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
         if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
             pieces = (group for piece in pieces for group in piece.split_by_row_group())
         for batch in chain.from_iterable(
-            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 20) for piece in pieces
+            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19) for piece in pieces
         ):
             table = pa.Table.from_batches([batch]).select([*columns.values()])
             yield _frame(_checked(table.rename_columns([*columns])))
@@ -522,7 +523,7 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.D
         problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
         raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
     if kind == "json":
-        return _json_blocks(path, wanted)
+        return ahead(_json_blocks(path, wanted))
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
         return (_frame(rows.table) for rows in table_blocks(path, wanted))
-    return _arrow_blocks(path, kind, wanted)
+    return ahead(_arrow_blocks(path, kind, wanted))

@@ -115,14 +115,15 @@ def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
     plain = before if order else np.zeros_like(before)
     rows = _numbered(context, n, plain)
     cells = _numbered(rows, n, after)
-    shape = cells.max(initial=-1) + 1
-    row, plain_row = _of_cells(cells, rows, shape), _of_cells(cells, plain, shape)
+    step = np.empty(cells.max(initial=-1) + 1, dtype=np.int64)  # one of each cell
+    step[cells] = np.arange(cells.size)
+    row, plain_row = rows[step], plain[step]
     del rows
-    plain_cell = _of_cells(cells, _numbered(plain, n, after), shape)
+    plain_cell = _numbered(plain, n, after)[step]
     gains = np.zeros((len(WEIGHTS), group.max(initial=0) + 1))
     for side in (0, 1):
         test = half != side
-        count = np.bincount(cells[~test], minlength=shape)
+        count = np.bincount(cells[~test], minlength=step.size)
         total, plain_count, plain_total = (np.bincount(of, count)[of] for of in (row, plain_cell, plain_row))
         expected = (plain_count + 1.0 / n) / (plain_total + 1.0)
         cell, of_group = cells[test], group[test]
@@ -139,13 +140,6 @@ def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
     pairs = np.multiply(first, n, dtype=np.int64)
     pairs += second
     return pd.factorize(pairs)[0].astype(np.int32)
-
-
-def _of_cells(cells: np.ndarray, numbers: np.ndarray, n_cells: int) -> np.ndarray:
-    """The number of each cell, which all steps of it have."""
-    found = np.empty(n_cells, numbers.dtype)
-    found[cells] = numbers
-    return found
 
 
 def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check, ...], float]:

@@ -30,6 +30,7 @@ from tplreport.reading import (
     DataFormatError,
     Defects,
     Positions,
+    attempt,
     check_growth,
     describe_content,
     in_time,
@@ -171,7 +172,7 @@ def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
         )
     lines = data[header.end() :]
     positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7))
-    rows = rows_of(lines, 7, file.place, _parse, positions.defects)
+    rows = rows_of(attempt(_parse, lines), lines, 7, file.place, _parse, positions.defects)
     positions.select(rows)
     return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
 
