@@ -10,6 +10,7 @@ clock goes back.
 
 from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -270,31 +271,37 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
 
 
 def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | None) -> None:
-    """Add all rows to the table."""
+    """Add all rows to the table; threads look up users and states while times are read."""
     begin, kinds = 0, dict[str, tuple[bool, bool]]()
-    for block in blocks:
-        place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
-        block = with_instants(block, time_format, place, kinds)
-        given, block = block, _long(block, begin, table.width) if table.width > 1 else block
-        columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
-        columns["user"] = np.zeros(len(block), np.int32)
-        if "user" in block:
-            columns["user"] = table.users.of(block["user"], place)
-            check_filled(columns["user"] < 0, block["user"], "user", place)
-        elif table.width > 1:
-            columns["user"] = block["time"].to_numpy() // (table.width + 1)
-        if "state" in block:
-            columns["cell"] = table.states.of(block["state"], place)
-        for k, name in enumerate(block.columns.intersection(POSITION)):
-            columns[name] = _degrees(block[name], name, place)
-            table.edges[2 * k] = np.fmin.reduce(columns[name], initial=table.edges[2 * k])
-            table.edges[2 * k + 1] = np.fmax.reduce(columns[name], initial=table.edges[2 * k + 1])
-        if "time" in block and table.width == 1:
-            first, last = columns["time"].min(), columns["time"].max()
-            table.span = [min([first, *table.span]), max([last, *table.span])]
-        table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][:: 2 if table.ends else 1]
-        table.rows.add(columns)
-        begin += len(block)
+    codes = {"user": table.users, "state": table.states}
+    with ThreadPoolExecutor(2) as threads:
+        for block in blocks:
+            place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
+            long = _long(block, begin, table.width) if table.width > 1 else block
+            found = {
+                name: threads.submit(one.factorized, long[name]).result for name, one in codes.items() if name in long
+            }
+            given = with_instants(block, time_format, place, kinds)
+            block = long if table.width > 1 else given
+            columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
+            columns["user"] = np.zeros(len(block), np.int32)
+            if "user" in block:
+                columns["user"] = table.users.of(block["user"], place, found["user"])
+                check_filled(columns["user"] < 0, block["user"], "user", place)
+            elif table.width > 1:
+                columns["user"] = block["time"].to_numpy() // (table.width + 1)
+            if "state" in block:
+                columns["cell"] = table.states.of(block["state"], place, found["state"])
+            for k, name in enumerate(block.columns.intersection(POSITION)):
+                columns[name] = _degrees(block[name], name, place)
+                table.edges[2 * k] = np.fmin.reduce(columns[name], initial=table.edges[2 * k])
+                table.edges[2 * k + 1] = np.fmax.reduce(columns[name], initial=table.edges[2 * k + 1])
+            if "time" in block and table.width == 1:
+                first, last = columns["time"].min(), columns["time"].max()
+                table.span = [min([first, *table.span]), max([last, *table.span])]
+            table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][:: 2 if table.ends else 1]
+            table.rows.add(columns)
+            begin += len(block)
     if not begin:
         raise ValueError(
             f"there must be observations, found no row in {table.source}; check the file and the names of its columns"

@@ -195,7 +195,7 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
     rest, first_line = b"", 1
     for data in file_blocks(path, lambda: first_line + rest.count(b"\n"), block_bytes):  # noqa: B023 (asked at once)
         cut = data.rfind(b"\n") + 1
-        block, rest = (rest + data[:cut], data[cut:]) if cut else (b"", rest + data)
+        block, rest = (b"".join((rest, memoryview(data)[:cut])), data[cut:]) if cut else (b"", rest + data)
         if block:
             yield block, first_line
             first_line += block.count(b"\n")

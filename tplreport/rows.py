@@ -26,6 +26,7 @@ PART = 1 << 19
 KNOWN = 1 << 19
 #: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
 MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
+Factorized = tuple[np.ndarray, Any, np.ndarray, list]
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
@@ -168,10 +169,10 @@ class Codes:
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
 
-    def of(self, column: pd.Series, place: Callable[[int], str]) -> np.ndarray:
-        """The codes of a block, int32; -1 for a missing value."""
+    def of(self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Factorized]) -> np.ndarray:
+        """The codes of a block, int32, -1 for a missing value; `found` gives what `factorized` does."""
         try:
-            codes, labels, code, declared = self._factorized(column)
+            codes, labels, code, declared = found()
             self.is_declared |= len(declared) > len(labels)
             for label in declared:
                 self._code(label)  # one that does not occur is a label as well
@@ -185,7 +186,7 @@ class Codes:
                 self.absent[str(labels[k]).strip()] += int(rows[k])
         return np.append(code, np.int32(-1))[codes]
 
-    def _factorized(self, column: pd.Series) -> tuple[np.ndarray, Any, np.ndarray, list]:
+    def factorized(self, column: pd.Series) -> Factorized:
         """The number of each row's label, the labels in order of occurrence, their codes, and those declared."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)

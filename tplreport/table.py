@@ -205,12 +205,6 @@ def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
         raise _broken(error, path, kind) from None
 
 
-def _checked(table: pa.Table) -> pa.Table:
-    """The table without pandas' notes; an error if its bytes are not what its types say, which would crash later."""
-    table.validate(full=True)
-    return table.replace_schema_metadata(None)
-
-
 def _frame(table: pa.Table) -> pd.DataFrame:
     """A frame of the table's own columns, which are not copied."""
     return table.to_pandas(types_mapper=pd.ArrowDtype)
@@ -233,7 +227,8 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
             piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19) for piece in pieces
         ):
             table = pa.Table.from_batches([batch]).select([*columns.values()])
-            yield _frame(_checked(table.rename_columns([*columns])))
+            table.validate(full=True)  # bytes that are not what their types say would crash later
+            yield _frame(table.rename_columns([*columns]).replace_schema_metadata(None))  # without pandas' notes
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
@@ -253,7 +248,8 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
         first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
         if not columns:
             names = [*dict.fromkeys(name for row in first for name in row)]
-            kind = " in JSON, with lists or records in it: write one object a line" if _is_nested(first[0]) else ""
+            is_nested = any(isinstance(value, list | dict) for value in first[0].values())
+            kind = " in JSON, with lists or records in it: write one object a line" if is_nested else ""
             columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
         table = _json_table(lines, first, [*columns.values()])
         if table is None:
@@ -278,10 +274,6 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
     raise DataFormatError(
         f"there must be one JSON object a line, found {problem}; write one object a line", path, number
     )
-
-
-def _is_nested(row: dict[Hashable, Any]) -> bool:
-    return any(isinstance(value, list | dict) for value in row.values())
 
 
 def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]) -> pa.Table | None:
