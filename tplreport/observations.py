@@ -514,6 +514,7 @@ def _joined(
     coded = Spill()
     for k, labels in enumerate(own[1:]):
         coded.append(ordered.values[np.searchsorted(seen, labels)][values.read(k)])
+    del values
     offsets = np.cumsum([0, *np.concatenate(lengths)])
     owner = np.concatenate(owners)
     return coded.joined(), offsets, ordered.labels, owner if users is None else users[owner]

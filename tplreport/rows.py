@@ -50,7 +50,7 @@ class Spill:
         self.size += array.nbytes
         try:
             self.file.seek(0, 2)
-            self.file.write(array.view(np.uint8))
+            self.file.write(array.view(np.uint8).data)
             self.file.flush()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -71,7 +71,8 @@ class Spill:
         """All arrays, which have one type, as one array; it is mapped from the temporary file if there is one."""
         if self.size > IN_MEMORY:
             return np.memmap(self.file, self.places[0][2], "r")
-        return np.concatenate([self.read(k) for k in range(len(self.places))])
+        self.file.seek(0)
+        return np.frombuffer(self.file.read(), self.places[0][2])
 
 
 class RowsByUser:

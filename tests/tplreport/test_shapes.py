@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -253,6 +254,26 @@ def test_a_missing_file(tmp_path, options):
         read_sequences(tmp_path / "none.csv", **options)
 
 
+def test_a_thread_makes_the_next_block_and_ends_with_its_reader():
+    makers, before = [], threading.active_count()
+
+    def blocks():
+        for number in range(3):
+            makers.append(threading.current_thread())
+            yield number
+        raise ValueError("after the last")
+
+    found = reading.ahead(blocks())
+    assert next(found) == 0
+    found.close()
+    found = reading.ahead(blocks())
+    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="after the last"):
+        next(found)
+    assert threading.active_count() == before
+    assert threading.current_thread() not in makers
+
+
 class TestManyBlocks:
     """A file read block by block, and users taken part by part, give what one block gives."""
 
@@ -261,6 +282,7 @@ class TestManyBlocks:
         rng = np.random.default_rng(3)
         times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(2000), unit="h")
         frame = {"user": rng.integers(0, 30, 2000), "time": times, "state": rng.choice(["a", "b", "NO", "7"], 2000)}
+        frame["state"][1900] = "c"  # after many blocks without a label of their own
         return pd.DataFrame(frame)
 
     @pytest.mark.parametrize("options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}])
@@ -271,8 +293,9 @@ class TestManyBlocks:
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
         monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
         monkeypatch.setattr(rows, "PART", 250)
-        for most, kind in ((10**9, np.ndarray), (1, np.memmap)):
+        for most, known, kind in ((10**9, 10**9, np.ndarray), (1, 3, np.memmap)):
             monkeypatch.setattr(rows, "IN_MEMORY", most)
+            monkeypatch.setattr(rows, "KNOWN", known)
             for data in (tmp_path / "data.csv", tmp_path / "data.parquet", frame):
                 found = read_sequences(data, **options)
                 assert listed(found) == expected
@@ -336,12 +359,9 @@ class TestManyBlocks:
             file.write("user,time,state\n")
             for _ in range(8):
                 users, states, times = (rng.integers(0, most, 1_000_000) for most in (20_000, 100, 10**15))
-                block = {
-                    "user": users,
-                    "time": times.astype("M8[us]"),
-                    "state": np.char.add("place ", states.astype(str)),
-                }
-                pd.DataFrame(block).to_csv(file, index=False, header=False)
+                places = np.char.add("place ", states.astype(str))
+                block = pd.DataFrame({"user": users, "time": times.astype("M8[us]"), "state": places})
+                block.to_csv(file, index=False, header=False)
         code = (
             "import sys; from tests.fuzzing import peak; from tplreport import read_sequences;"
             "print(len(read_sequences(sys.argv[1]).values), peak() >> 10)"
