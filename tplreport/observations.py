@@ -278,9 +278,7 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         for block in blocks:
             place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
             long = _long(block, begin, table.width) if table.width > 1 else block
-            found = {
-                name: threads.submit(one.factorized, long[name]).result for name, one in codes.items() if name in long
-            }
+            found = {key: threads.submit(of.factorized, long[key]).result for key, of in codes.items() if key in long}
             given = with_instants(block, time_format, place, kinds)
             block = long if table.width > 1 else given
             columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
@@ -514,7 +512,6 @@ def _joined(
     coded = Spill()
     for k, labels in enumerate(own[1:]):
         coded.append(ordered.values[np.searchsorted(seen, labels)][values.read(k)])
-    del values
     offsets = np.cumsum([0, *np.concatenate(lengths)])
     owner = np.concatenate(owners)
     return coded.joined(), offsets, ordered.labels, owner if users is None else users[owner]

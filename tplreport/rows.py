@@ -26,7 +26,6 @@ PART = 1 << 19
 KNOWN = 1 << 19
 #: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
 MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
-Factorized = tuple[np.ndarray, Any, np.ndarray, list]
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
@@ -152,11 +151,6 @@ def arrow_of(column: pd.Series) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _numbers(indices: pa.Array) -> np.ndarray:
-    """Indices, -1 for null."""
-    return indices.fill_null(-1).to_numpy(zero_copy_only=False)
-
-
 class Codes:
     """Numbers for labels, in the order in which these first occur, over blocks of a column."""
 
@@ -170,7 +164,7 @@ class Codes:
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
 
-    def of(self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Factorized]) -> np.ndarray:
+    def of(self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Any]) -> np.ndarray:
         """The codes of a block, int32, -1 for a missing value; `found` gives what `factorized` does."""
         try:
             codes, labels, code, declared = found()
@@ -187,7 +181,7 @@ class Codes:
                 self.absent[str(labels[k]).strip()] += int(rows[k])
         return np.append(code, np.int32(-1))[codes]
 
-    def factorized(self, column: pd.Series) -> Factorized:
+    def factorized(self, column: pd.Series) -> tuple[np.ndarray, Any, np.ndarray, list]:
         """The number of each row's label, the labels in order of occurrence, their codes, and those declared."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
@@ -196,7 +190,8 @@ class Codes:
             if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
                 encoded = array.dictionary_encode()
                 labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
-                return _numbers(encoded.indices), labels, np.array([*map(self.codes, labels)], np.int32), []
+                code = np.array([*map(self.codes, labels)], np.int32)
+                return np.asarray(encoded.indices.fill_null(-1)), labels, code, []
             column = array.to_pandas()
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
             column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
@@ -211,17 +206,16 @@ class Codes:
         if self.is_settled:
             found = pa.compute.index_in(array, value_set=self.known)
             if found.null_count == array.null_count:
-                return _numbers(found), self.known, self.code_of_known
+                return np.asarray(found.fill_null(-1)), self.known, self.code_of_known
         encoded = array.dictionary_encode()
         labels = encoded.dictionary
-        place = _numbers(pa.compute.index_in(labels, value_set=self.known))
+        place = np.asarray(pa.compute.index_in(labels, value_set=self.known).fill_null(-1))
         new = labels.filter(pa.array(place < 0))
         code = np.append(self.code_of_known, np.int32(-1))[place]
         code[place < 0] = [*map(self._code, new.to_pandas().tolist())]
-        self.known = pa.concat_arrays([self.known, new])
+        self.known, self.is_settled = pa.concat_arrays([self.known, new]), not len(new)
         self.code_of_known = np.append(self.code_of_known, code[place < 0])
-        self.is_settled = not len(new)
-        return _numbers(encoded.indices), labels, code
+        return np.asarray(encoded.indices.fill_null(-1)), labels, code
 
     def _code(self, label: Hashable) -> int:
         name = plain_label(label, self.missing)

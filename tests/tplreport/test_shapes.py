@@ -255,23 +255,17 @@ def test_a_missing_file(tmp_path, options):
 
 
 def test_a_thread_makes_the_next_block_and_ends_with_its_reader():
-    makers, before = [], threading.active_count()
-
-    def blocks():
-        for number in range(3):
-            makers.append(threading.current_thread())
-            yield number
-        raise ValueError("after the last")
-
-    found = reading.ahead(blocks())
-    assert next(found) == 0
-    found.close()
-    found = reading.ahead(blocks())
-    assert [next(found) for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(ValueError, match="after the last"):
-        next(found)
+    before, this = threading.active_count(), threading.get_ident()
+    blocks = reading.ahead(map(lambda number: (6 // number, threading.get_ident()), [3, 2, 0]))
+    (first, maker), (second, _) = next(blocks), next(blocks)
+    assert (first, second) == (2, 3)
+    assert maker != this
+    with pytest.raises(ZeroDivisionError):
+        next(blocks)
+    abandoned = reading.ahead(iter("abc"))
+    assert next(abandoned) == "a"
+    abandoned.close()
     assert threading.active_count() == before
-    assert threading.current_thread() not in makers
 
 
 class TestManyBlocks:
