@@ -57,9 +57,7 @@ class ExactGaussianProfile:
         before, after, states = arrays_of_both_sides(backward, forward, self._shifts.size)
         n = len(states or range(2))
         if n != 2:
-            raise ValueError(
-                f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile, the upper bound"
-            )
+            raise ValueError(f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile")
         past = _messages(self._shifts, before)
         future = _messages(self._shifts[::-1], after[::-1])[::-1]
         self._ratios = [_together(*pair) for pair in zip(past, future, strict=True)]

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplfrontier.checks import check_covariance
-from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius
+from tplfrontier.linear_gaussian import LinearGaussianSeries, spectral_radius, stationary_covariance
 from tplrepro.validation import LARGEST, as_numbers, check_level
 
 LEAST_SHARE = 1e-8  # a smaller share of a variance, left after later outputs, has lost its digits
-LIMIT_ERROR = 1e-10  # relative, of the covariance that a limit comes from
+LIMIT_ERROR = 1e-10  # relative, of the covariance and the variances that a limit comes from
 SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
 
 
@@ -63,7 +63,7 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
     """
-    from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
+    from scipy.linalg import solve_discrete_are
 
     change = check_level(change, "change")
     if not isinstance(series, LinearGaussianSeries):
@@ -85,16 +85,21 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
     except ValueError as failure:  # LinAlgError, or eigenvalues that cannot be told apart
         raise ValueError(f"the Riccati equation must have a solution, found none ({failure}); add noise") from None
-    filtered, gained, closed, S = _updated(P, F, H, variances[0])
-    error = _change(P, F @ filtered @ F.T + Q) / (1.0 - min(spectral_radius(closed), 1.0 - 1e-15) ** 2)
+    for _ in range(2):  # a step of Newton's method, and how far another one would go
+        filtered, gained, closed, S, beside = _updated(P, F, H, variances[0], c)
+        step, _ = stationary_covariance(closed, F @ filtered @ F.T + Q - P)
+        P = P + step
+    explained, unsure = stationary_covariance(F, F @ gained @ F.T)
+    future, lost = stationary_covariance(closed.T, np.outer(H, H) / S)
+    E, V = _variances(beside, explained + gained, F, future, c)
+    ahead = F @ beside  # twice the share of mu that rounding of E and of V may change
+    shares = c @ unsure @ c / E * V / (V + E), 2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ beside)) / V
+    error = max(_change(P - step, P), abs(shares[0]) + shares[1])
     if not error <= LIMIT_ERROR:
         raise ValueError(
             f"the Riccati equation must be solved to {LIMIT_ERROR:g}, found an error of about {error:.3g}; "
             "the series hardly forgets: take gaussian_series_leakage of a long one"
         )
-    explained = solve_discrete_lyapunov(F, F @ gained @ F.T) + gained
-    future = solve_discrete_lyapunov(closed.T, np.outer(H, H) / S)
-    E, V = _variances(filtered, explained, F, future, c)
     return change * sqrt(E / V / (V + E))
 
 
@@ -118,16 +123,11 @@ def _checked_noise(noise: Any, T: int) -> np.ndarray:
     if values.ndim == 0:
         values = np.full(T, values)
     if values.shape not in ((T,), (T, T)):
-        raise ValueError(
-            f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; give one variance, one for each "
-            "time, or the covariance"
-        )
+        raise ValueError(f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; give variances")
     variances = values if values.ndim == 1 else np.diagonal(values)
     if not (variances > 0.0).all():
-        raise ValueError(
-            f"noise must have variances greater than 0, found {variances[~(variances > 0.0)][0]:g}; give sigma^2, or "
-            "inf where nothing is released"
-        )
+        least = variances[~(variances > 0.0)][0]
+        raise ValueError(f"noise must have variances greater than 0, found {least:g}; give sigma^2, or inf")
     return values if values.ndim == 1 else check_covariance(values, "noise")
 
 
@@ -213,8 +213,8 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
     explained, steps, change = np.zeros_like(P), [], np.inf
     for variance in noise.tolist():
         _check_variance(c @ (P + explained) @ c)
-        filtered, gained, closed, S = _updated(P, F, H, variance)
-        steps.append((filtered, explained + gained, closed, S))
+        filtered, gained, closed, S, beside = _updated(P, F, H, variance, c)
+        steps.append((filtered, explained + gained, closed, S, beside))
         following = F @ filtered @ F.T + Q, F @ (explained + gained) @ F.T
         last, change = change, max(_change(P, following[0]), _change(explained, following[1]))
         P, explained = following
@@ -223,10 +223,10 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
     E, V, change, t = np.empty(T), np.empty(T), np.inf, T - 1
     future, known = np.zeros_like(P), np.zeros_like(P)
     while t >= 0:
-        filtered, gained, closed, S = steps[min(t, len(steps) - 1)]
-        E[t], V[t] = _variances(filtered, gained, F, future, c)
+        filtered, gained, closed, S, beside = steps[min(t, len(steps) - 1)]
+        E[t], V[t] = _variances(beside, gained, F, future, c)
         if noise[t] > 0.0:  # independent noise: no difference of variances, which may lose digits
-            V[t] = c @ np.linalg.solve(unit + filtered @ known, filtered @ c)
+            V[t] = c @ np.linalg.solve(unit + filtered @ known, beside)
             seen = known + np.outer(H, H) / noise[t]
             known = F.T @ np.linalg.solve(unit + seen @ Q, seen @ F)
         following = np.outer(H, H) / S + closed.T @ future @ closed
@@ -239,8 +239,8 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
     return E / V / (V + E)
 
 
-def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float) -> tuple:
-    """The filtered covariance, what an output explains of it, F (1 - gain H), and the output's variance."""
+def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float, c: np.ndarray) -> tuple:
+    """The filtered covariance, what an output explains of it, F (1 - gain H), the output's variance, filtered @ c."""
     ahead = P @ H
     S = float(H @ ahead) + variance
     if not S > 0.0:
@@ -248,14 +248,16 @@ def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float) -> tu
     gain = ahead / S
     rest = np.eye(H.size) - np.outer(gain, H)
     filtered = rest @ P @ rest.T + min(variance, LARGEST) * np.outer(gain, gain)
-    return filtered, np.outer(gain, ahead), F @ rest, S
+    # With independent noise H is c, and this no difference.
+    beside = ahead / (1.0 + float(H @ ahead) / variance) if variance > 0.0 else filtered @ c
+    return filtered, np.outer(gain, ahead), F @ rest, S, beside
 
 
-def _variances(filtered, explained, F, future, c) -> tuple[float, float]:
-    """The variance of a value that all outputs explain, and the one that remains."""
-    ahead = F @ filtered @ c
+def _variances(beside, explained, F, future, c) -> tuple[float, float]:
+    """The variance of a value that all outputs explain, and the one that remains; beside = filtered @ c."""
+    ahead = F @ beside
     later = float(ahead @ future @ ahead)
-    before = float(c @ filtered @ c)
+    before = float(c @ beside)
     if not later <= (1.0 - LEAST_SHARE) * before:
         raise ValueError(
             f"a value must keep more than {LEAST_SHARE:g} of its variance from later outputs, found "

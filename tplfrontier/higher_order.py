@@ -74,9 +74,7 @@ def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     if not matrix.is_sparse:
         return matrix**k
     if k > 1 and matrix.background.any():
-        raise ValueError(
-            f"a sparse matrix must have background 0 here, found {matrix.background.max():.3g}; make it dense"
-        )
+        raise ValueError(f"a sparse matrix must have background 0, found {matrix.background.max():.3g}; make it dense")
     power = rows = matrix.probabilities
     for _ in range(k - 1):
         _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")  # fewer where entries coincide
@@ -105,9 +103,7 @@ def _all_tuples(states: list, order: int) -> list:
     places = list(dict.fromkeys(place for state in states for place in state))
     n = len(places)
     if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
-        raise ValueError(
-            f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use the observed ones"
-        )
+        raise ValueError(f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use observed ones")
     return list(product(places, repeat=order))
 
 
@@ -130,6 +126,4 @@ def _possible_steps(states: list, direction: str):
 
 def _check_stored(stored: int, name: str) -> None:
     if stored > MOST_STORED:
-        raise ValueError(
-            f"{name} must store at most {MOST_STORED} probabilities, found up to {stored}; use larger cells"
-        )
+        raise ValueError(f"{name} must store at most {MOST_STORED} probabilities, found {stored}; use larger cells")

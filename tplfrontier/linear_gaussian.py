@@ -1,6 +1,7 @@
 """Gaussian series: linear state spaces with normal shocks, such as autoregressions."""
 
 from __future__ import annotations
+import warnings
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,10 +32,7 @@ class LinearGaussianSeries(FrozenArrays):
             wanted = (d,) if name == "value" else (d, d)
             matrix = as_numbers(getattr(self, name), f"{name} must be real numbers", "give an array")
             if matrix.shape != wanted or not np.isfinite(matrix).all():
-                raise ValueError(
-                    f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; "
-                    "give a row for each number of the state"
-                )
+                raise ValueError(f"{name} must be finite, of shape {wanted}, found shape {matrix.shape}; give such")
             if name in ("innovation", "initial"):
                 matrix = check_covariance(matrix, name)
             object.__setattr__(self, name, matrix)
@@ -45,23 +43,25 @@ class LinearGaussianSeries(FrozenArrays):
     def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> Self:
         """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation, of a variance > 0.
 
-        A single coefficient is the correlation of neighbours. ValueError if no stationary series has them.
+        A single coefficient is the correlation of neighbours. ValueError if no stationary series has them, or
+        if roots near the unit circle leave less than 6 digits of the variance.
         """
-        from scipy.linalg import companion, solve_discrete_lyapunov
+        from scipy.linalg import companion
 
         a = np.atleast_1d(as_numbers(coefficients, "coefficients must be real numbers", "give one or a list"))
         variance = check_level(variance, "variance")
         unit = np.diag(np.arange(a.size) == 0).astype(float)  # the covariance of a shock to the newest number
         usable = a.ndim == 1 and a.size > 0 and np.isfinite(a).all()
         transition = companion(np.r_[1.0, -a]) if usable else np.eye(1)
-        if spectral_radius(transition) >= 1.0:
+        usable = usable and spectral_radius(transition) < 1.0
+        stationary, error = stationary_covariance(transition, unit) if usable and a.size > 1 else (unit, 0.0 * unit)
+        if not usable or not abs(error).max() <= 1e-6 * abs(stationary).max():
             raise ValueError(
                 f"coefficients must belong to a stationary series, found {a.tolist()}; "
-                "give, for AR(1), a correlation greater than -1 and less than 1"
+                "give, for AR(1), a correlation greater than -1 and less than 1, else roots that leave it digits"
             )
         if a.size == 1:
             return cls(transition, variance * (1.0 - a) * (1.0 + a) * unit, unit[0], variance * unit, horizon)
-        stationary = solve_discrete_lyapunov(transition, unit)
         scale = variance / stationary[0, 0]
         return cls(transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon)
 
@@ -77,6 +77,15 @@ class LinearGaussianSeries(FrozenArrays):
             K[t:, t] = K[t, t:] = ahead[: T - t] @ (state @ self.value)
             state = self.transition @ state @ self.transition.T + self.innovation
         return K
+
+
+def stationary_covariance(transition: np.ndarray, innovation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """X = F X F^T + Q, and about how far rounding may have moved its entries: what a second solution adds."""
+    from scipy.linalg import solve_discrete_lyapunov
+
+    with warnings.catch_warnings(action="ignore"):  # the second solution says more than SciPy's condition number
+        X = solve_discrete_lyapunov(transition, innovation)
+        return X, solve_discrete_lyapunov(transition, transition @ X @ transition.T + innovation - X)
 
 
 def spectral_radius(matrix: np.ndarray) -> float:

@@ -146,9 +146,7 @@ def _closed(bounds: Any, states: Sequence) -> np.ndarray:
         )
     if closed.diagonal().any():
         j = int(np.argmax(closed.diagonal()))
-        raise ValueError(
-            f"bounds must be 0 between a state and itself, found {closed[j, j]:g} at {states[j]!r}; {REMEDY}"
-        )
+        raise ValueError(f"bounds must be 0 for a state and itself, found {closed[j, j]:g} at {states[j]!r}; {REMEDY}")
     for m in range(n):
         np.minimum(closed, (closed[:, m, None] + closed[m]) * UP, out=closed)
     return closed

@@ -142,9 +142,13 @@ def _least_cost(
     best = start / unit
     inner = 2.0 * best
     inner_values, _ = tightest(inner)
-    for _ in tracked(range(ROUNDS), "least noise, at most", "round"):
+    lowest = float(cost[0])  # until a program says more
+    for _round in tracked(range(ROUNDS), "least noise, at most", "round"):
         solved = linprog(cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs")
-        if cost @ best <= (1.0 + GAP) * solved.fun:
+        if solved.fun is None:  # rounding leaves no solution beside variances of very different sizes
+            break
+        lowest = solved.fun
+        if cost @ best <= (1.0 + GAP) * lowest:
             break
         for x in (solved.x, 0.5 * (solved.x + best)):
             if correlated:
@@ -159,13 +163,13 @@ def _least_cost(
             least.append((1.0 - np.sum(v * (K @ v), axis=0) + variances)[short])
             share = np.max((1.0 - values[short]) / (inner_values - values)[short], initial=0.0)
             best = min(best, (1.0 - share) * x + share * inner, key=lambda x: cost @ x)
-    else:
+    if not cost @ best <= (1.0 + GAP) * lowest:
         warn_caller(
-            f"the least noise must be found to a share of {GAP:g}, found {cost @ best / solved.fun - 1.0:.3g} after "
-            f"{ROUNDS} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
+            f"the least noise must be found to a share of {GAP:g}, found {cost @ best / lowest - 1.0:.3g} after "
+            f"{_round + 1} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
         )
     noise, step = noise_of(unit * best), 2.0**-52
-    while not _within(mu * (1.0 - _rounding(K * unit, noise)), K * unit, noise, change):
+    while not _within(mu, K * unit, noise, change):
         noise = noise * (1.0 + step)
         step *= 2.0
     return noise
@@ -193,6 +197,8 @@ def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -
 
 
 def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:
+    if not isinstance(covariance, LinearGaussianSeries):
+        mu = mu * (1.0 - _rounding(check_covariance(covariance), noise))
     return change * np.sqrt(information(covariance, noise).max()) <= _level(mu, covariance, len(noise))
 
 
@@ -218,7 +224,5 @@ def _dense(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
     """The covariance (T, T) of a series of at most `MAX_TIMES` times."""
     T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(np.atleast_1d(covariance))
     if T > MAX_TIMES:
-        raise ValueError(
-            f"the program takes at most {MAX_TIMES} times, found {T}; take a shorter series, or equal variances"
-        )
+        raise ValueError(f"the program takes at most {MAX_TIMES} times, found {T}; take fewer, or equal variances")
     return covariance.covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)

@@ -154,6 +154,7 @@ CASES = [
     (lambda: AR(1.0, 3), r"stationary series, found \[1.0\]"),
     (lambda: AR([0.5, np.nan], 3), "stationary series, found"),
     (lambda: AR([], 3), "stationary series, found"),
+    (lambda: AR([1.999987061555357, -0.9999870615972078], 3), "roots that leave it digits"),
     (lambda: AR(0.5, 0), "horizon must be at least 1"),
     (lambda: LinearGaussianSeries(np.eye(2), np.eye(2), [1.0], np.eye(2), 3), r"shape \(1, 1\), found shape \(2, 2\)"),
     # profiles
@@ -197,7 +198,7 @@ CASES = [
     # pairs of states
     (lambda: of_pairs([[0, 1], [-1, 0]]), "bounds must be at least 0, found -1 between 1 and 0"),
     (lambda: of_pairs([[0, np.nan], [1, 0]]), "bounds must be at least 0, found nan"),
-    (lambda: of_pairs([[0, 1], [1, 2]]), "must be 0 between a state and itself, found 2 at 1"),
+    (lambda: of_pairs([[0, 1], [1, 2]]), "must be 0 for a state and itself, found 2 at 1"),
     (lambda: of_pairs([PAIR]), "one matrix for each release, 2 of them, found 1"),
     (lambda: of_pairs(PAIR, horizon=None), "must come with a horizon"),
     (lambda: of_pairs([[0, 1, 1], [1, 0, 1]]), "must have shape"),

@@ -63,7 +63,7 @@ CALLS = [
     (lambda: HIGHER([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),
     (lambda: HIGHER([range(1200)], tuples="all"), "found 1440000 of 1200 places"),
     (lambda: HIGHER([[0, 1]], tuples=[(0, 0)]), r"unknown state \(0, 1\) in the sequences"),
-    (lambda: tf.every_kth(tpl.smoothed(SPARSE, 1.0), 2), "must have background 0 here, found 0.333"),
+    (lambda: tf.every_kth(tpl.smoothed(SPARSE, 1.0), 2), "must have background 0, found 0.333"),
     (lambda: tr.posterior_draws(COUNTS, 0.0, 1, rng=RNG), "no step starts at state 1"),
     (lambda: tr.posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, rng=RNG), "20000 states, found 20001"),
     (lambda: tr.bootstrap_draws([[0], [1]], 1, rng=RNG, estimate=len, groups=[1]), "each of 2 sequences, found 1"),
