@@ -1,6 +1,7 @@
 """Gaussian series: linear state spaces with normal shocks, such as autoregressions."""
 
 from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from typing import Self
@@ -53,12 +54,14 @@ class LinearGaussianSeries(FrozenArrays):
         unit = np.diag(np.arange(a.size) == 0).astype(float)  # the covariance of a shock to the newest number
         usable = a.ndim == 1 and a.size > 0 and np.isfinite(a).all()
         transition = companion(np.r_[1.0, -a]) if usable else np.eye(1)
-        usable = usable and spectral_radius(transition) < 1.0
-        stationary, error = stationary_covariance(transition, unit) if usable and a.size > 1 else (unit, 0.0 * unit)
-        if not usable or not abs(error).max() <= 1e-6 * abs(stationary).max():
+        radius = spectral_radius(transition)
+        stationary, error = unit, np.inf * unit
+        if radius < 1.0:
+            stationary, error = stationary_covariance(transition, unit) if a.size > 1 else (unit, 0.0 * unit)
+        if not abs(error).max() <= 1e-6 * abs(stationary).max():
             raise ValueError(
-                f"coefficients must belong to a stationary series, found {a.tolist()}; "
-                "give, for AR(1), a correlation greater than -1 and less than 1, else roots that leave it digits"
+                f"coefficients must belong to a clearly stationary series, found {a.tolist()} with roots up to "
+                f"{radius:.9g}; give roots further below 1, or for AR(1) a correlation greater than -1 and less than 1"
             )
         if a.size == 1:
             return cls(transition, variance * (1.0 - a) * (1.0 + a) * unit, unit[0], variance * unit, horizon)
