@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.pauses import product_ties
+from tplrepro.leakage.pauses import product_ties, whole
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
     REQUIRED,
@@ -36,6 +36,7 @@ from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
 MAX_STATES = 3000  # of sparse matrices, whose product is dense
+DIGITS = 10  # of 1,024 steps of one chain and more, fewer with these leading binary digits bound L: few are kept
 UP = 1.0 + 2.0**-50  # exceeds the rounding of the few operations between two leakages, and of their sum
 
 
@@ -175,7 +176,8 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         first = 0 if uniform else start
         if None in steps[first : first + end - start]:
             return None
-        return steps[first] if end == start + 1 else loss_over(first, end - start)
+        length = whole(end - start, DIGITS) if uniform else end - start
+        return steps[first] if length == 1 else loss_over(first, length)
 
     return between
 

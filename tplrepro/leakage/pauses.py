@@ -28,13 +28,13 @@ from tplrepro.markov.transition import TransitionMatrix
 MAX_STATES = 3000  # of sparse matrices, whose product is dense
 
 
-def whole(steps: int) -> int:
-    """The largest kept number of steps up to `steps`: its four leading binary digits.
+def whole(steps: int, digits: int = 4) -> int:
+    """The largest kept number of steps up to `steps`: its leading binary digits.
 
     >>> [whole(steps) for steps in (1, 15, 17, 31, 35)]
     [1, 15, 16, 30, 32]
     """
-    zeros = max(steps.bit_length() - 4, 0)
+    zeros = max(steps.bit_length() - digits, 0)
     return steps >> zeros << zeros
 
 
