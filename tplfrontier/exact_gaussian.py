@@ -60,7 +60,11 @@ class ExactGaussianProfile:
             raise ValueError(f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile")
         past = _messages(self._shifts, before)
         future = _messages(self._shifts[::-1], after[::-1])[::-1]
-        self._ratios = [_together(*pair) for pair in zip(past, future, strict=True)]
+        # The log ratios of past and future together, which are independent given the state, and their probabilities.
+        self._ratios = [
+            (np.add.outer(ratios, later_ratios).ravel(), (weights[:, :, None] * later_weights[:, None]).reshape(2, -1))
+            for (ratios, weights), (later_ratios, later_weights) in zip(past, future, strict=True)
+        ]
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
@@ -121,10 +125,3 @@ def _messages(shifts: np.ndarray, steps: Iterable) -> list:
         ratios = np.logaddexp(remain + grid, enter) - np.logaddexp(leave + grid, stay)
         messages.append((ratios[kept], matrix @ probabilities[:, kept]))
     return messages
-
-
-def _together(past: tuple, future: tuple) -> tuple:
-    """The log ratios of past and future together, which are independent given the state, and their probabilities."""
-    (ratios, weights), (later_ratios, later_weights) = past, future
-    both = weights[:, :, None] * later_weights[:, None]
-    return np.add.outer(ratios, later_ratios).ravel(), both.reshape(2, -1)

@@ -141,11 +141,6 @@ def overall(profile: Profile) -> PrivacyProfile:
     return profile.overall if isinstance(profile, PairProfiles) else profile
 
 
-def parts_of(profile: Profile) -> list[PrivacyProfile]:
-    """The profiles of all pairs, or the one of them all."""
-    return [*profile.by_pair.values()] if isinstance(profile, PairProfiles) else [profile]
-
-
 def highest(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """The largest of several profiles at each loss."""
     grid = max(profile.grid for profile in profiles)
@@ -167,7 +162,8 @@ def raised(profile: PairProfiles) -> PairProfiles:
 
 def is_within(new: Profile, old: Profile) -> bool:
     """Whether a profile after a step, without its ROOM, is bounded by another, including rounding errors."""
-    for profile, bound in zip(parts_of(new), parts_of(old), strict=True):
+    parts = ([*each.by_pair.values()] if isinstance(each, PairProfiles) else [each] for each in (new, old))
+    for profile, bound in zip(*parts, strict=True):
         if profile.grid != bound.grid or profile.largest > bound.largest:
             return False
         above, below = together([profile, bound])

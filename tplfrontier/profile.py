@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import exp, expm1, inf, log1p, log2, sqrt
 from typing import Any, SupportsIndex
 
@@ -155,7 +155,8 @@ class PrivacyProfile(FrozenArrays):
         if loss.is_identity:
             return self
         largest = bound_after(loss, length, self.largest)
-        return self._mixed(lambda slopes: support_of_product(loss, length, slopes), largest)
+        rounding = product_rounding(loss.matrix.n_states, length)
+        return self._mixed(lambda slopes: np.minimum(loss.support(slopes) + rounding, 1.0), largest)
 
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> PrivacyProfile:
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
@@ -269,11 +270,6 @@ def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
     return min(loss.at_most(bound) + product_rounding(loss.matrix.n_states, length), bound)
 
 
-def support_of_product(loss: PrivacyLossFunction, length: int, slopes: np.ndarray) -> np.ndarray:
-    """eta(1 + slopes) of a step of correlation, rounded up."""
-    return np.minimum(loss.support(slopes) + product_rounding(loss.matrix.n_states, length), 1.0)
-
-
 def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
     """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid, ..."""
     end = deltas.shape[-1] - 1
@@ -305,6 +301,7 @@ def composed(
     return PrivacyProfile(np.minimum(deltas * UP, 1.0), grid, largest)._thinned()
 
 
+@lru_cache(8)  # the same release is composed with all before it
 def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
     """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x) of the reverse order."""
     positive = negative = profile._masses()

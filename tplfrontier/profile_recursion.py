@@ -79,7 +79,8 @@ class Side:
         """The past side, and the future side, whose times count from the last one."""
         horizon, times, last = timeline.horizon, timeline.times, timeline.times.size - 1
         step, lengths = cache(Step), np.diff(times).tolist()
-        steps_b, steps_f = ([*map(step, losses, lengths)] for losses in (timeline.backward, timeline.forward))
+        steps_b = [*map(step, timeline.backward, lengths)]
+        steps_f = steps_b if timeline.forward == timeline.backward else [*map(step, timeline.forward, lengths)]
         past, future = [], []
         for time, before, loss_b, after, loss_f in timeline.pauses:
             past.append((time, before, step(loss_b, time - int(times[before]) if before >= 0 else 0)))

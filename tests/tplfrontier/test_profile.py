@@ -285,7 +285,7 @@ def test_a_guess_ahead_that_is_too_low_is_not_taken():
         ahead = extrapolated(marks, lag, lambda base: base.compose(once).correlated(loss), forgotten=0.1)
         for true, bound in zip(bases[42:], ahead, strict=False):
             taken.add((rate, lag))
-            assert np.all(true.deltas <= bound.deltas)
+            assert np.all(true.deltas <= bound().deltas)
     assert taken == {(0.745, 0.25), (0.745, 1), (0.78, 0.25), (0.78, 1)}
 
 

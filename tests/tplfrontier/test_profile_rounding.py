@@ -189,7 +189,7 @@ def test_profiles_that_are_told_ahead(rate):
     limit, near = np.sort(np.random.default_rng(0).random((2, 3)))[:, ::-1] * [[1.0], [0.01]]
     high, low = (np.array([*map(mpf, deltas.tolist())]) for deltas in (limit, near))
     for number, profile in enumerate(islice(converging(limit, near, rate, 0.1), 3000), 1):
-        assert (profile.deltas >= high - mpf(rate) ** number * (high - low)).all()
+        assert (profile().deltas >= high - mpf(rate) ** number * (high - low)).all()
 
 
 def exact_gaussian(shift, x):
