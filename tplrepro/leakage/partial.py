@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.pauses import product_ties, whole
+from tplrepro.leakage.pauses import MAX_STATES, product_ties, whole
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
     REQUIRED,
@@ -35,7 +35,6 @@ from tplrepro.leakage.temporal import (
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-MAX_STATES = 3000  # of sparse matrices, whose product is dense
 DIGITS = 10  # of 1,024 steps of one chain and more, fewer with these leading binary digits bound L: few are kept
 UP = 1.0 + 2.0**-50  # exceeds the rounding of the few operations between two leakages, and of their sum
 
