@@ -269,10 +269,14 @@ def account():
         made = []
         took = seconds(lambda e=event, m=made: m.append(temporal_profiles(e, P)))
         yield f"| 10⁶ {name} events, states stay with 0.9985: profiles, ε at δ = 1e-6 | {show(took)} | 1 s |"
-        profiles = made[0].both.profiles
+        profiles = [*dict.fromkeys(made[0].both.profiles)]
         one = tf.PrivacyProfile.of_event(event, profiles[0].grid)
         took = len(profiles) * statistics.median(seconds(lambda p=p, q=one: p.compose(q)) for p in profiles[::40])
-        yield f"| of which {len(profiles)} Fourier compositions, one for each different TPL | {show(took)} | |"
+        yield f"| of which {len(profiles)} compositions, one for each different TPL | {show(took)} | |"
+    yield ""
+    yield "Before a run of events settles, 248 Gaussian and 928 pure releases are composed one after the other, and"
+    yield "each different TPL takes one more composition. All Fourier transforms are 0.2 s of either reading; the rest"
+    yield "are the passes over profiles that make masses of them and, rounded up, profiles again."
 
 
 def temporal_profiles(event, P):
@@ -532,6 +536,10 @@ def population():
     of_hulls = processor(lambda: hull_of_several(matrices)) / 1000
     what = "of which two hulls: all 380 pairs of rows at the slope of each edge"
     yield f"| {what} | {show(of_hulls)} | |"
+    yield ""
+    yield "A hull takes 8.5 searches, in which a bound dismisses 120 of 170 rows and the other 50 are compared"
+    yield "with all 20 in 16 columns, and 4.5 pairs that are sorted into it: some 7 and 5 of its 13 µs. All else"
+    yield "takes 14 µs a user, so that 33 µs would need hulls in 9 µs."
 
 
 @section("users", "Ten million users on two workers of Dask, one of them killed")
