@@ -1,7 +1,6 @@
 """Gaussian series: linear state spaces with normal shocks, such as autoregressions."""
 
 from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Self
@@ -55,10 +54,11 @@ class LinearGaussianSeries(FrozenArrays):
         usable = a.ndim == 1 and a.size > 0 and np.isfinite(a).all()
         transition = companion(np.r_[1.0, -a]) if usable else np.eye(1)
         radius = spectral_radius(transition)
-        stationary, error = unit, np.inf * unit
-        if radius < 1.0:
-            stationary, error = stationary_covariance(transition, unit) if a.size > 1 else (unit, 0.0 * unit)
-        if not abs(error).max() <= 1e-6 * abs(stationary).max():
+        stationary, is_clear = unit, radius < 1.0
+        if is_clear and a.size > 1:
+            stationary, error = stationary_covariance(transition, unit)
+            is_clear = abs(error).max() <= 1e-6 * abs(stationary).max()
+        if not is_clear:
             raise ValueError(
                 f"coefficients must belong to a clearly stationary series, found {a.tolist()} with roots up to "
                 f"{radius:.9g}; give roots further below 1, or for AR(1) a correlation greater than -1 and less than 1"

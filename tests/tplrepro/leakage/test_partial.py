@@ -62,4 +62,5 @@ def test_the_cost_of_a_pause_is_in_proportion_to_its_length(kind):
         with Profile() as profile:
             assert account.leakage.tpl.size == pause + 2
         calls.append(sum(entry.callcount for entry in profile.getstats()))
-    assert calls[1] < 2.2 * calls[0] and len({*account.skip(3000).leakage.bpl.tolist()}) < 2200  # few functions
+    assert calls[1] < 2.2 * calls[0]
+    assert len({*account.skip(3000).leakage.bpl.tolist()}) < 2200
