@@ -2,7 +2,7 @@
 
 A small problem takes less time than loading Numba, so kernels run as plain Python until `expect` announces
 more work, with the same results. Then each is compiled on its first call, for one type of argument only: rows
-are read-only, C-contiguous float64, transposed rows float32, pairs of rows C-contiguous int64. Where
+are read-only, C-contiguous float64, rows in steps uint16, pairs of rows C-contiguous int64. Where
 `np.int64(0)` is written, a literal 0, which has a type of its own in Numba, would cause a second compilation.
 Kernels release the GIL, and all sums that enter a result are compensated. Inputs are finite.
 

@@ -2,20 +2,17 @@
 
 A screen settles most pairs together: a few slopes mu_l, each with a cap on the excess. If s(mu_l) is at most
 cap_l for every l, and the polygon through the points (mu_l, cap_l) runs under the hull's support function h,
-then s, being convex, is under h as well. For one row d and one slope, the excesses of all rows q are computed
-together in single precision:
+then s, being convex, is under h as well. For one row d and one slope, the excesses of all rows q are summed:
 
     s(mu) = sum_k max(q_k, c_k) - sum_k c_k,    c_k = (1 + mu) d_k,
 
-over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The
-sum is compared with the cap plus a bound on its error, so no pair is settled by rounding
-(`screens.mark_outside`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
-are tested one by one.
+over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. Entries are
+whole steps of 16 bits above each column's smallest, q rounded up and c down, so no pair is settled by rounding. Where
+caps leave no room for that, pairs are tested one by one (`screens.mark_outside`).
 
-What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
-5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
-hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL`
-rows by `few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
+What the parts buy, as the time of the whole function without one over the time with it: the screen 2.4, 4.8, 7.0 and
+9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first hull 3.1, 3.6,
+2.0 and 1.2; the hull of at most `SMALL` rows by `few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20.
 """
 
 from collections.abc import Callable
@@ -38,12 +35,9 @@ BLOCK = 256
 PARTS = 4
 # The largest number of states for which `few.hull_of_few` is used.
 SMALL = 48
-# Slopes at which excesses of a sample of pairs are taken, for the first hull and for a screen.
+# Slopes at which excesses of a sample of pairs are taken, for the first hull and for screens.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
-# Pairs of the sample for a screen.
-SAMPLED = 300
-# Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which
-# they are tangent, or at the last of them.
+# Where pairs on the first hull look for better partners: in the middle of their slopes as tangents, or at the last.
 CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4
@@ -51,6 +45,9 @@ FIRST = 4
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # The most slopes of a screen; 12 serve for 5,000 random rows.
 MOST_SLOPES = 32
+# The share of a sample's excesses that caps exceed, how far down to these they are from the support, and the largest
+# share of the support that these may have.
+USUAL, BELOW, LITTLE_ROOM = 0.99, 0.6, 0.9999
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
 SETTLED = (0.99, 0.9, 0.5)
 
@@ -63,11 +60,12 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
         return NO_POINTS
-    largest = rows.max(axis=0)
-    far = screens.last_slopes(rows, largest)
-    transposed = rows.T.astype(np.float32, order="C")
+    columns = screens.columns_of(rows)
+    far = screens.last_slopes(rows, columns.largest)
     sample = spread_pairs(n)
-    points = _first_hull(different, rows, far, transposed, sample)
+    excesses = screens.excesses(rows, sample, SEED_SLOPES, 1.0 / columns.scale)
+    points = _first_hull(different, rows, far, columns, sample[excesses.argmax(axis=1)])
+    usual = np.sort(excesses)[:, int(USUAL * n)]
 
     threads = compiled.thread_count(n, 100)
     parts = PARTS * threads if threads > 1 else 1
@@ -80,13 +78,13 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
             if hulls.is_diagonal(points):
                 break
             hull = hulls.edges(points)
-            screen = choose_screen(rows, far, hull, largest, sample)
+            screen = choose_screen(far, hull, usual)
             marks = np.zeros((stop - start, n), dtype=bool)
             bounds = np.linspace(0, stop - start, parts + 1).astype(int)
 
             def work(k, start=start, hull=hull, screen=screen, marks=marks, bounds=bounds):
                 part = marks[bounds[k] : bounds[k + 1]]
-                screens.mark_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
+                screens.mark_outside(rows, columns, far, hull, screen, start + bounds[k], part)
 
             for_each(work, parts, threads)
             j, i = marks.nonzero()
@@ -108,11 +106,10 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     """(d(S), gap(S), 1 - q(S)) of the pair of `rows` (n, n) and set that attain L(alpha), 0 < alpha <= 700."""
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
-    largest = rows.max(axis=0)
-    transposed = rows.T.astype(np.float32, order="C")
+    columns = screens.columns_of(rows)
 
     def scan(first, stop, best):
-        return max(best, screens.improve(rows, transposed, largest, inverse, first, stop, best[0]))
+        return max(best, screens.improve(rows, columns, inverse, first, stop, best[0]))
 
     best = scan(0, min(n, FIRST), (0.0, -1, -1))
     threads = compiled.thread_count(n, 300)
@@ -122,23 +119,22 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     return (0.0, 0.0, 1.0) if i < 0 else tangent_point(hulls.prefix_points(rows, i, j, n), inverse)
 
 
-def choose_screen(rows, far, hull, largest, sample) -> Screen:
-    """Few slopes with caps that most pairs keep; NO_SCREEN if there are none."""
+def choose_screen(far, hull, usual) -> Screen:
+    """Few slopes with caps that most pairs keep; NO_SCREEN if there are none.
+
+    `usual` holds what nearly all excesses of a sample keep at SEED_SLOPES, with terms rounded up to steps.
+    """
     slopes, support, _ = hull
-    # Caps leave room for the rounding of the sums that are compared with them. Near the last slope no room is
-    # left, but there usually is no excess either.
-    room = 2.5 * screens.rounding_error(len(rows), largest.sum())
-    if support[0] < 8.0 * room:
+    # Higher caps leave fewer pairs, but need more slopes.
+    shares = usual / np.maximum(np.interp(SEED_SLOPES, slopes, support), 1e-300)
+    shares = np.interp(slopes, SEED_SLOPES, np.minimum(shares, 1.0))
+    if shares[0] > LITTLE_ROOM:
         return NO_SCREEN
-    # Higher caps leave fewer pairs, but need more slopes: a quarter of the way from a sample's largest
-    # excess, as a share of the support, to the support.
-    at = np.unique(np.minimum(np.searchsorted(slopes, SEED_SLOPES), slopes.size - 2))
-    shares = screens.excesses(rows, sample[:SAMPLED], slopes[at]).max(axis=1) / np.maximum(support[at], 1e-300)
-    caps = support * (0.75 * np.interp(slopes, slopes[at], np.minimum(shares, 1.0)) + 0.25)
-    caps = np.minimum(np.maximum(caps, room), support)
+    caps = support * (1.0 - BELOW * (1.0 - shares))
+    lasts = np.sort(far)
     for share in SETTLED:
-        usual_far = np.quantile(far, share, method="lower")
-        edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
+        usual_far = lasts[int(share * (far.size - 1))]
+        edge = np.flatnonzero((shares <= LITTLE_ROOM) | (slopes >= min(usual_far, slopes[-1])))
         chosen = edge[screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)]
         if chosen.size:
             return Screen(slopes[chosen], caps[chosen], chosen)
@@ -157,17 +153,16 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
     return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
 
 
-def _first_hull(different, rows, far, transposed, sample):
+def _first_hull(different, rows, far, columns, best):
     """The hull of row 0 and a different one, the best pairs of a sample and better partners for these."""
     points = hulls.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
-    best = screens.excesses(rows, sample, SEED_SLOPES).argmax(axis=1)
-    points = hulls.grow(points, rows, sample[best], far)
+    points = hulls.grow(points, rows, best, far)
     for share in CLIMBS:
         slopes, pairs = hulls.edges(points)[hulls.SLOPE], points[:, 3:].tolist()
         starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
         edge = [start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])]
         partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
-        screens.improve_partners(transposed, rows, slopes[edge], partners)
+        screens.improve_partners(columns, rows, slopes[edge], partners)
         points = hulls.grow(points, rows, partners, far)
     return points
 

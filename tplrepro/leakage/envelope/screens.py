@@ -1,19 +1,27 @@
-"""Screens of many pairs of dense rows at once: one row d and all rows q (see `dense`).
-
-`transposed[k, i]` is column k of row i, in single precision.
-"""
+"""Screens of many pairs of dense rows at once: one row d and all rows q (see `dense`)."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tplrepro.leakage.envelope.compiled import EXACT_ORDER, FAST, kernel
+from tplrepro.leakage.envelope.compiled import FAST, kernel
 from tplrepro.leakage.envelope.hulls import PENDING, SLOPE, STEEPEST, SUPPORT, TIE, best_slope, excess, sticks_out
 
-# Columns that are summed before they are added to the total: rounding errors grow with the longer of the two sums.
-CHUNK = 64
-# Rows d that go through a chunk of columns together.
-GROUP = 16
+# Columns of one sum in 16 bits, columns added at a time, and rows d that go through a chunk, kept in cache, together.
+CHUNK, LANES, GROUP = 64, 8, 16
+# The most steps of a row q in one chunk, but for CHUNK of rounding.
+STEPS = 65_400
+# More than the relative rounding of an entry in steps.
+ROOM = 2.0**-50
+
+
+class Columns(NamedTuple):
+    """Row i is at most steps[k, i] / scale above the smallest entry of column k, least[k], a whole number of steps."""
+
+    steps: np.ndarray
+    least: np.ndarray
+    largest: np.ndarray
+    scale: float
 
 
 class Screen(NamedTuple):
@@ -37,31 +45,35 @@ def last_slopes(rows, largest):
     return last
 
 
-@kernel()
-def excesses(rows, pairs, slopes):
-    """The excess of each pair at each slope, (slopes, pairs)."""
+@kernel(fastmath=FAST)
+def excesses(rows, pairs, slopes, step):
+    """The excess of each pair at each slope, (slopes, pairs), with `step` for each term above 0."""
     values = np.empty((slopes.size, pairs.shape[0]))
-    for e in range(slopes.size):
-        for m in range(pairs.shape[0]):
-            values[e, m] = excess(rows, pairs[m, 0], pairs[m, 1], rows.shape[1], slopes[e])
+    for m in range(pairs.shape[0]):
+        for e in range(slopes.size):
+            i, j, total = pairs[m, 0], pairs[m, 1], 0.0
+            for k in range(rows.shape[1]):
+                term = (rows[i, k] - rows[j, k]) - slopes[e] * rows[j, k]
+                total += term + step if term > 0.0 else 0.0
+            values[e, m] = total
     return values
 
 
-@kernel()
-def rounding_error(columns, base):
-    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it; base = sum_k c_k.
-
-    Rounding q and c to single precision costs unit (1 + 2 base), and the last sum as much; each term passes
-    through at most two additions in its group of four, CHUNK/4 in its chunk and one for each chunk.
-    """
-    return (CHUNK // 4 + columns // CHUNK + 8) * 2.0**-24 * (1.0 + base)
+def columns_of(rows):
+    """The `Columns` of rows (n, n) that are not all equal."""
+    least, largest = rows.min(axis=0), rows.max(axis=0)
+    most = np.sort(largest - least)[-CHUNK:].sum()  # of a row in a chunk
+    scale, steps = STEPS / min(max(most, 1e-100), 1.0), np.empty(rows.shape, np.uint16)
+    for at in range(0, len(rows), CHUNK):
+        steps[:, at : at + CHUNK] = np.ceil((rows[at : at + CHUNK] - least) * (scale * (1.0 + ROOM))).T
+    return Columns(steps, least, largest, scale)
 
 
 @kernel()
 def room_for(n):
     """Arrays for a group of rows d: each one's columns in use, their levels and their number; and sums of a chunk."""
-    columns, levels = np.empty((GROUP, n), np.int64), np.empty((GROUP, n), np.float32)
-    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.float32)
+    columns, levels = np.zeros((GROUP, n + LANES), np.int64), np.empty((GROUP, n + LANES), np.uint16)
+    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.uint16)
 
 
 @kernel()
@@ -74,59 +86,58 @@ def use(m, n, room):
 
 
 @kernel(fastmath=FAST)
-def set_levels(rows, j, mu, largest, room, m):
-    """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
+def set_levels(rows, j, mu, of, room, m):
+    """Put (1 + mu) d for d = row j, rounded down to steps, next to the columns in use.
 
-    A column stays in use as long as some row of the matrix, and so `largest`, exceeds (1 + mu) d there.
+    A column stays in use as long as some row of the matrix, and so the largest entry, exceeds (1 + mu) d there.
     """
     columns, levels, size, _ = room
-    kept = 0
+    factor, kept = (1.0 + mu) * (1.0 - ROOM), 0
     for c in range(size[m]):
         k = columns[m, c]
-        level = (1.0 + mu) * rows[j, k]
-        columns[m, kept], levels[m, kept] = k, level
-        kept += largest[k] > level
+        level = factor * rows[j, k]
+        columns[m, kept] = k
+        levels[m, kept] = np.uint16(max(min(level, of.largest[k]) - of.least[k], 0.0) * of.scale)
+        kept += of.largest[k] > level
     size[m] = kept
-    base = 0.0
-    for c in range(kept):
-        base += levels[m, c]
-    return base
+    for c in range(kept, kept + LANES):  # nothing exceeds it
+        columns[m, c], levels[m, c] = 0, 65535
 
 
 @kernel()
-def bound_excesses(transposed, rows, first, mu, largest, room, bounds):
-    """bounds[m, i] >= s(mu) for d = row first + m and each row q = i, for a group with columns in use.
-
-    The group goes through a chunk of columns together, which stays in cache.
-    """
-    size, longest = room[2], 0
+def bound_excesses(of, rows, first, mu, room, bounds):
+    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, for a group with columns in use."""
+    size = room[2]
+    bounds[:] = 0
     for m in range(GROUP):
-        base = set_levels(rows, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
-        bounds[m, :] = rounding_error(size[m], base) - base
-        longest = max(longest, size[m])
-    for start in range(0, longest, CHUNK):
+        if size[m] > 0:
+            set_levels(rows, first + m, mu, of, room, m)
+    for start in range(0, size.max(), CHUNK):
         for m in range(GROUP):
             if start < size[m]:
-                add_maxima(transposed, m, start, min(start + CHUNK, size[m]), room, bounds)
+                add_excesses(of.steps, m, start, min(start + CHUNK, size[m]), room, bounds)
 
 
-@kernel(fastmath=EXACT_ORDER)
-def add_maxima(q, m, start, stop, room, totals):
-    """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, for each row q = i."""
+@kernel()
+def add_excesses(q, m, start, stop, room, totals):
+    """Add to totals[m, i] the sum of max(q_k - level_k, 0) over columns start..stop in use, for each row q = i.
+
+    It is the sum of max(q_k, level_k) less that of level_k, both modulo 2^16, and is itself below 2^16.
+    """
     columns, levels, _, part = room
-    part[:] = 0.0
-    # Four columns at a time, so that `part` is loaded and stored a quarter as often.
-    while start + 4 <= stop:
-        k_a, k_b, k_c, k_e = columns[m, start], columns[m, start + 1], columns[m, start + 2], columns[m, start + 3]
-        a, b, c, e = levels[m, start], levels[m, start + 1], levels[m, start + 2], levels[m, start + 3]
+    stop, all_levels = start + -(-(stop - start) // LANES) * LANES, np.int64(0)
+    for c in range(start, stop):
+        all_levels += levels[m, c]
+    part[:] = -all_levels & 65535
+    for c in range(start, stop, LANES):
+        k_a, k_b, k_c, k_d = columns[m, c], columns[m, c + 1], columns[m, c + 2], columns[m, c + 3]
+        k_e, k_f, k_g, k_h = columns[m, c + 4], columns[m, c + 5], columns[m, c + 6], columns[m, c + 7]
+        l_a, l_b, l_c, l_d = levels[m, c], levels[m, c + 1], levels[m, c + 2], levels[m, c + 3]
+        l_e, l_f, l_g, l_h = levels[m, c + 4], levels[m, c + 5], levels[m, c + 6], levels[m, c + 7]
         for i in range(part.size):
-            part[i] += (max(q[k_a, i], a) + max(q[k_b, i], b)) + (max(q[k_c, i], c) + max(q[k_e, i], e))
-        start += 4
-    while start < stop:
-        k_a, a = columns[m, start], levels[m, start]
-        for i in range(part.size):
-            part[i] += max(q[k_a, i], a)
-        start += 1
+            first = (max(q[k_a, i], l_a) + max(q[k_b, i], l_b)) + (max(q[k_c, i], l_c) + max(q[k_d, i], l_d))
+            second = (max(q[k_e, i], l_e) + max(q[k_f, i], l_f)) + (max(q[k_g, i], l_g) + max(q[k_h, i], l_h))
+            part[i] += first + second
     for i in range(part.size):
         totals[m, i] += part[i]
 
@@ -176,12 +187,12 @@ def settles(screen, far, hull):
 
 
 @kernel()
-def mark_outside(rows, transposed, largest, far, hull, screen, first, marks):
+def mark_outside(rows, of, far, hull, screen, first, marks):
     """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those that the screen
     does not settle are tested one by one.
     """
     n, pending = rows.shape[1], np.empty((PENDING, 3))
-    room, bounds = room_for(n), np.empty((GROUP, n), np.float32)
+    room, bounds = room_for(n), np.empty((GROUP, n), np.int32)
     for at in range(0, marks.shape[0], GROUP):
         members = range(at, min(at + GROUP, marks.shape[0]))
         room[2][:] = 0
@@ -191,11 +202,12 @@ def mark_outside(rows, transposed, largest, far, hull, screen, first, marks):
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
-            bound_excesses(transposed, rows, first + at, screen.slope[a], largest, room, bounds)
+            bound_excesses(of, rows, first + at, screen.slope[a], room, bounds)
+            cap = np.int32(screen.cap[a] * of.scale)
             for j in members:
                 if screen.slope[a] < far[first + j]:
                     for i in range(n):
-                        marks[j, i] |= bounds[j - at, i] > screen.cap[a]
+                        marks[j, i] |= bounds[j - at, i] > cap
         for j in members:
             for i in range(n):
                 if marks[j, i]:
@@ -203,25 +215,18 @@ def mark_outside(rows, transposed, largest, far, hull, screen, first, marks):
 
 
 @kernel()
-def improve_partners(transposed, rows, slopes, pairs):
+def improve_partners(of, rows, slopes, pairs):
     """Look for better partners of pairs (2 S, 2) at slopes (S,), where each pair comes twice, one after the other.
 
     The first is given the row q with the largest excess over its d, the second the row d over which its q has it.
     """
     n = rows.shape[1]
-    room, totals = room_for(n), np.empty((GROUP, n), np.float32)
-    use(np.int64(0), n, room)
-    levels = room[1]
+    room, totals = room_for(n), np.empty((GROUP, n), np.int32)
     for m in range(pairs.shape[0]):
-        # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu)
-        # d over q, of d and q / (1 + mu) over d.
-        factor = 1.0 + slopes[m // 2]
-        fixed = pairs[m, 1 - m % 2]
-        for k in range(n):
-            levels[0, k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
-        totals[0, :] = 0.0
-        for start in range(0, n, CHUNK):
-            add_maxima(transposed, np.int64(0), start, min(start + CHUNK, n), room, totals)
+        # Up to a factor and a constant of q, an excess is that of d over q / (1 + mu).
+        fixed, mu = pairs[m, 1 - m % 2], slopes[m // 2]
+        use(np.int64(0), n, room)
+        bound_excesses(of, rows, fixed, mu if m % 2 == 0 else 1.0 / (1.0 + mu) - 1.0, room, totals)
         best = np.int64(0)
         for i in range(n):
             best = i if totals[0, i] > totals[0, best] else best
@@ -230,29 +235,25 @@ def improve_partners(transposed, rows, slopes, pairs):
 
 
 @kernel()
-def improve(rows, transposed, largest, inverse, first, stop, best):
+def improve(rows, of, inverse, first, stop, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in first..stop, if
     steeper than `best`, and its rows.
     """
     n = rows.shape[1]
     best_i, best_j = -1, -1
     room = room_for(n)
-    bounds = np.empty((GROUP, n), np.float32)
+    bounds = np.empty((GROUP, n), np.int32)
     for at in range(first, stop, GROUP):
         group = range(at, min(at + GROUP, stop))
         room[2][:] = 0
         for j in group:
-            of_largest = 0.0
-            for k in range(n):
-                of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
-            if of_largest > best * inverse:
-                use(j - at, n, room)
-        bound_excesses(transposed, rows, at, best, largest, room, bounds)
+            use(j - at, n, room)
+        bound_excesses(of, rows, at, best, room, bounds)
         for j in group:
             for i in range(n):
                 # Bounds at the slope with which the group began hold from there on.
                 if (
-                    bounds[j - at, i] > best * inverse
+                    bounds[j - at, i] > best * inverse * of.scale
                     and i != j
                     and excess(rows, i, j, n, best) > best * inverse * (1.0 + TIE)
                 ):
