@@ -107,12 +107,13 @@ def set_levels(rows, j, mu, of, room, m):
 @kernel()
 def bound_excesses(of, rows, first, mu, room, bounds):
     """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, for a group with columns in use."""
-    size = room[2]
+    size, longest = room[2], 0
     bounds[:] = 0
     for m in range(GROUP):
         if size[m] > 0:
             set_levels(rows, first + m, mu, of, room, m)
-    for start in range(0, size.max(), CHUNK):
+            longest = max(longest, size[m])
+    for start in range(0, longest, CHUNK):
         for m in range(GROUP):
             if start < size[m]:
                 add_excesses(of.steps, m, start, min(start + CHUNK, size[m]), room, bounds)
