@@ -6,9 +6,9 @@ then s, being convex, is under h as well. For one row d and one slope, the exces
 
     s(mu) = sum_k max(q_k, c_k) - sum_k c_k,    c_k = (1 + mu) d_k,
 
-over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. Entries are
-whole steps of 16 bits above each column's smallest, q rounded up and c down, so no pair is settled by rounding. Where
-caps leave no room for that, pairs are tested one by one (`screens.mark_outside`).
+over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. They
+are whole steps of 16 bits above each column's smallest entry, q rounded up and c down, so rounding settles no
+pair. Where caps leave no room for that, pairs are tested one by one (`screens.mark_outside`).
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.4, 4.8, 7.0 and
 9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first hull 3.1, 3.6,
@@ -37,7 +37,7 @@ PARTS = 4
 SMALL = 48
 # Slopes at which excesses of a sample of pairs are taken, for the first hull and for screens.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
-# Where pairs on the first hull look for better partners: in the middle of their slopes as tangents, or at the last.
+# Where pairs on the first hull look for better partners: in the middle of their tangents' slopes, or at the last.
 CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4
@@ -45,8 +45,7 @@ FIRST = 4
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # The most slopes of a screen; 12 serve for 5,000 random rows.
 MOST_SLOPES = 32
-# The share of a sample's excesses that caps exceed, how far down to these they are from the support, and the largest
-# share of the support that these may have.
+# The share of a sample's excesses under the caps, how far caps are down to these, and these' most share of support.
 USUAL, BELOW, LITTLE_ROOM = 0.99, 0.6, 0.9999
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
 SETTLED = (0.99, 0.9, 0.5)

@@ -150,8 +150,7 @@ def hull_in_order(points):
 
 @kernel()
 def add_pair(points, new):
-    """The hull of `points`, a hull, and `new`, the points of one pair."""
-    # The hull's points come with falling d, those of a pair with rising d; sorting would take a second to compile.
+    """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising d."""
     merged, old, at = np.empty((points.shape[0] + new.shape[0], 5)), points.shape[0] - 1, 0
     for m in range(merged.shape[0]):
         is_old = at == new.shape[0] or (old >= 0 and points[old, 0] <= new[at, 0])

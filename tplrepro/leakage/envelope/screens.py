@@ -7,16 +7,14 @@ import numpy as np
 from tplrepro.leakage.envelope.compiled import FAST, kernel
 from tplrepro.leakage.envelope.hulls import PENDING, SLOPE, STEEPEST, SUPPORT, TIE, best_slope, excess, sticks_out
 
-# Columns of one sum in 16 bits, columns added at a time, and rows d that go through a chunk, kept in cache, together.
+# Columns of one sum in 16 bits, those added at a time, and rows d that go through such a chunk together.
 CHUNK, LANES, GROUP = 64, 8, 16
-# The most steps of a row q in one chunk, but for CHUNK of rounding.
-STEPS = 65_400
-# More than the relative rounding of an entry in steps.
-ROOM = 2.0**-50
+# The most steps of a row q in one chunk, but for CHUNK of rounding; more than an entry's relative rounding.
+STEPS, ROOM = 65_400, 2.0**-50
 
 
 class Columns(NamedTuple):
-    """Row i is at most steps[k, i] / scale above the smallest entry of column k, least[k], a whole number of steps."""
+    """Row i is at most steps[k, i] / scale, a whole number of steps, above column k's smallest entry least[k]."""
 
     steps: np.ndarray
     least: np.ndarray
@@ -106,7 +104,7 @@ def set_levels(rows, j, mu, of, room, m):
 
 @kernel()
 def bound_excesses(of, rows, first, mu, room, bounds):
-    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, for a group with columns in use."""
+    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, in a group with columns in use."""
     size, longest = room[2], 0
     bounds[:] = 0
     for m in range(GROUP):
