@@ -1,7 +1,6 @@
 """The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two seconds.
 
-``TQDM_DISABLE=1`` in the environment hides all bars, also in notebooks, where tqdm does not look at it.
-``TPLREPRO_PROGRESS`` names a file to draw them in, so that they are not among a notebook's outputs.
+In the environment, ``TQDM_DISABLE=1`` hides bars in notebooks, too, and ``TPLREPRO_PROGRESS`` names a file for them.
 """
 
 import os
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 #: Seconds before a bar is drawn. Until then there is none: making one takes as long as a small hull.
 PATIENCE = 2.0
+LINES: Any = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # in a file: one every ten seconds
 
 
 class Bar:
@@ -42,8 +42,8 @@ class Bar:
             if log or in_kernel or sys.stderr.isatty():
                 from tqdm import auto, std
 
-                file = open(log, "a", encoding="utf-8") if log else None
-                self._drawn = (std if log else auto).tqdm(initial=self.n, file=file, **self._settings)
+                look = {"file": open(log, "a", encoding="utf-8"), **LINES} if log else {}
+                self._drawn = (std if log else auto).tqdm(initial=self.n, **self._settings, **look)
 
 
 def tracked(

@@ -19,7 +19,7 @@ from tplreport.files import write_whole
 from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 
-LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # of tqdm: a bar is a line every ten seconds
+LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # a bar of cells, like those of the packages
 
 
 class TimeLimitError(Exception):
@@ -35,10 +35,9 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     for path in (final, partial, log):
         path.parent.mkdir(parents=True, exist_ok=True)
     settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
-    os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
-    os.environ.update({f"TQDM_{name.upper()}": str(value) for name, value in LINES.items()}, TPLREPRO_PROGRESS=str(log))
+    os.environ.update(kernel_environment(build / "figures", profile_name, **settings), TPLREPRO_PROGRESS=str(log))
     started = time.time()
-    error = execute(entry.path(root), partial, before["parameters"], profile, progress_bar=LINES)
+    error = execute(entry.path(root), partial, before["parameters"], profile, LINES)
     path = build / "figures" / f"{name}.json"
     record = read_json(path)
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
