@@ -172,10 +172,9 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         return loss
 
     def between(start: int, end: int) -> PrivacyLossFunction | None:
-        first = 0 if uniform else start
-        if None in steps[first : first + end - start]:
+        first, length = (0, whole(end - start, DIGITS)) if uniform else (start, end - start)
+        if None in steps[first : first + length]:
             return None
-        length = whole(end - start, DIGITS) if uniform else end - start
         return steps[first] if length == 1 else loss_over(first, length)
 
     return between
