@@ -144,11 +144,11 @@ def growth():
         more = f"{of['more'] / 1e6:.0f} MB"
         yield f"| {n:,} | {show(of['one'])} | {show(of['seconds'])} | {aims.get(n, '')} | {floor} | {more} |"
     yield ""
-    yield "A bare pass is a compiled loop over all ordered pairs of rows, on as many threads, that does nothing but n³"
-    yield "maxima and n³ sums in 16 bits; blocks of 16 rows read the 2 n² bytes n / 16 times. The screen needs"
-    yield "so many passes: at each of its slopes, the share of columns in which some row exceeds 1 + slope times the"
-    yield "row d. Their product is the floor of this search; the rest is the first hull, and the pairs let through."
-    yield "More memory is that beyond package and matrix."
+    yield "A bare pass is a compiled loop over all ordered pairs of rows, on as many threads, that does"
+    yield "nothing but n³ maxima and n³ sums in 16 bits; blocks of 16 rows read the 2 n² bytes n / 16"
+    yield "times. The screen needs so many passes: at each of its slopes, the share of columns in which"
+    yield "some row exceeds 1 + slope times the row d. Their product is the floor of this search; the rest"
+    yield "is the first hull, and the pairs let through. More memory is that beyond package and matrix."
     for first in (sizes[0], 500):
         large = np.log(found.loc[first:, ["one", "seconds"]])
         one, whole = (np.polyfit(np.log(large.index), large[what], 1)[0] for what in large)
@@ -280,9 +280,10 @@ def account():
         took = len(profiles) * statistics.median(seconds(lambda p=p, q=one: p.compose(q)) for p in profiles[::40])
         yield f"| of which {len(profiles)} compositions, one for each different TPL | {show(took)} | |"
     yield ""
-    yield "Before a run of events settles, 248 Gaussian and 928 pure releases are composed one after the other, and"
-    yield "each different TPL takes one more composition. All Fourier transforms are 0.2 s of either reading; the rest"
-    yield "are the passes over profiles that make masses of them and, rounded up, profiles again."
+    yield "Before a run of events settles, 248 Gaussian and 928 pure releases are composed one after the"
+    yield "other, and each different TPL takes one more composition. All Fourier transforms are 0.2 s of"
+    yield "either reading; the rest are the passes over profiles that make masses of them and, rounded up,"
+    yield "profiles again."
 
 
 def temporal_profiles(event, P):
@@ -354,8 +355,9 @@ def pairs_by_highs(rows: np.ndarray, distances: np.ndarray) -> float:
 
 @section("own", "Own data: from a file to recommended budgets")
 def own():
-    yield "Most of the memory above the aim of 600 MB is that of one check: four million steps are numbered by user and"
-    yield "state in hash tables, beside the sequences and compiled kernels. Fewer steps would change what it finds."
+    yield "Most of the memory above the aim of 600 MB is that of one check: four million steps are numbered"
+    yield "by user and state in hash tables, beside the sequences and compiled kernels. Fewer steps would"
+    yield "change what it finds."
     yield ""
     yield PLAIN_HEAD
     with tempfile.TemporaryDirectory() as folder:
@@ -401,11 +403,11 @@ def report_on(path: str) -> None:
 @section("read", "Own data: reading alone, beside DuckDB and Polars where they are installed")
 def reading_alone():
     tools = [tool for tool in ("tplreport", "duckdb", "polars") if importlib.util.find_spec(tool)]
-    yield "Ours gives the sequences, checked. The others count steps in order of time, missing values and users in two"
-    yield "states at once, and refuse rows that they cannot read. Each reading has its own process, three in turn;"
-    yield "DuckDB may use as much memory as ours takes."
-    yield "Ours looks up users and states in threads while another one parses the next block. Most of the remaining"
-    yield "difference to DuckDB is a hash table of all users' names, which is built again for each block."
+    yield "Ours gives the sequences, checked. The others count steps in order of time, missing values and"
+    yield "users in two states at once, and refuse rows that they cannot read. Each reading has its own"
+    yield "process, three in turn; DuckDB may use as much memory as ours takes. Ours looks up users and"
+    yield "states in threads while another one parses the next block. Most of the remaining difference to"
+    yield "DuckDB is a hash table of all users' names, which is built again for each block."
     yield ""
     yield "| 10⁷ rows | median | of the processor | peak memory | ours takes, of its time | of its processor's |"
     yield "|---|---|---|---|---|---|"
@@ -548,9 +550,9 @@ def population():
     what = "of which two hulls: all 380 pairs of rows at the slope of each edge"
     yield f"| {what} | {show(of_hulls)} | |"
     yield ""
-    yield "A hull takes 8.5 searches, in which a bound dismisses 120 of 170 rows and the other 50 are compared"
-    yield "with all 20 in 16 columns, and 4.5 pairs that are sorted into it: some 7 and 5 of its 13 µs. All else"
-    yield "takes 14 µs a user, so that 33 µs would need hulls in 9 µs."
+    yield "A hull takes 8.5 searches, in which a bound dismisses 120 of 170 rows and the other 50 are"
+    yield "compared with all 20 in 16 columns, and 4.5 pairs that are sorted into it: some 7 and 5 of its"
+    yield "13 µs. All else takes 14 µs a user, so that 33 µs would need hulls in 9 µs."
 
 
 @section("users", "Ten million users on two workers of Dask, one of them killed")
@@ -654,8 +656,8 @@ def cold():
     each, llvm = show(total / found["functions"]), f"{found['llvm']:.0%}"
     yield f"Numba compiles {found['functions']} functions, its own among them, each in {each} on average and for one"
     yield f"type of argument; LLVM takes {llvm} of it, since it optimises a kernel again in each that calls it. This is"
-    yield "the floor as long as there are as many: LLVM's lowest level of optimisation saves a tenth, and leaving out"
-    yield "what makes kernels callable from Python a twentieth."
+    yield "the floor as long as there are as many: LLVM's lowest level of optimisation saves a tenth, and"
+    yield "leaving out what makes kernels callable from Python a twentieth."
 
 
 def in_empty_cache(function: str) -> dict:

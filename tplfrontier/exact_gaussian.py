@@ -57,7 +57,9 @@ class ExactGaussianProfile:
         before, after, states = arrays_of_both_sides(backward, forward, self._shifts.size)
         n = len(states or range(2))
         if n != 2:
-            raise ValueError(f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile")
+            raise ValueError(
+                f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile, the upper bound"
+            )
         past = _messages(self._shifts, before)
         future = _messages(self._shifts[::-1], after[::-1])[::-1]
         # The log ratios of past and future together, which are independent given the state, and their probabilities.

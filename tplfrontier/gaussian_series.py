@@ -123,11 +123,16 @@ def _checked_noise(noise: Any, T: int) -> np.ndarray:
     if values.ndim == 0:
         values = np.full(T, values)
     if values.shape not in ((T,), (T, T)):
-        raise ValueError(f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; give variances")
+        raise ValueError(
+            f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; give one variance, one for each "
+            "time, or the covariance"
+        )
     variances = values if values.ndim == 1 else np.diagonal(values)
     if not (variances > 0.0).all():
         least = variances[~(variances > 0.0)][0]
-        raise ValueError(f"noise must have variances greater than 0, found {least:g}; give sigma^2, or inf")
+        raise ValueError(
+            f"noise must have variances greater than 0, found {least:g}; give sigma^2, or inf where nothing is released"
+        )
     return values if values.ndim == 1 else check_covariance(values, "noise")
 
 

@@ -95,7 +95,9 @@ def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_a
         raise ValueError(f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer")
     scales = as_numbers(scale, "scale must be numbers above 0", "give one for all answers, or one for each")
     if scales.shape not in ((), matrix.shape[:1]) or not ((scales > 0.0) & (scales < np.inf)).all():
-        raise ValueError(f"scale must be above 0 and finite, one or {matrix.shape[0]}, found {scales}; leave out rows")
+        raise ValueError(
+            f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
+        )
     weights = csr_array(abs(csr_array(matrix)))
     check_entries(weights.data, "entries of the strategy, over the scale,")
     rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))

@@ -32,7 +32,10 @@ class LinearGaussianSeries(FrozenArrays):
             wanted = (d,) if name == "value" else (d, d)
             matrix = as_numbers(getattr(self, name), f"{name} must be real numbers", "give an array")
             if matrix.shape != wanted or not np.isfinite(matrix).all():
-                raise ValueError(f"{name} must be finite, of shape {wanted}, found shape {matrix.shape}; give such")
+                raise ValueError(
+                    f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; "
+                    "give a row for each number of the state"
+                )
             if name in ("innovation", "initial"):
                 matrix = check_covariance(matrix, name)
             object.__setattr__(self, name, matrix)

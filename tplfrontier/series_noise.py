@@ -224,5 +224,7 @@ def _dense(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
     """The covariance (T, T) of a series of at most `MAX_TIMES` times."""
     T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(np.atleast_1d(covariance))
     if T > MAX_TIMES:
-        raise ValueError(f"the program takes at most {MAX_TIMES} times, found {T}; take fewer, or equal variances")
+        raise ValueError(
+            f"the program takes at most {MAX_TIMES} times, found {T}; take a shorter series, or equal variances"
+        )
     return covariance.covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)

@@ -249,7 +249,9 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
     if horizon is not None and not several:
         events = [(events, check_horizon(horizon))]
     elif not several:
-        raise ValueError(f"events must be a list with one event a time point, found {events!r}; give [event] * T")
+        raise ValueError(
+            f"events must be a list with one event a time point, found {events!r}; give [event] * T or a horizon"
+        )
     different: dict[Release, int] = {}
     numbers, counts = [], []
     for entry in events:
