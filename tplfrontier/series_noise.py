@@ -205,7 +205,7 @@ def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.n
 def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
     """What a computed mu may be: the recursions of a state of several numbers have fewer digits than that of one."""
     several = isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1
-    return mu * (1.0 - 1e-9) if several else safely_below(mu, T)
+    return mu * (1.0 - 1e-8) if several else safely_below(mu, T)
 
 
 def _rounding(K: np.ndarray, noise: np.ndarray) -> float:
