@@ -298,7 +298,7 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     assert (bounds[:group] <= terms.sum(axis=2)).all()
 
 
-@pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])  # at the last, single precision does not tell rows apart
+@pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])  # at the last, rows are nearly equal
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
     rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
