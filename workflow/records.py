@@ -32,6 +32,7 @@ COMPUTE_NOTHING = {
     "experiments/figures.py",
     "experiments/parameters.py",
     "experiments/provenance.py",
+    "tplrepro/progress.py",
 }
 RUNS = "docs/other_runs.json"
 SEED, OTHER = "another seed", "another result"

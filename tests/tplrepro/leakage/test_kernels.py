@@ -298,6 +298,42 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     assert (bounds[:group] <= terms.sum(axis=2)).all()
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 150),
+    shape=st.sampled_from([0.03, 1.0, 30.0, 1e12]),
+    mu=st.sampled_from([0.0, 1e-9, 0.7, 50.0, 1e5, 1e300]),
+)
+def test_sums_in_single_precision_mark_what_may_exceed_a_cap(seed, n, shape, mu):
+    rows = np.random.default_rng(seed).dirichlet(np.full(n, shape), size=n)
+    exact = np.maximum(rows.astype(np.longdouble) - (1 + np.longdouble(mu)) * rows[:, None], 0).sum(axis=2)
+    far = screens.last_slopes(rows, rows.max(axis=0))
+    for cap in np.quantile(exact.astype(float), [0.0, 0.3, 0.9, 1.0]):
+        marks = np.zeros((n, n), dtype=bool)
+        screens.mark_above(frozen(rows), far, 0, mu, cap, marks)
+        assert marks[exact > cap].all()
+        assert not marks[exact < cap - 2 * screens.sum_error(n)].any()
+
+
+def test_counts_far_apart_over_a_little_smoothing_are_screened_too(monkeypatch):
+    rng, counts = np.random.default_rng(0), np.zeros((600, 600))
+    np.put_along_axis(counts, rng.integers(0, 600, (600, 8)), rng.integers(1, 50, (600, 8)), axis=1)
+    P = tpl.TransitionMatrix.from_counts(counts, smoothing=0.001, sparse=False)
+    full, choose = [], dense.choose_screen
+
+    def noted(far, hull, usual):
+        screen = choose(far, hull, usual)
+        full.append(screen.cap[0] == hull[hulls.SUPPORT, 0])
+        return screen
+
+    monkeypatch.setattr(dense, "choose_screen", noted)
+    found = tpl.PrivacyLossFunction(P)
+    assert full == [True] * 3
+    monkeypatch.setattr(dense, "choose_screen", lambda *given: dense.NO_SCREEN)
+    np.testing.assert_array_equal(found.vertices, tpl.PrivacyLossFunction(P).vertices)
+
+
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])  # at the last, rows are nearly equal
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))

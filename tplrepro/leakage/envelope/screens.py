@@ -186,6 +186,27 @@ def settles(screen, far, hull):
 
 
 @kernel()
+def sum_error(n):
+    """How far below an excess a sum of its n terms in single precision is at most, n < 160,000."""
+    return 1.01 * (n + 4) * 2.0**-24
+
+
+@kernel(fastmath=FAST)
+def mark_above(rows, far, first, mu, cap, marks):
+    """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be above `cap`."""
+    n, none, limit = rows.shape[1], np.float32(0.0), cap - sum_error(rows.shape[1])
+    q, levels = np.empty(n, np.float32), ((1.0 + mu) * rows[first : first + marks.shape[0]]).astype(np.float32)
+    for i in range(n):
+        q[:] = rows[i]
+        for m in range(marks.shape[0]):
+            if mu < far[first + m]:
+                total = none
+                for k in range(n):
+                    total += max(q[k] - levels[m, k], none)
+                marks[m, i] |= total > limit
+
+
+@kernel()
 def mark_outside(rows, of, far, hull, screen, first, marks):
     """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those that the screen
     does not settle are tested one by one.
@@ -201,6 +222,9 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
+            if screen.cap[a] >= hull[SUPPORT, screen.edge[a]]:  # no room for steps
+                mark_above(rows, far, first + at, screen.slope[a], screen.cap[a], marks[at : at + GROUP])
+                continue
             bound_excesses(of, rows, first + at, screen.slope[a], room, bounds)
             cap = np.int32(screen.cap[a] * of.scale)
             for j in members:
