@@ -111,7 +111,12 @@ def information(covariance: Any, noise: Any) -> np.ndarray:
         return _dense_information(covariance.covariance, noise)
     F, Q, H, c, initial, variances = _joint(covariance, noise, covariance.horizon)
     if F.size > 1:
-        return _smoothed_information(F, Q, H, c, initial, variances)
+        try:
+            return _smoothed_information(F, Q, H, c, initial, variances)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"variances of values and noise are too far apart for doubles ({error}); add noise"
+            ) from None
     scale = float(c[0]) ** 2
     return _scalar_information(float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), variances)
 

@@ -15,6 +15,7 @@ from typing import Any
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.files import write_whole
+from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import extra
 
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
@@ -97,13 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_parser().parse_args(arguments))
     run, command = options.pop("run"), options.pop("command")
     try:
+        spare_address_space()
         with extra(), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(  # without the line of Python that said so
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
             return run(options)
-    except (ValueError, OSError, ImportError, MemoryError) as error:  # too little memory fails imports, too
-        message = str(error) or "more memory is needed than there is; raise its limit (ulimit -v)"
+    except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
+        message = told(error)
+        if isinstance(error, RuntimeError) and message == str(error):  # a fault of ours
+            raise
         print(f"tplrepro {command}: {_as_typed(message, options)}", file=sys.stderr)
         return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG  # whose import may fail, too
 

@@ -32,6 +32,19 @@ def test_little_memory_ends_in_a_message_of_ours_and_small_problems_need_none():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit of the address space is not kept")
+@pytest.mark.parametrize(("megabytes", "status"), [(100, 2), (400, 2), (550, 0), (1200, 0), (2000, 0)])
+def test_a_report_under_a_limit_of_memory_is_made_or_says_so(tmp_path, megabytes, status):
+    table = tmp_path / "table.csv"
+    table.write_text("user,day,place\n" + "".join(f"{k % 20},{k // 20},{k * k % 7 % 3}\n" for k in range(1000)))
+    words = [sys.executable, "-m", "tplreport.command", "report", str(table), "--alpha", "1", "--horizon", "5"]
+    found = run("sh", "-c", f'ulimit -v {megabytes}000; exec "$@"', "sh", *words, OPENBLAS_NUM_THREADS="8")
+    assert found.returncode == status, found.stderr
+    assert b"Traceback" not in found.stderr
+    assert (b"500 MiB of address space are needed, found " in found.stderr) == (status == 2)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("circumstances", [{"LC_ALL": "C"}, {"LC_ALL": "C", "HOME": "/dev/null"}, {"LANG": "xx_YY"}])
 def test_the_command_prints_the_same_without_a_language_and_a_home(tmp_path, circumstances):
     table = tmp_path / "données.csv"

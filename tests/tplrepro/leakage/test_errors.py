@@ -140,6 +140,10 @@ CASES = [
     (lambda: of_series([[1.0, 0.5], [0.4, 1.0]]), "symmetric .* asymmetry 0.1"),
     (lambda: of_series([[1.0, 2.0], [2.0, 1.0]]), "semidefinite, .* eigenvalue -1"),
     (lambda: of_series([[1.0, 0.0], [0.0, 0.0]]), "variance greater than 0, found 0"),
+    (
+        lambda: of_series(tf.LinearGaussianSeries([[1, 1], [0, 1]], 0 * np.eye(2), [1, 1], 1e18 * np.eye(2), 3)),
+        r"too far apart for doubles \(Singular matrix\); add noise",
+    ),
     (lambda: of_series(np.eye(2), 0.0), "greater than 0, found 0; give sigma"),
     (lambda: of_series(np.eye(2), [1.0, np.nan]), "greater than 0, found nan"),
     (lambda: of_series(np.eye(2), [1.0] * 3), r"shape \(\), \(2,\) or \(2, 2\), found \(3,\)"),
