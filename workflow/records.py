@@ -36,7 +36,7 @@ COMPUTE_NOTHING = {
 }
 RUNS = "docs/other_runs.json"
 SEED, OTHER = "another seed", "another result"
-NEAR_ZERO = 0.1  # numbers below it, and pairs with other signs, are compared absolutely
+NEAR_ZERO = 0.1  # numbers below it are compared absolutely
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -160,7 +160,7 @@ def moved(published, other):
     relative, absolute = [], []
     for a, b in zip(before, now, strict=True):
         size = max(abs(a), abs(b))
-        if a * b <= 0 or size < NEAR_ZERO:
+        if size < NEAR_ZERO:
             absolute.append(abs(a - b))
         else:
             relative.append(abs(a - b) / size)

@@ -151,7 +151,7 @@ def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_u
     near_zero = {
         "0.01 to 2": 0.0,
         "0.05 to 2": "near 0 by up to 0.04",
-        "-0.2 to 2": "near 0 by up to 0.21",
+        "-0.2 to 2": 105.0,
         "0.5 to 2": 98.0,
         "0 to 3": "up to 33.4 %, near 0 by up to 0.01",
     }
