@@ -799,6 +799,21 @@ def batch():
     yield f"| of which the shortest, which mostly starts, loads and saves | {show(least)} | |"
 
 
+@section("tests", "The tests")
+def tests():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = seconds(lambda: subprocess.run(["make", "test"], cwd=ROOT, check=True, capture_output=True))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    yield PLAIN_HEAD
+    yield f"| `make test` | {took:.0f} s | 180 s |"
+    yield f"| the same: time of the processors | {spent:.0f} s | |"
+    yield ""
+    count = os.cpu_count()
+    yield f"The {count} processors are busy {spent / took / count:.0%} of it: the floor is their time, which only fewer"
+    yield "examples of property tests, or fewer notebooks, would shorten."
+
+
 @section("readers", "Readers of data sets at the official sizes")
 def readers():
     yield "On synthetic sets, each step in its own process; peak memory includes Python and the libraries."
