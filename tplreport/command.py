@@ -105,10 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             return run(options)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
-        message = told(error)
-        if isinstance(error, RuntimeError) and message == str(error):  # a fault of ours
+        if isinstance(error, RuntimeError) and "start new thread" not in str(error):  # a fault of ours
             raise
-        print(f"tplrepro {command}: {_as_typed(message, options)}", file=sys.stderr)
+        print(f"tplrepro {command}: {_as_typed(told(error), options)}", file=sys.stderr)
         return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG  # whose import may fail, too
 
 

@@ -158,9 +158,9 @@ def test_too_little_memory_is_told_in_a_line(run, monkeypatch, error):
     assert told == "tplrepro report: more memory is needed than there is; raise its limit (ulimit -v)\n"
 
 
-def test_a_fault_of_the_program_keeps_its_traceback(run, monkeypatch):
-    monkeypatch.setattr(tr, "read_sequences", mock.Mock(side_effect=RuntimeError("a fault")))
-    with pytest.raises(RuntimeError, match="a fault"):
+@pytest.mark.parametrize("fault", [RuntimeError("a fault"), NotImplementedError()])
+def test_a_fault_of_the_program_keeps_its_traceback(run, fault):
+    with mock.patch.object(tr, "read_sequences", side_effect=fault), pytest.raises(type(fault), match=f"^{fault}"):
         run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
 
 

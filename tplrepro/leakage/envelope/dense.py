@@ -128,7 +128,7 @@ def choose_screen(far, hull, usual) -> Screen:
     # Higher caps leave fewer pairs, but need more slopes.
     shares = usual / np.maximum(np.interp(SEED_SLOPES, slopes, support), 1e-300)
     shares = np.interp(slopes, SEED_SLOPES, np.minimum(shares, 1.0))
-    shares[shares > LITTLE_ROOM] = 1.0
+    shares[shares > LITTLE_ROOM] = 1.0  # no room for steps
     caps = support * (1.0 - BELOW * (1.0 - shares))
     lasts, enough = np.sort(far), 100.0 * screens.sum_error(far.size)
     for share in SETTLED:
