@@ -160,8 +160,7 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
 
     `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are needed.
     """
-    chosen = np.zeros(most, dtype=np.int64)
-    last = hull.shape[1] - 1
+    chosen, last = np.zeros(most, dtype=np.int64), hull.shape[1] - 1
     for size in range(1, most + 1):
         a = chosen[size - 1]
         if far <= slopes[a] or runs_under(hull, edge[a] + 1, last, slopes[a], caps[a], far, 0.0):
@@ -178,11 +177,10 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
 @kernel()
 def settles(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
-    slope, cap, edge = screen
-    last = slope.size - 1
-    if last < 0 or far <= slope[last]:
+    last = screen.slope.size - 1
+    if last < 0 or far <= screen.slope[last]:
         return last >= 0
-    return runs_under(hull, edge[last] + 1, hull.shape[1] - 1, slope[last], cap[last], far, 0.0)
+    return runs_under(hull, screen.edge[last] + 1, hull.shape[1] - 1, screen.slope[last], screen.cap[last], far, 0.0)
 
 
 @kernel()
@@ -195,9 +193,13 @@ def sum_error(n):
 def mark_above(rows, far, first, mu, cap, marks):
     """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be above `cap`."""
     n, none, limit = rows.shape[1], np.float32(0.0), cap - sum_error(rows.shape[1])
-    q, levels = np.empty(n, np.float32), ((1.0 + mu) * rows[first : first + marks.shape[0]]).astype(np.float32)
+    q, levels = np.empty(n, np.float32), np.empty(marks.shape, np.float32)
+    for m in range(marks.shape[0]):
+        for k in range(n):  # for an assignment of arrays, Numba compiles 36 functions of its own, in 2 s
+            levels[m, k] = (1.0 + mu) * rows[first + m, k]
     for i in range(n):
-        q[:] = rows[i]
+        for k in range(n):
+            q[k] = rows[i, k]
         for m in range(marks.shape[0]):
             if mu < far[first + m]:
                 total = none
@@ -262,10 +264,8 @@ def improve(rows, of, inverse, first, stop, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in first..stop, if
     steeper than `best`, and its rows.
     """
-    n = rows.shape[1]
-    best_i, best_j = -1, -1
-    room = room_for(n)
-    bounds = np.empty((GROUP, n), np.int32)
+    n, best_i, best_j = rows.shape[1], -1, -1
+    room, bounds = room_for(n), np.empty((GROUP, n), np.int32)
     for at in range(first, stop, GROUP):
         group = range(at, min(at + GROUP, stop))
         room[2][:] = 0
