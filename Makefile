@@ -36,10 +36,11 @@ endif
 
 .PHONY: help ours env figures own-data explore lab clean clean-all test test-slow test-browser test-notebooks check claims docs docs-links article lint format size notebooks claims-mutate mutate bench bench-users bench-cold publish-figures lock
 
-# Installing what a lock file names takes minutes, in which it says how far it is.
+# Installing what a lock file names takes a minute, in which it says how far it is. Python compiles each module when it
+# is first imported: pip would compile all, most of which nobody imports, on one processor.
 define install
 rm -f $(VENV)/failed; \
-	{ $(PY) -m pip install --disable-pip-version-check --progress-bar off --use-pep517 --require-hashes -r $(1) \
+	{ $(PY) -m pip install --disable-pip-version-check --progress-bar off --no-compile --use-pep517 --require-hashes -r $(1) \
 	    || touch $(VENV)/failed; } | awk '/^Collecting/ { if (++n % 40 == 0) print "Environment: " n " packages found"; fflush() } \
 	    /^Installing collected/ { print "Environment: installing them, a minute or two"; fflush() }'; \
 	[ ! -e $(VENV)/failed ]
