@@ -47,6 +47,7 @@ ROOMS = {
     "tplrepro/validation.py": [
         *("tests/test_validation.py", "tests/tplrepro/leakage/test_errors.py", "tests/tplrepro/markov/test_errors.py"),
         *("tests/tplrepro/leakage/test_temporal.py::test_results_are_frozen_copies", "tests/test_states.py"),
+        "tests/tplrepro/leakage/test_temporal.py::test_both_sides_have_the_same_states",
         "tests/tplfrontier/test_gaussian_series.py",
     ],
 }
