@@ -783,9 +783,8 @@ def batch():
         environment = os.environ | {"PYTHONPATH": str(clone)}
         environment.pop("TPLREPRO_DATA", None)
         command = [sys.executable, "-m", "workflow.batch", "--profile", "quick"]
-        start, before = time.perf_counter(), of_children()
-        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
-        took, spent = time.perf_counter() - start, of_children() - before
+        settings = {"cwd": clone, "env": environment, "capture_output": True, "text": True}
+        done, took, spent = run_command(command, **settings)
     if done.returncode:
         raise RuntimeError(done.stdout[-3000:] + done.stderr[-1000:])
     rows = re.findall(r"^(\S+/\S+) +([0-9.]+)  \S.*ok$", done.stdout, re.MULTILINE)
@@ -801,10 +800,12 @@ def batch():
     yield from floor(took, spent, "fewer or smaller notebooks")
 
 
-def of_children() -> float:
-    """Seconds of the processor that ended children took, and theirs."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def run_command(command: list[str], **settings):
+    """What `subprocess.run` returns, the seconds it took, and those of the processors."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, **settings)
+    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def floor(took: float, spent: float, fewer: str):
@@ -817,9 +818,7 @@ def floor(took: float, spent: float, fewer: str):
 
 @section("tests", "The tests")
 def tests():
-    before = of_children()
-    took = seconds(lambda: subprocess.run(["make", "test"], cwd=ROOT, check=True, capture_output=True))
-    spent = of_children() - before
+    _, took, spent = run_command(["make", "test"], cwd=ROOT, check=True, capture_output=True)
     yield PLAIN_HEAD
     yield f"| `make test` | {took:.0f} s | 180 s |"
     yield f"| the same: time of the processors | {spent:.0f} s | |"
@@ -889,18 +888,17 @@ def write_set(name: str, path: Path) -> int:
 
 @section("nothing", "A fresh clone from nothing")
 def from_nothing():
+    environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
     yield PLAIN_HEAD
     for target, aim in (("figures", 240), ("test", 360)):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)
-            environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
-            settings = {"cwd": Path(folder) / "clone", "env": environment, "stdout": subprocess.DEVNULL}
-            before, commands = of_children(), [["make", name] for name in ("env", target)]
-            took = [seconds(lambda c=command, s=settings: subprocess.run(c, check=True, **s)) for command in commands]
+            settings = {"cwd": Path(folder) / "clone", "env": environment, "stdout": subprocess.DEVNULL, "check": True}
+            _, took, spent = zip(*(run_command(["make", name], **settings) for name in ("env", target)), strict=True)
             size = sum(path.lstat().st_size for path in Path(folder, "clone", ".venv").rglob("*"))
         yield f"| `make {target}`, no data | {sum(took):.0f} s | {aim} s |"
         yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took[0])} | |"
-        yield f"| the same: time of the processors | {of_children() - before:.0f} s | |"
+        yield f"| the same: time of the processors | {sum(spent):.0f} s | |"
     yield ""
     yield "One processor is idle while pip makes the environment, and while the kernels are compiled (section on first"
     yield "calls)."
