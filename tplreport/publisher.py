@@ -49,7 +49,7 @@ SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
 COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
-#: Held by each transaction. A fork waits for it: a child that inherits SQLite's locks can never write.
+#: Held by each transaction and mark. A fork waits for it: a child that inherits their locks can never write.
 LOCK = RLock()
 os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
@@ -399,7 +399,7 @@ class Publisher:
     def _mark(self, state: dict) -> None:
         """Write the mark, one short line by one call, unless another process has written a later one."""
         new = [state["id"], os.stat(self.path).st_ino]
-        with open(os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644), "wb", buffering=0) as mark:
+        with LOCK, open(os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644), "wb", buffering=0) as mark:
             flock(mark, LOCK_EX)
             *known, last = self._marked()
             if known != new or last < state["number"]:

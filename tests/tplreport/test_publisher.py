@@ -251,27 +251,27 @@ def test_threads_share_a_publisher(publisher):
     assert publisher.ledger["epsilon"].tolist() == [0.1] * 20
 
 
-def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_publish(publisher):
-    """A child would inherit the thread's lock, and SQLite's belief that this process is writing."""
+@pytest.mark.parametrize("moment", ["_set", "flock"])
+def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_publish(publisher, monkeypatch, moment):
+    """A child would inherit the thread's locks, and SQLite's belief that this process is writing."""
 
-    def change():
-        with publisher._transaction() as (database, _):
-            database.execute("UPDATE times SET kind = 3")
-            changing.set()
-            time.sleep(0.3)
+    def slow(*words):
+        done(*words)
+        reached.set(), time.sleep(0.3)
 
-    publisher.publish(0, 1)
-    changing = threading.Event()
+    done, reached = getattr(module, moment), threading.Event()
+    monkeypatch.setattr(module, moment, slow)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(change)
-        changing.wait()
+        pool.submit(publisher.skip, 0)
+        reached.wait()
         if (child := os.fork()) == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL), signal.alarm(10)
             try:
-                signal.alarm(10), publisher.publish(1, 1)
+                publisher.publish(1, 1)
             finally:
-                os._exit(len(publisher) != 2)
+                os._exit(len(publisher.to_frame()) != 1)
         assert os.waitpid(child, 0)[1] == 0
-    assert publisher.ledger["kind"].tolist() == ["spent elsewhere", "published"]
+    assert publisher.ledger["kind"].tolist() == ["skipped", "published"]
 
 
 @pytest.mark.parametrize(
