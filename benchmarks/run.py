@@ -900,8 +900,7 @@ def from_nothing():
         yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took[0])} | |"
         yield f"| the same: time of the processors | {sum(spent):.0f} s | |"
     yield ""
-    yield "One processor is idle while pip makes the environment, and while the kernels are compiled (section on first"
-    yield "calls)."
+    yield "One processor is idle while the kernels are compiled (section on first calls)."
 
 
 @section("import", "Import")
