@@ -89,9 +89,12 @@ def stationary_covariance(transition: np.ndarray, innovation: np.ndarray) -> tup
     """X = F X F^T + Q, and about how far rounding may have moved its entries: what a second solution adds."""
     from scipy.linalg import solve_discrete_lyapunov
 
-    with warnings.catch_warnings(action="ignore"):  # the second solution says more than SciPy's condition number
-        X = solve_discrete_lyapunov(transition, innovation)
-        return X, solve_discrete_lyapunov(transition, transition @ X @ transition.T + innovation - X)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the second solution says more than SciPy's condition number
+            X = solve_discrete_lyapunov(transition, innovation)
+            return X, solve_discrete_lyapunov(transition, transition @ X @ transition.T + innovation - X)
+    except np.linalg.LinAlgError as error:  # on some processors, for roots that hardly differ from 1
+        raise ValueError(f"a series must be clearly stationary ({error}); give roots further below 1") from None
 
 
 def spectral_radius(matrix: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timezone
 from itertools import pairwise
 from typing import Any
 
@@ -91,4 +92,9 @@ def _ticks(times: Any) -> tuple[list[int], bool, str | None]:
         raise ValueError("times must not be missing, found NaT; leave out rows without a time")
     if len({stamp.tz is None for stamp in stamps}) > 1:
         raise ValueError("times must be dates with a zone or without one, found both; convert them")
-    return dates.asi8.tolist(), True, None if stamps[0].tz is None else str(stamps[0].tz)
+    zone = stamps[0].tz
+    if zone is None:
+        return dates.asi8.tolist(), True, None
+    # Names such as CEST, which are those of an offset, are not found again.
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return dates.asi8.tolist(), True, name or str(timezone(stamps[0].utcoffset()))

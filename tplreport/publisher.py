@@ -7,6 +7,7 @@ threads share a file by SQLite's locks; values are drawn outside of them, and th
 
 A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot
 see: a copy, an older state that was put back, a new name. Such a file is read, and publishes after `resume`.
+Each transaction locks the mark, too: SQLite's locks of a file are gone once anybody in the process closes it.
 
 The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
 """
@@ -16,9 +17,10 @@ import json
 import logging
 import os
 import sqlite3
+import time as clocks
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from fcntl import LOCK_EX, flock
+from contextlib import closing, contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from hashlib import sha256
 from itertools import groupby, repeat
 from math import inf
@@ -49,9 +51,26 @@ SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
 COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
-#: Held by each transaction and mark. A fork waits for it: a child that inherits their locks can never write.
+WAIT = 60.0  # seconds, for other processes
+#: Held by each transaction. A fork waits for it: a child that inherits its locks can never write.
 LOCK = RLock()
-os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+
+
+def _is_inside() -> bool:
+    """Whether this thread holds LOCK."""
+    return LOCK._is_owned()  # type: ignore[attr-defined]
+
+
+def _hold() -> None:
+    """Acquire LOCK once, also if a signal's handler raises meanwhile: Python would fork without it."""
+    if _is_inside():
+        LOCK.acquire()
+    while not _is_inside():
+        with suppress(BaseException):
+            LOCK.acquire()
+
+
+os.register_at_fork(before=_hold, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Publisher:
@@ -72,7 +91,8 @@ class Publisher:
     delta : float, 0 < delta < 1, with a plan of noise multipliers of Gaussian noise that keep (alpha, delta)
     step : int or text such as "1h", the distance of two times: whole numbers, or dates
 
-    ValueError for settings that do not keep the promise; OSError for a file that cannot be used.
+    ValueError for settings that do not keep the promise; OSError for a file that cannot be used; RuntimeError
+    for what a signal's handler asks while a call that it interrupts uses a file.
 
     Examples
     --------
@@ -108,7 +128,8 @@ class Publisher:
         self.path = Path(path).resolve()
         self._mark_path = self.path.with_name(f"{self.path.name}.mark")
         settings: dict = {}
-        if any(value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)):
+        given = backward is not REQUIRED, forward is not REQUIRED, step != 1
+        if any(given) or any(value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)):
             settings = _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large)
             settings["step"] = Clock.checked_step(step)
             self._create(settings)
@@ -208,6 +229,8 @@ class Publisher:
             update = f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}"
             database.executemany(update, drawn)
             stored_rows = _rows(database, "noisy", f"kind = {PUBLISHED}", *ends)
+        if len(stored_rows) < len(values):
+            raise ValueError("times were drawn while resume was called, which counts them as spent elsewhere")
         return np.frombuffer(b"".join(row for (row,) in stored_rows), values.dtype).reshape(values.shape)[:, order]
 
     def _noise(self, counts: np.ndarray, budgets: list[float]) -> np.ndarray:
@@ -242,7 +265,7 @@ class Publisher:
             if (earliest := min(first, last)) < state["next"]:
                 passed, following = clock.label(earliest), clock.label(state["next"])
                 raise ValueError(f"time {passed} has passed, {following} is next; give that, and until not before it")
-            self._pass(database, state, last - first + 1, epsilon)
+            self._pass(database, state, last - first + 1, float(epsilon))
         return self
 
     def resume(self, until: Any = None) -> Self:
@@ -256,6 +279,11 @@ class Publisher:
             # Whether their noise was drawn elsewhere is not known.
             database.execute(f"UPDATE times SET kind = {ELSEWHERE} WHERE kind = {INTENDED}")
             if until is not None:
+                if self._filter is None and state["clock"] is None:
+                    raise ValueError(
+                        f"{self.path} must know the first time of its plan, found none, and all may be spent "
+                        f"up to {until}; take a new file, whose releases add to those of this one"
+                    )
                 count = self._clock(state, [until]).positions([until])[0] - state["next"] + 1
                 if count > 0:
                     self._pass(database, state, count, None)
@@ -313,14 +341,16 @@ class Publisher:
         self.to_frame().to_csv(path)
 
     def backup(self, path: str | os.PathLike) -> None:
-        """Write a copy of the file, which is whole also while others publish."""
+        """Write a copy of the file, which is whole also while others publish; ValueError for this file."""
+        if Path(path).resolve() == self.path:
+            raise ValueError(f"a backup must be another file than {self.path}, found the same; take another name")
         with self._transaction(write=False) as (database, _), closing(sqlite3.connect(path)) as copy:
             database.backup(copy)
 
     def _create(self, settings: dict) -> None:
         """Make the file, if there is none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._connection("BEGIN IMMEDIATE", new=True) as database:
+        with self._connection(write=True, new=True, marks=True) as (database, mark):
             if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
                 database.execute(f"CREATE TABLE times ({COLUMNS})")
@@ -328,12 +358,12 @@ class Publisher:
                 state |= {"clock": None, "columns": [], "kind": "<i8"}
                 for name, value in {"format": FORMAT, "settings": settings, "state": state}.items():
                     _set(database, name, value)
-                self._mark(state)
+                self._mark(mark, state)
 
     @contextmanager
     def _transaction(self, write: bool = True, copies: bool = False) -> Iterator[tuple[sqlite3.Connection, dict]]:
         """One transaction, and the state that it may change; to write, the file must be no copy, but for `copies`."""
-        with self._connection("BEGIN IMMEDIATE" if write else "BEGIN") as database:
+        with self._connection(write, marks=copies) as (database, mark):
             if (found := _setting(database, "format")) != FORMAT:
                 raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
             state = _setting(database, "state")
@@ -349,12 +379,14 @@ class Publisher:
                 if self._filter:
                     state["filter"] = self._filter.state
                 _set(database, "state", state)
-        if write:
-            self._mark(state)
+                database.execute("COMMIT")
+                self._mark(mark, state)
 
     @contextmanager
-    def _connection(self, begin: str, new: bool = False) -> Iterator[sqlite3.Connection]:
-        """A transaction of a connection of its own; OSError if the file cannot be used."""
+    def _connection(
+        self, write: bool, new: bool = False, marks: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """A transaction of a connection of its own, and the locked mark; OSError if the file is not usable."""
         if not (self.path.is_file() and self.path.stat().st_size):
             remedy = "open it by its new name, or make one with settings"
             if has_spent := self._marked()[2] > 0:
@@ -364,16 +396,46 @@ class Publisher:
                 )
             if has_spent or not new:
                 raise FileNotFoundError(f"there must be a publisher's file {self.path}, found none; {remedy}")
+        if _is_inside():
+            raise RuntimeError(f"{self.path} must be used after the call that a signal interrupts, found within it")
         try:
-            with LOCK, closing(sqlite3.connect(self.path, timeout=60.0, isolation_level=None)) as database, database:
-                database.execute("PRAGMA synchronous = EXTRA")
-                database.execute(begin)
-                yield database
+            with LOCK, self._locked(write, marks) as mark, closing(self._connect()) as database, database:
+                database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield database, mark
         except sqlite3.Error as error:
             raise OSError(
                 f"{self.path} cannot be used ({error}), and nothing was handed out; look at the free space and the "
                 "permissions of its folder, or restore a backup and call resume(until)"
             ) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
+        database.execute("PRAGMA synchronous = EXTRA")
+        return database
+
+    @contextmanager
+    def _locked(self, write: bool, new: bool) -> Iterator[int]:
+        """Lock the mark; -1 if there is none, or none that whoever reads may open. `new`: make it."""
+        mark, access = -1, os.O_RDWR if write else os.O_RDONLY
+        try:
+            mark = os.open(self._mark_path, access | (os.O_CREAT if new else 0), 0o644)
+        except OSError as error:
+            if write and not isinstance(error, FileNotFoundError):
+                raise sqlite3.OperationalError(f"{self._mark_path.name}: {error.strerror}") from None
+        try:
+            until = clocks.monotonic() + WAIT
+            while mark >= 0:
+                try:
+                    flock(mark, (LOCK_EX if write else LOCK_SH) | LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if clocks.monotonic() > until:
+                        raise sqlite3.OperationalError("database is locked") from None
+                    clocks.sleep(0.002)
+            yield mark
+        finally:
+            if mark >= 0:
+                os.close(mark)
 
     def _check_original(self, state: dict) -> None:
         """OSError unless the file has one name and the mark of its state."""
@@ -389,23 +451,23 @@ class Publisher:
             )
 
     def _marked(self) -> tuple[str, int, int]:
-        """The identity, the inode and the number of changes in the mark, if there is one."""
+        """The identity, the inode and the number of changes in the mark, if there is one; if damaged, 1."""
         try:
-            identity, inode, number = self._mark_path.read_text().split()
+            text = self._mark_path.read_text(errors="replace")
+            identity, inode, number = text.split()
             return identity, int(inode), int(number)
-        except (OSError, ValueError):
+        except OSError:
             return "", 0, -1
+        except ValueError:
+            return "", 0, 1 if text else -1
 
-    def _mark(self, state: dict) -> None:
-        """Write the mark, one short line by one call, unless another process has written a later one."""
-        new = [state["id"], os.stat(self.path).st_ino]
-        with LOCK, open(os.open(self._mark_path, os.O_WRONLY | os.O_CREAT, 0o644), "wb", buffering=0) as mark:
-            flock(mark, LOCK_EX)
-            *known, last = self._marked()
-            if known != new or last < state["number"]:
-                mark.write("{} {:<20} {:<20}\n".format(*new, state["number"]).encode())
-            if known != new:  # later ones may be lost with the power: they only grow
-                os.fsync(mark)
+    def _mark(self, mark: int, state: dict) -> None:
+        """Write the locked mark, one short line by one call."""
+        new = state["id"], os.stat(self.path).st_ino
+        is_known = self._marked()[:2] == new
+        os.pwrite(mark, "{} {:<20} {:<20}\n".format(*new, state["number"]).encode(), 0)
+        if not is_known:  # later ones may be lost with the power: they only grow
+            os.fsync(mark)
 
     def _clock(self, state: dict, times: Any = ()) -> Clock:
         """The times of the file; the first time that is given sets their start."""
@@ -431,7 +493,8 @@ def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: i
 def _in_columns(state: dict, values: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
     """Counts (T, n) in the order and kind of those published so far, and where each of the labels is in that order."""
     if not state["columns"]:
-        if not all(isinstance(label, (str, int, float)) for label in labels) or len({*labels}) < len(labels):
+        known = all(isinstance(label, (str, int, float)) and label == label for label in labels)  # no NaN
+        if not known or len({*labels}) < len(labels):
             raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
         state |= {"columns": labels, "kind": values.dtype.str}
     columns, kind = state["columns"], state["kind"]

@@ -108,3 +108,14 @@ def test_a_million_values_take_less_than_two_seconds(noise):
     assert time.process_time() - started < 2.0
     assert mu.shape == (10**6,)
     assert np.isfinite(mu).all()
+
+
+def test_a_covariance_that_cannot_be_solved_for_is_an_error_with_a_remedy(monkeypatch):
+    """As on some processors, for roots that hardly differ from 1."""
+
+    def singular(*matrices):
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr("scipy.linalg.solve_discrete_lyapunov", singular)
+    with pytest.raises(ValueError, match=r"must be clearly stationary \(singular\); give roots further below 1"):
+        LinearGaussianSeries.autoregressive([0.5, 0.2], 3)

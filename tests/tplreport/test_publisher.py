@@ -10,6 +10,8 @@ import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta, timezone
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 import numpy as np
 import pandas as pd
@@ -64,6 +66,10 @@ def test_the_same_time_has_the_same_value_and_labels_and_kinds_stay(publisher, p
         publisher.publish(7, {"home": 1, "office": 2})
     with pytest.raises(ValueError, match="whole numbers as before, found decimals"):
         publisher.publish(7, {"home": 1.5, "work": 2})
+    with pytest.raises(ValueError, match="labels of counts must be distinct, text or numbers"):
+        tr.Publisher(path.with_name("b"), **SETTINGS).publish(0, {float("nan"): 1, "work": 2}, 0.1)
+    with pytest.raises(ValueError, match="a publisher needs the level alpha"):
+        tr.Publisher(path, backward=None, forward=P)
 
 
 def test_what_is_spent_is_what_a_filter_spends(publisher, monkeypatch):
@@ -119,6 +125,25 @@ def test_a_plan(path):
             spend()
 
 
+def test_a_backup_without_times_does_not_begin_a_plan_again(publisher, path):
+    planned = tr.Publisher(path.with_name("planned"), **SETTINGS, plan=[0.1, 0.1])
+    for made in (publisher, planned):
+        made.backup(path.with_name("copy"))
+        made.publish_table(pd.Series([1, 1], [5, 6]))
+        copy = tr.Publisher(path.with_name("copy"))
+        if made is planned:
+            with pytest.raises(ValueError, match="must know the first time of its plan, .* up to 6"):
+                copy.resume(6)
+        else:
+            assert copy.resume(6).remaining <= made.remaining
+
+
+def test_budgets_of_numpy_are_stored_as_numbers(publisher):
+    publisher.skip(0, epsilon=np.float32(0.25))
+    publisher.publish(1, 1, np.float32(0.125))
+    assert publisher.ledger["epsilon"].tolist() == [0.25, 0.125]
+
+
 def test_a_plan_of_gaussian_noise(path):
     plan = tf.allocate_noise(2.0, 1e-6, P, P, 3)
     made = tr.Publisher(path, **SETTINGS | {"alpha": 2.0}, plan=plan, delta=1e-6)
@@ -158,7 +183,7 @@ def test_a_file_keeps_its_settings(publisher, path):
         tr.Publisher(path, **SETTINGS | {"sensitivity": 2}, floor=0.05)
 
 
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", timezone(timedelta(hours=2), "CEST")])
 def test_times_are_dates_with_a_step(path, zone):
     """Also over the night in which the clocks go back, where a zone is known."""
     made = tr.Publisher(path, **SETTINGS, floor=0.05, step="1h")
@@ -314,10 +339,16 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
             action()
         assert not path.exists() or path.stat().st_size == 0
         path.touch()
+    mark = path.with_name("counts.sqlite.mark")
+    whole = mark.read_bytes()
+    mark.write_text("damaged")
+    with pytest.raises(FileNotFoundError, match=missing):
+        tr.Publisher(path, **SETTINGS)
+    mark.write_bytes(whole)
     moved = tr.Publisher(other)
     with pytest.raises(OSError, match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other"):
         moved.publish(1, 1)
-    path.with_name("counts.sqlite.mark").rename(path.with_name("other.sqlite.mark"))
+    mark.rename(path.with_name("other.sqlite.mark"))
     moved.publish(1, 1)
     tr.Publisher(path, **SETTINGS).publish(0, 1, 0.1)
     with pytest.raises(OSError, match="was replaced by another file while it was open"):
@@ -370,19 +401,68 @@ def test_what_a_backup_did_not_see_drawn_is_not_drawn_again(publisher, path, mon
     assert copy.leakage.tpl.tolist() == publisher.leakage.tpl.tolist()
 
 
-def test_a_late_mark_does_not_replace_a_later_one(publisher, monkeypatch):
-    def find_and_wait(self):
-        found = marked(self)
-        if threading.current_thread() is threading.main_thread():
-            later.start(), later.join(0.2)  # writes between the late one's look and its writing, if it can
-        return found
+def test_a_value_that_resume_gave_up_is_not_handed_out(publisher, path, monkeypatch):
+    def resume(self, counts, budgets):
+        if counts.any():
+            tr.Publisher(path).resume()
+        return draw(self, counts, budgets)
 
-    marked, state = tr.Publisher._marked, {"id": publisher._identity}
-    later = threading.Thread(target=publisher._mark, args=[state | {"number": 8}])
-    monkeypatch.setattr(tr.Publisher, "_marked", find_and_wait)
-    publisher._mark(state | {"number": 7})
-    later.join()
-    assert marked(publisher)[2] == 8
+    draw = tr.Publisher._noise
+    monkeypatch.setattr(tr.Publisher, "_noise", resume)
+    with pytest.raises(ValueError, match="drawn while resume was called, which counts them"):
+        publisher.publish(0, 10)
+
+
+def test_a_transaction_locks_the_mark_also_when_the_file_is_closed_elsewhere(publisher, path):
+    """SQLite's own locks are gone then: another process would read what is half written, or write."""
+    publisher.publish(0, 1)
+    for write, refused in ((True, LOCK_SH), (False, LOCK_EX)):
+        with publisher._transaction(write), open(path.with_name("counts.sqlite.mark")) as mark:
+            open(path).close()
+            with pytest.raises(BlockingIOError):
+                flock(mark, refused | LOCK_NB)
+    with open(path.with_name("counts.sqlite.mark")) as mark, pytest.MonkeyPatch.context() as patched:
+        flock(mark, LOCK_EX)
+        patched.setattr(module, "WAIT", 0.1)
+        with pytest.raises(OSError, match="database is locked"):
+            publisher.publish(1, 1)
+
+
+def test_a_mark_that_cannot_be_written_is_an_error_before_anything_is_spent(publisher, monkeypatch):
+    def refuse(path, *words):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OSError, match="mark: Permission denied.*, and nothing was handed out"):
+        publisher.publish(0, 1)
+    assert len(publisher) == 0
+
+
+def test_what_interrupts_a_call_may_not_use_the_file(publisher, monkeypatch):
+    """A reading in a signal's handler would put back what the interrupted call has spent."""
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_set", lambda *words: publisher.remaining)
+        with pytest.raises(RuntimeError, match="must be used after the call that a signal interrupts"):
+            publisher.publish(0, 1, 0.5)
+    assert publisher.remaining > 0.7
+
+
+def test_a_fork_waits_also_if_a_signal_handler_raises():
+    """Python prints the exception and forks all the same."""
+
+    def use():
+        with module.LOCK:
+            used.set(), time.sleep(0.3)
+
+    used = threading.Event()
+    before = signal.signal(signal.SIGALRM, lambda *_: module._is_inside() or 1 / 0)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(use)
+        used.wait(), signal.setitimer(signal.ITIMER_REAL, 0.05)
+        module._hold()
+        assert module._is_inside()
+        module.LOCK.release()
+    signal.signal(signal.SIGALRM, before)
 
 
 def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
@@ -404,11 +484,12 @@ def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
 
 
 def test_a_file_that_was_copied_in_the_middle_opens(publisher, path):
-    """By backup also in the middle of a change; by cp between two."""
     publisher.publish(0, 1)
+    publisher.backup(path.with_name("a"))
+    with pytest.raises(ValueError, match="a backup must be another file"):
+        publisher.backup(path)
     with pytest.raises(KeyError), publisher._transaction() as (database, _):
         database.execute("UPDATE times SET kind = 3")
-        publisher.backup(path.with_name("a"))
         shutil.copyfile(path, path.with_name("b"))
         raise KeyError
     for copy in "ab":
