@@ -20,7 +20,7 @@ import sqlite3
 import time as clocks
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from hashlib import sha256
 from itertools import groupby, repeat
 from math import inf
@@ -62,15 +62,14 @@ def _is_inside() -> bool:
 
 
 def _hold() -> None:
-    """Acquire LOCK once, also if a signal's handler raises meanwhile: Python would fork without it."""
-    if _is_inside():
-        LOCK.acquire()
+    """Acquire LOCK if a signal's handler ended the wait for it by an exception: Python forks all the same."""
     while not _is_inside():
         with suppress(BaseException):
             LOCK.acquire()
 
 
-os.register_at_fork(before=_hold, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+os.register_at_fork(before=_hold)  # the last that is registered comes first
+os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Publisher:
@@ -211,6 +210,8 @@ class Publisher:
                         "corrected; take its value from to_frame()"
                     )
             if new := positions[old:]:
+                if not is_new:
+                    raise OSError(f"{self.path} was put back or replaced while it was read; publish again")
                 budgets = self._spend(state, len(new), epsilon)
                 different = [*{*budgets}]
                 self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
@@ -342,7 +343,7 @@ class Publisher:
 
     def backup(self, path: str | os.PathLike) -> None:
         """Write a copy of the file, which is whole also while others publish; ValueError for this file."""
-        if Path(path).resolve() == self.path:
+        if Path(path).exists() and Path(path).samefile(self.path):
             raise ValueError(f"a backup must be another file than {self.path}, found the same; take another name")
         with self._transaction(write=False) as (database, _), closing(sqlite3.connect(path)) as copy:
             database.backup(copy)
@@ -370,7 +371,7 @@ class Publisher:
             if self._identity not in (None, state["id"]):
                 raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
             if write and not copies:
-                self._check_original(state)
+                self._check_original(state, mark)
             if self._filter and self._filter.state != (found := tuple(state["filter"])):  # else it knows what remains
                 self._filter.state = found
             yield database, state
@@ -415,8 +416,11 @@ class Publisher:
 
     @contextmanager
     def _locked(self, write: bool, new: bool) -> Iterator[int]:
-        """Lock the mark; -1 if there is none, or none that whoever reads may open. `new`: make it."""
-        mark, access = -1, os.O_RDWR if write else os.O_RDONLY
+        """Lock the mark; -1 if there is none, or none that whoever reads may open. `new`: make it.
+
+        Whoever reads locks it for himself, too: of several who share a lock, a writer would wait for ever.
+        """
+        mark, access, process = -1, os.O_RDWR if write else os.O_RDONLY, os.getpid()
         try:
             mark = os.open(self._mark_path, access | (os.O_CREAT if new else 0), 0o644)
         except OSError as error:
@@ -426,7 +430,7 @@ class Publisher:
             until = clocks.monotonic() + WAIT
             while mark >= 0:
                 try:
-                    flock(mark, (LOCK_EX if write else LOCK_SH) | LOCK_NB)
+                    flock(mark, LOCK_EX | LOCK_NB)
                     break
                 except BlockingIOError:
                     if clocks.monotonic() > until:
@@ -435,15 +439,17 @@ class Publisher:
             yield mark
         finally:
             if mark >= 0:
+                if os.getpid() == process:  # else a child that was forked meanwhile keeps it locked
+                    flock(mark, LOCK_UN)
                 os.close(mark)
 
-    def _check_original(self, state: dict) -> None:
+    def _check_original(self, state: dict, mark: int) -> None:
         """OSError unless the file has one name and the mark of its state."""
         found = os.stat(self.path)
         if found.st_nlink > 1:
             raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
         identity, inode, last = self._marked()
-        if (identity, inode) != (state["id"], found.st_ino) or last > state["number"]:
+        if mark < 0 or (identity, inode) != (state["id"], found.st_ino) or last > state["number"]:
             raise OSError(
                 f"{self.path} is a copy, was renamed without {self.path.name}.mark, or an older state was put back: "
                 "releases may be missing in it; publish from the original, or call resume(until) with the last time "
@@ -465,8 +471,9 @@ class Publisher:
         """Write the locked mark, one short line by one call."""
         new = state["id"], os.stat(self.path).st_ino
         is_known = self._marked()[:2] == new
-        os.pwrite(mark, "{} {:<20} {:<20}\n".format(*new, state["number"]).encode(), 0)
+        written = os.pwrite(mark, "{} {:<20} {:<20}\n".format(*new, state["number"]).encode(), 0)
         if not is_known:  # later ones may be lost with the power: they only grow
+            os.ftruncate(mark, written)
             os.fsync(mark)
 
     def _clock(self, state: dict, times: Any = ()) -> Clock:
