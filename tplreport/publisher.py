@@ -416,13 +416,13 @@ class Publisher:
 
     @contextmanager
     def _locked(self, write: bool, new: bool) -> Iterator[int]:
-        """Lock the mark; -1 if there is none, or none that whoever reads may open. `new`: make it.
+        """Lock the mark; -1 if there is none, or none that whoever reads may write. `new`: make it.
 
         Whoever reads locks it for himself, too: of several who share a lock, a writer would wait for ever.
         """
-        mark, access, process = -1, os.O_RDWR if write else os.O_RDONLY, os.getpid()
+        mark, process = -1, os.getpid()
         try:
-            mark = os.open(self._mark_path, access | (os.O_CREAT if new else 0), 0o644)
+            mark = os.open(self._mark_path, os.O_RDWR | (os.O_CREAT if new else 0), 0o644)
         except OSError as error:
             if write and not isinstance(error, FileNotFoundError):
                 raise sqlite3.OperationalError(f"{self._mark_path.name}: {error.strerror}") from None
