@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import sqlite3
-import time as clocks
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
@@ -26,6 +25,7 @@ from itertools import groupby, repeat
 from math import inf
 from pathlib import Path
 from threading import RLock
+from time import monotonic, sleep
 from typing import Any, Self
 from uuid import uuid4
 
@@ -351,7 +351,7 @@ class Publisher:
     def _create(self, settings: dict) -> None:
         """Make the file, if there is none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._connection(write=True, new=True, marks=True) as (database, mark):
+        with self._connection(write=True, new=True, copies=False) as (database, mark):
             if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
                 database.execute(f"CREATE TABLE times ({COLUMNS})")
@@ -364,7 +364,7 @@ class Publisher:
     @contextmanager
     def _transaction(self, write: bool = True, copies: bool = False) -> Iterator[tuple[sqlite3.Connection, dict]]:
         """One transaction, and the state that it may change; to write, the file must be no copy, but for `copies`."""
-        with self._connection(write, marks=copies) as (database, mark):
+        with self._connection(write, new=False, copies=copies) as (database, mark):
             if (found := _setting(database, "format")) != FORMAT:
                 raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
             state = _setting(database, "state")
@@ -384,9 +384,7 @@ class Publisher:
                 self._mark(mark, state)
 
     @contextmanager
-    def _connection(
-        self, write: bool, new: bool = False, marks: bool = False
-    ) -> Iterator[tuple[sqlite3.Connection, int]]:
+    def _connection(self, write: bool, new: bool, copies: bool) -> Iterator[tuple[sqlite3.Connection, int]]:
         """A transaction of a connection of its own, and the locked mark; OSError if the file is not usable."""
         if not (self.path.is_file() and self.path.stat().st_size):
             remedy = "open it by its new name, or make one with settings"
@@ -400,7 +398,13 @@ class Publisher:
         if _is_inside():
             raise RuntimeError(f"{self.path} must be used after the call that a signal interrupts, found within it")
         try:
-            with LOCK, self._locked(write, marks) as mark, closing(self._connect()) as database, database:
+            with (
+                LOCK,
+                self._locked(write, new or copies) as mark,
+                closing(sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)) as database,
+                database,
+            ):
+                database.execute("PRAGMA synchronous = EXTRA")
                 database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 yield database, mark
         except sqlite3.Error as error:
@@ -408,11 +412,6 @@ class Publisher:
                 f"{self.path} cannot be used ({error}), and nothing was handed out; look at the free space and the "
                 "permissions of its folder, or restore a backup and call resume(until)"
             ) from None
-
-    def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
-        database.execute("PRAGMA synchronous = EXTRA")
-        return database
 
     @contextmanager
     def _locked(self, write: bool, new: bool) -> Iterator[int]:
@@ -427,15 +426,15 @@ class Publisher:
             if write and not isinstance(error, FileNotFoundError):
                 raise sqlite3.OperationalError(f"{self._mark_path.name}: {error.strerror}") from None
         try:
-            until = clocks.monotonic() + WAIT
+            until = monotonic() + WAIT
             while mark >= 0:
                 try:
                     flock(mark, LOCK_EX | LOCK_NB)
                     break
                 except BlockingIOError:
-                    if clocks.monotonic() > until:
+                    if monotonic() > until:
                         raise sqlite3.OperationalError("database is locked") from None
-                    clocks.sleep(0.002)
+                    sleep(0.002)
             yield mark
         finally:
             if mark >= 0:
