@@ -160,16 +160,15 @@ article: $(MORE) ## render the articles as PDFs in build/articles, with the numb
 
 #: To change something
 
-lint: $(READY) ## check style, types, the configuration and the size
+lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m ruff check --output-format concise .
 	@$(PY) -m mypy
 	@$(PY) -m workflow.check_parameters
-	@$(PY) benchmarks/size.py > /dev/null
 
 format: $(READY) ## format the Python files
 	@$(PY) -m ruff format .
 
-size: $(READY) ## count lines by room; an error above the budget in benchmarks/size.yaml
+size: $(READY) ## how much there is to read in each room, and how dense it is
 	@$(PY) benchmarks/size.py
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)

@@ -1,7 +1,8 @@
-"""Mutation run over the core rooms: change one operator, constant or margin at a time; a test must then fail.
+"""Mutation run over the core rooms: change one operator, constant or margin at a time; a test must
+then fail.
 
-Each mutant is tested in a fork of a process that has the libraries loaded, which saves several seconds of
-imports; the tools on the package index start Python anew for each.
+Each mutant is tested in a fork of a process that has the libraries loaded, which saves several
+seconds of imports; the tools on the package index start Python anew for each.
 """
 
 import argparse
@@ -45,27 +46,57 @@ ROOMS = {
     "tplreport/counts.py": ["tests/tplreport/test_counts.py"],
     "tplrepro/search.py": ["tests/test_search.py"],
     "tplrepro/validation.py": [
-        *("tests/test_validation.py", "tests/tplrepro/leakage/test_errors.py", "tests/tplrepro/markov/test_errors.py"),
-        *("tests/tplrepro/leakage/test_temporal.py::test_results_are_frozen_copies", "tests/test_states.py"),
+        *(
+            "tests/test_validation.py",
+            "tests/tplrepro/leakage/test_errors.py",
+            "tests/tplrepro/markov/test_errors.py",
+        ),
+        *(
+            "tests/tplrepro/leakage/test_temporal.py::test_results_are_frozen_copies",
+            "tests/test_states.py",
+        ),
         "tests/tplrepro/leakage/test_temporal.py::test_both_sides_have_the_same_states",
         "tests/tplfrontier/test_gaussian_series.py",
     ],
 }
 LIBRARIES = ("mpmath", "numba", "pandas", "scipy.optimize", "scipy.stats")
-COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
-OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And}
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
 SECONDS = 180
 
 
 def mutants(source: str):
     """Line, words and source of each mutant of a module; messages stay as they are."""
     tree = ast.parse(source)
-    messages = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    messages = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+    }
     for node in [node for node in ast.walk(tree) if id(node) not in messages]:
         for field, old, new in changes(node):
             original = ast.unparse(node)
             setattr(node, field, new)
-            yield node.lineno, f"column {node.col_offset}: {original} -> {ast.unparse(node)}", ast.unparse(tree)
+            yield (
+                node.lineno,
+                f"column {node.col_offset}: {original} -> {ast.unparse(node)}",
+                ast.unparse(tree),
+            )
             setattr(node, field, old)
 
 
@@ -86,10 +117,18 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
     """Imports one module from changed source."""
 
     def __init__(self, path: str, source: str):
-        self.name, self.path, self.source = path.removesuffix(".py").replace("/", "."), ROOT / path, source
+        self.name, self.path, self.source = (
+            path.removesuffix(".py").replace("/", "."),
+            ROOT / path,
+            source,
+        )
 
     def find_spec(self, name, path, target=None):
-        return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
+        return (
+            importlib.util.spec_from_file_location(name, self.path, loader=self)
+            if name == self.name
+            else None
+        )
 
     def get_source(self, name):
         return self.source
@@ -99,13 +138,16 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
 
 
 def run_tests(path: str, source: str) -> None:
-    """Run a module's tests with this source in place of its own, and end the process with their result."""
+    """Run a module's tests with this source in place of its own, and end the process with their
+    result."""
     with open(os.devnull, "w") as nowhere:
         for number in (1, 2):
             os.dup2(nowhere.fileno(), number)
     os.environ["HYPOTHESIS_PROFILE"] = "first failure"
     sys.meta_path.insert(0, Loader(path, source))
-    status = pytest.main(["-x", "-q", "-p", "no:nbval", "-p", "no:cacheprovider", "-p", "no:xdist", *ROOMS[path]])
+    status = pytest.main(
+        ["-x", "-q", "-p", "no:nbval", "-p", "no:cacheprovider", "-p", "no:xdist", *ROOMS[path]]
+    )
     os._exit(status)
 
 
@@ -122,7 +164,9 @@ def survives(path: str, source: str) -> bool:
 def main() -> int:
     """Print the survivors; 1 if the tests fail without a change."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--most", type=int, default=40, help="mutants of each module, drawn at random")
+    parser.add_argument(
+        "--most", type=int, default=40, help="mutants of each module, drawn at random"
+    )
     parser.add_argument("modules", nargs="*", default=list(ROOMS))
     options = parser.parse_args()
     os.chdir(ROOT)
@@ -131,11 +175,16 @@ def main() -> int:
     for path in options.modules:
         source = (ROOT / path).read_text(encoding="utf-8")
         if not survives(path, source):
-            message = f"{path}: its tests must pass without a change, found a failure; repair them first"
+            message = (
+                f"{path}: its tests must pass without a change, found a failure; repair them first"
+            )
             print(message, file=sys.stderr)
             return 1
         every = list(mutants(source))
-        drawn = sorted(random.Random(0).sample(every, min(options.most, len(every))), key=lambda mutant: mutant[0])
+        drawn = sorted(
+            random.Random(0).sample(every, min(options.most, len(every))),
+            key=lambda mutant: mutant[0],
+        )
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             alive = list(pool.map(lambda mutant, path=path: survives(path, mutant[2]), drawn))
         print(f"{path}: {len(drawn)} of {len(every)} mutants, {sum(alive)} survived", flush=True)

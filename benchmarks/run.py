@@ -4,9 +4,10 @@
     python benchmarks/run.py one whole            # some sections only
     USERS=1000000 python benchmarks/run.py users  # apart, of ten million by default; so are `nothing` and `readers`
 
-Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take
-turns, so that a drift of the machine's speed meets both. The page is written after each section and keeps
-what the others held: each says when, where and from which commit it was measured.
+Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and
+package take turns, so that a drift of the machine's speed meets both. The page is written after
+each section and keeps what the others held: each says when, where and from which commit it was
+measured.
 """
 
 import contextlib
@@ -131,7 +132,9 @@ def whole_function():
     yield RATIO_HEAD
     base, ours = in_turn(7, baseline, lambda: repeat(20, lambda: tpl.PrivacyLossFunction(P)))
     ours = [t / 20 for t in ours]
-    yield ratio_line("n = 200: Algorithms 2 + 4 (NumPy) on [0, 10], ours on [0, ∞)", base, ours, "500")
+    yield ratio_line(
+        "n = 200: Algorithms 2 + 4 (NumPy) on [0, 10], ours on [0, ∞)", base, ours, "500"
+    )
 
 
 @section("growth", "From fifty to ten thousand states")
@@ -179,17 +182,28 @@ def whole_function_of(n: int) -> None:
     watcher.join()
     if n <= 2000:
         spent = statistics.median(seconds(lambda: tpl.PrivacyLossFunction(P)) for _ in range(5))
-    one = statistics.median(seconds(lambda: tpl.privacy_loss(P, 0.1)) for _ in range(1 if n > 2000 else 5))
+    one = statistics.median(
+        seconds(lambda: tpl.privacy_loss(P, 0.1)) for _ in range(1 if n > 2000 else 5)
+    )
     found = {"seconds": spent, "one": one, "more": max(largest - before, 0)}
-    print(json.dumps(found | {"bare": bare_pass(P.probabilities)} | screened(P.probabilities, functions[0].hull)))
+    print(
+        json.dumps(
+            found
+            | {"bare": bare_pass(P.probabilities)}
+            | screened(P.probabilities, functions[0].hull)
+        )
+    )
 
 
 def bare_pass(rows: np.ndarray) -> float:
-    """Seconds of a pass over all pairs of rows, from one over at most 1,024 rows d, on as many threads as ours."""
+    """Seconds of a pass over all pairs of rows, from one over at most 1,024 rows d, on as many
+    threads as ours."""
     steps, blocks = screens.columns_of(rows).steps, -(-min(len(rows), 1024) // 16)
 
     def work():
-        dense.for_each(lambda k: bare_block(steps, 16 * k), blocks, compiled.thread_count(len(rows), 100))
+        dense.for_each(
+            lambda k: bare_block(steps, 16 * k), blocks, compiled.thread_count(len(rows), 100)
+        )
 
     work()
     return statistics.median(seconds(work) for _ in range(3)) * len(rows) / (16 * blocks)
@@ -203,17 +217,26 @@ def bare_block(steps, first):
         for m in range(16):
             total, levels = totals[m], steps[:, columns[m]]
             for k in range(start, min(start + 64, n - 7), 8):
-                q, a, b, c, d = steps[k : k + 8], levels[k], levels[k + 1], levels[k + 2], levels[k + 3]
+                q, a, b, c, d = (
+                    steps[k : k + 8],
+                    levels[k],
+                    levels[k + 1],
+                    levels[k + 2],
+                    levels[k + 3],
+                )
                 e, f, g, h = levels[k + 4], levels[k + 5], levels[k + 6], levels[k + 7]
                 for i in range(n):
                     some = (max(q[0, i], a) + max(q[1, i], b)) + (max(q[2, i], c) + max(q[3, i], d))
-                    others = (max(q[4, i], e) + max(q[5, i], f)) + (max(q[6, i], g) + max(q[7, i], h))
+                    others = (max(q[4, i], e) + max(q[5, i], f)) + (
+                        max(q[6, i], g) + max(q[7, i], h)
+                    )
                     total[i] += some + others
     return totals
 
 
 def screened(rows: np.ndarray, hull: np.ndarray) -> dict[str, float]:
-    """Passes that the last screen makes, and the share of 20,000 pairs of rows that it lets through."""
+    """Passes that the last screen makes, and the share of 20,000 pairs of rows that it lets
+    through."""
     n, largest, step = len(rows), rows.max(axis=0), 1.0 / screens.columns_of(rows).scale
     excesses = screens.excesses(rows, dense.spread_pairs(n), dense.SEED_SLOPES, step)
     usual = np.sort(excesses)[:, int(dense.USUAL * n)]
@@ -236,7 +259,9 @@ def kinds():
     matrices = {"random rows": tpl.TransitionMatrix.random(n, rng=rng)}
     for each, most in ((8, 2), (8, 50), (60, 2), (60, 50)):
         counts = np.zeros((n, n))
-        np.put_along_axis(counts, rng.integers(0, n, (n, each)), rng.integers(1, most, (n, each)), axis=1)
+        np.put_along_axis(
+            counts, rng.integers(0, n, (n, each)), rng.integers(1, most, (n, each)), axis=1
+        )
         made = tpl.TransitionMatrix.from_counts(counts, smoothing=0.1, sparse=False)
         matrices[f"{each} counts a row up to {most - 1}, smoothing 0.1"] = made
     for name, P in matrices.items():
@@ -255,7 +280,9 @@ def programme():
         for solver in ("CBC", "HiGHS", "highspy"):
             base, ours = in_turn(
                 1,
-                lambda s=solver, f=formulation: linear_program.loss(P, 1.0, solver=s, formulation=f),
+                lambda s=solver, f=formulation: linear_program.loss(
+                    P, 1.0, solver=s, formulation=f
+                ),
                 lambda: repeat(100, lambda: tpl.privacy_loss(P, 1.0)),
             )
             of_function = seconds(lambda: repeat(100, lambda: tpl.PrivacyLossFunction(P))) / 100
@@ -297,7 +324,9 @@ def account():
         yield f"| 10⁶ {name} events, states stay with 0.9985: profiles, ε at δ = 1e-6 | {show(took)} | 1 s |"
         profiles = [*dict.fromkeys(made[0].both.profiles)]
         one = tf.PrivacyProfile.of_event(event, profiles[0].grid)
-        took = len(profiles) * statistics.median(seconds(lambda p=p, q=one: p.compose(q)) for p in profiles[::40])
+        took = len(profiles) * statistics.median(
+            seconds(lambda p=p, q=one: p.compose(q)) for p in profiles[::40]
+        )
         yield f"| of which {len(profiles)} compositions, one for each different TPL | {show(took)} | |"
     yield ""
     yield "Before a run of events settles, releases are composed one after the other, and each different TPL"
@@ -317,10 +346,14 @@ def promises():
     yield RATIO_HEAD
     rows = rng.dirichlet(np.full(500, 0.5), 500)
     base, ours = in_turn(3, lambda: cross_ratio_by_numpy(rows), lambda: tpl.PriorFreeLoss(rows))
-    yield ratio_line("prior-free loss, n = 500: quotients of each row with all others (NumPy)", base, ours, "")
+    yield ratio_line(
+        "prior-free loss, n = 500: quotients of each row with all others (NumPy)", base, ours, ""
+    )
     few, distances = rng.dirichlet(np.full(30, 0.5), 30), grid_distances(5, 6)
     base, ours = in_turn(
-        3, lambda: pairs_by_highs(few, distances), lambda: tf.pairwise_leakage([distances] * 2, few, None)
+        3,
+        lambda: pairs_by_highs(few, distances),
+        lambda: tf.pairwise_leakage([distances] * 2, few, None),
     )
     what = "pairs of states, n = 30, a 5 × 6 grid, one step: 870 sparse linear programmes (HiGHS)"
     yield ratio_line(what, base, ours, "")
@@ -361,13 +394,15 @@ def grid_distances(rows: int, columns: int) -> np.ndarray:
 
 
 def pairs_by_highs(rows: np.ndarray, distances: np.ndarray) -> float:
-    """The largest log ratio of two rows' means, by a programme for each pair, with neighbours' constraints."""
+    """The largest log ratio of two rows' means, by a programme for each pair, with neighbours'
+    constraints."""
     high, low = np.nonzero((distances > 0.0) & (distances < 0.5))
     each = np.arange(high.size)
     values = np.concatenate([np.ones(high.size), -np.exp(distances[high, low])])
     above = csr_array((values, (np.tile(each, 2), np.concatenate([high, low]))))
     found = (
-        linprog(-q, above, np.zeros(high.size), d[None], [1.0], method="highs").fun for q, d in permutations(rows, 2)
+        linprog(-q, above, np.zeros(high.size), d[None], [1.0], method="highs").fun
+        for q, d in permutations(rows, 2)
     )
     return -min(found)
 
@@ -395,13 +430,16 @@ def own():
 
 
 def write_visits(path: Path, rows: int) -> None:
-    """Fifty hourly visits of each user to one of 60 places, in order of time, so that users alternate."""
+    """Fifty hourly visits of each user to one of 60 places, in order of time, so that users
+    alternate."""
     rng = np.random.default_rng(0)
     users, hours = rows // 50, pd.date_range("2026-01-01", periods=50, freq="h")
     place = rng.integers(0, 60, users)
     parts = []
     for hour in hours:
-        place = np.where(rng.random(users) < 0.6, place, (place + rng.choice([-1, 1, 7], users)) % 60)
+        place = np.where(
+            rng.random(users) < 0.6, place, (place + rng.choice([-1, 1, 7], users)) % 60
+        )
         parts.append(pd.DataFrame({"user": np.arange(users), "time": hour, "state": place}))
     table = pd.concat(parts)
     table["state"] = "place " + table["state"].astype(str)
@@ -450,8 +488,13 @@ def reading_alone():
 def read_by(tool: str, path: str, most: int) -> None:
     """Read observations with a library, in at most so many MiB if it can be told to."""
     start, of_processor = time.perf_counter(), time.process_time()
-    steps = {"tplreport": steps_by_tplreport, "duckdb": steps_by_duckdb, "polars": steps_by_polars}[tool](path, most)
-    spent = {"seconds": time.perf_counter() - start, "processor": time.process_time() - of_processor}
+    steps = {"tplreport": steps_by_tplreport, "duckdb": steps_by_duckdb, "polars": steps_by_polars}[
+        tool
+    ](path, most)
+    spent = {
+        "seconds": time.perf_counter() - start,
+        "processor": time.process_time() - of_processor,
+    }
     print(json.dumps(spent | {"memory": peak(), "steps": steps}))
 
 
@@ -463,7 +506,11 @@ def steps_by_duckdb(path: str, most: int) -> int:
     import duckdb
 
     types = "{'user': 'VARCHAR', 'time': 'TIMESTAMP', 'state': 'VARCHAR'}"
-    of_file = f"read_csv('{path}', strict_mode=true, types={types})" if path.endswith("csv") else f"'{path}'"
+    of_file = (
+        f"read_csv('{path}', strict_mode=true, types={types})"
+        if path.endswith("csv")
+        else f"'{path}'"
+    )
     connection = duckdb.connect(config={"threads": 2, "memory_limit": f"{most}MiB"})
     connection.execute(f"set temp_directory = '{Path(path).parent}/duckdb'")
     found = connection.execute(f"""
@@ -479,12 +526,24 @@ def steps_by_duckdb(path: str, most: int) -> int:
 def steps_by_polars(path: str, most: int) -> int:
     import polars as pl
 
-    rows = pl.scan_csv(path, try_parse_dates=True) if path.endswith("csv") else pl.scan_parquet(path)
-    rows = rows.with_columns(pl.col("state").cast(pl.Categorical)).sort("user", "time", maintain_order=True)
+    rows = (
+        pl.scan_csv(path, try_parse_dates=True) if path.endswith("csv") else pl.scan_parquet(path)
+    )
+    rows = rows.with_columns(pl.col("state").cast(pl.Categorical)).sort(
+        "user", "time", maintain_order=True
+    )
     after = pl.col("user", "time", "state").shift(-1).name.prefix("next_")
     in_two = (pl.col("time") == pl.col("next_time")) & (pl.col("state") != pl.col("next_state"))
-    found = rows.with_columns(after).filter(pl.col("user") == pl.col("next_user")).group_by("state", "next_state")
-    return int(found.agg(pl.len(), in_two.sum().alias("in two"), pl.col("time").null_count()).collect()["len"].sum())
+    found = (
+        rows.with_columns(after)
+        .filter(pl.col("user") == pl.col("next_user"))
+        .group_by("state", "next_state")
+    )
+    return int(
+        found.agg(pl.len(), in_two.sum().alias("in two"), pl.col("time").null_count())
+        .collect()["len"]
+        .sum()
+    )
 
 
 @section("sparse", "Tens of thousands of states")
@@ -517,7 +576,9 @@ def file_to_budgets(path: str) -> None:
     sequences = kosarak.to_sequences(kosarak.load(path))
     found["matrices"] = time.perf_counter()
     sides = [
-        tpl.TransitionMatrix.from_sequences(sequences, n_states=sequences.n_states, smoothing=0.01, direction=direction)
+        tpl.TransitionMatrix.from_sequences(
+            sequences, n_states=sequences.n_states, smoothing=0.01, direction=direction
+        )
         for direction in ("backward", "forward")
     ]
     found["budgets"] = time.perf_counter()
@@ -534,11 +595,17 @@ def sparse_function_of(path: str, smoothing: str) -> None:
     tpl.privacy_loss(warm, 1.0)
     sequences = kosarak.to_sequences(kosarak.load(path))
     n_states = sequences.n_states
-    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=n_states, smoothing=float(smoothing))
+    P = tpl.TransitionMatrix.from_sequences(
+        sequences, n_states=n_states, smoothing=float(smoothing)
+    )
     one = max(seconds(lambda a=alpha: tpl.privacy_loss(P, a)) for alpha in (0.1, 1.0, 10.0))
     made = []
     whole = seconds(lambda: made.append(tpl.PrivacyLossFunction(P)))
-    found = {"states": n_states, "transitions": sequences.n_transitions, "vertices": len(made[0].vertices)}
+    found = {
+        "states": n_states,
+        "transitions": sequences.n_transitions,
+        "vertices": len(made[0].vertices),
+    }
     print(json.dumps(found | {"one": one, "whole": whole, "memory": peak()}))
 
 
@@ -550,7 +617,10 @@ def population():
     yield RATIO_HEAD
     base, ours = in_turn(
         3,
-        lambda: [tr.population_leakage(some.select([u]), budgets, n_states=data.n_states) for u in range(len(some))],
+        lambda: [
+            tr.population_leakage(some.select([u]), budgets, n_states=data.n_states)
+            for u in range(len(some))
+        ],
         lambda: tr.population_leakage(some, budgets),
     )
     yield ratio_line("2,000 users: one call for each, and one for all", base, ours, "")
@@ -562,7 +632,9 @@ def population():
     yield f"| {users:,} {what}, two processes | {spent:.1f} s, {users / spent:,.0f} users/s | 60,000 users/s |"
     one = processor(lambda: tr.population_leakage(data.select(np.arange(20_000)), budgets)) / 20_000
     yield f"| CPU time a user, in one process | {show(one)} | 33 µs |"
-    counts = np.bincount(400 * (np.arange(data.values.size) // 50) + 20 * data.values + np.roll(data.values, -1))
+    counts = np.bincount(
+        400 * (np.arange(data.values.size) // 50) + 20 * data.values + np.roll(data.values, -1)
+    )
     matrices = counts[: 400 * 2000].reshape(-1, 20, 20) + 0.05
     matrices = matrices / matrices.sum(axis=2, keepdims=True)
     of_hulls = processor(lambda: hull_of_several(matrices)) / 1000
@@ -589,14 +661,20 @@ def ten_million_users():
     yield f"| {what} | {found['different']:,} | 0 |"
     yield f"| most memory of a worker, after the first 8,000 users | {found['first'] / 1e6:.0f} MB | |"
     yield f"| most memory of a worker, after all | {found['worker'] / 1e6:.0f} MB | the same |"
-    what = f"memory of the calling process, beyond the sequences ({found['sequences'] / 1e9:.2f} GB)"
+    what = (
+        f"memory of the calling process, beyond the sequences ({found['sequences'] / 1e9:.2f} GB)"
+    )
     yield f"| {what} | {found['more'] / users:.0f} bytes a user | 16 T + 85 |"
 
 
 def walking_users(users: int) -> Sequences:
     rng, n, length = np.random.default_rng(0), 20, 50
     cumulative = np.cumsum(tpl.smoothed(tpl.strongest(n, seed=1), 0.05).probabilities, axis=1)
-    following = (cumulative[:, None] < (np.arange(256) / 256)[:, None]).sum(axis=2, dtype=np.uint8).clip(0, n - 1)
+    following = (
+        (cumulative[:, None] < (np.arange(256) / 256)[:, None])
+        .sum(axis=2, dtype=np.uint8)
+        .clip(0, n - 1)
+    )
     walks = rng.integers(0, n, (users, length), dtype=np.uint8)
     for start in range(0, users, 100_000):
         part = walks[start : start + 100_000]
@@ -609,21 +687,40 @@ def walking_users(users: int) -> Sequences:
 def population_on_dask(users: int) -> None:
     from distributed import Client, LocalCluster
 
-    # A power of 2, by which all counts and the smoothing grow: then everybody's matrix has the same bits.
+    # A power of 2, by which all counts and the smoothing grow: then everybody's matrix has the same
+    # bits.
     copies = math.gcd(users, 128)
     each, budgets = walking_users(users // copies), [0.1] * 10
     offsets = np.append(0, np.cumsum(np.tile(each.lengths, copies)))
     data = Sequences(np.tile(each.values, copies), offsets, each.labels, np.arange(users))
     some = data.select(np.arange(8000))
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(**options) as cluster, Client(cluster) as client, joblib.parallel_config(backend="dask"):
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "host": "127.0.0.1",
+        "dashboard_address": None,
+    }
+    with (
+        LocalCluster(**options) as cluster,
+        Client(cluster) as client,
+        joblib.parallel_config(backend="dask"),
+    ):
         tr.population_leakage(some, budgets)
-        before, first, workers = peak(), max(client.run(peak).values()), set(client.run(os.getpid).values())
+        before, first, workers = (
+            peak(),
+            max(client.run(peak).values()),
+            set(client.run(os.getpid).values()),
+        )
         threading.Timer(3.0, os.kill, (min(workers), signal.SIGKILL)).start()
         start, used = time.perf_counter(), time.process_time()
-        result = tr.population_leakage(data, budgets, smoothing=copies, batch_size=4096, progress=True)
+        result = tr.population_leakage(
+            data, budgets, smoothing=copies, batch_size=4096, progress=True
+        )
         found = {"seconds": time.perf_counter() - start, "more": peak() - before, "first": first}
-        found |= {"worker": max(client.run(peak).values()), "sequences": data.values.nbytes + data.offsets.nbytes}
+        found |= {
+            "worker": max(client.run(peak).values()),
+            "sequences": data.values.nbytes + data.offsets.nbytes,
+        }
         found["killed"] = len(workers - set(client.run(os.getpid).values()))
     of_workers, own = resource.getrusage(resource.RUSAGE_CHILDREN), time.process_time() - used
     found |= {"copies": copies, "cpu": own + of_workers.ru_utime + of_workers.ru_stime}
@@ -657,7 +754,8 @@ def page():
 
 
 def peak() -> int:
-    """The most bytes that this process has held; `ru_maxrss` may be that of who started it (Linux)."""
+    """The most bytes that this process has held; `ru_maxrss` may be that of who started it
+    (Linux)."""
     return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
@@ -691,7 +789,8 @@ def readme_example() -> None:
 
 
 def first_calls() -> None:
-    """CPU seconds of each first call, one after the other, in a process that has compiled nothing."""
+    """CPU seconds of each first call, one after the other, in a process that has compiled
+    nothing."""
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
     P = tpl.TransitionMatrix.random(200, rng=np.random.default_rng(0))
@@ -704,7 +803,9 @@ def first_calls() -> None:
     }
     spent, clocks = {}, []
     warnings.simplefilter("ignore")  # of the compilation
-    timers = [install_timer(f"numba:{what}", clocks.append) for what in ("llvm_lock", "compiler_lock")]
+    timers = [
+        install_timer(f"numba:{what}", clocks.append) for what in ("llvm_lock", "compiler_lock")
+    ]
     with timers[0], timers[1], install_recorder("numba:compile") as recorder:
         for what, step in steps.items():
             start = time.process_time()
@@ -724,14 +825,18 @@ def waits():
         belief, points = rng.dirichlet(np.ones(n)), rng.random((n, 2))
         distance = np.linalg.norm(points[:, None] - points, axis=-1)
         for epsilon in (1.0, 3.0):
-            spent = processor(lambda e=epsilon, d=distance, b=belief: tpl.sip.OptimalResponse(e, d).response(b))
+            spent = processor(
+                lambda e=epsilon, d=distance, b=belief: tpl.sip.OptimalResponse(e, d).response(b)
+            )
             yield f"| SIP: exact response, Euclidean distance, n = {n}, ε = {epsilon:g} | {show(spent)} | {aim} |"
     rng = np.random.default_rng(0)
     pages, sessions = 1000, rng.integers(0, 1000, (400, 30))
     for order in (1, 2):
         chain = tpl.sip.chain_from_sequences(sessions, pages, order=order)
         for mechanism in (tpl.sip.ConditionalRandomizedResponse(1.0), tpl.sip.OptimalResponse(1.0)):
-            spent = processor(lambda m=mechanism, c=chain: list(tpl.sip.release(sessions[0], m, c, rng=rng)))
+            spent = processor(
+                lambda m=mechanism, c=chain: list(tpl.sip.release(sessions[0], m, c, rng=rng))
+            )
             what = f"{pages:,} pages, order {order}, {type(mechanism).__name__}"
             yield f"| SIP: release of a symbol, {what} | {show(spent / 30)} | 0.3 ms |"
     for n in (10_000, 100_000, 1_000_000):
@@ -740,9 +845,14 @@ def waits():
         belief[:20] += 0.95 / 20
         distance = BatchDistance(rng.integers(0, 50, (n, 5)))
         belief /= belief.sum()
-        for name, own in {"Hamming between batches": "hamming", "changed symbols, output generation": distance}.items():
+        for name, own in {
+            "Hamming between batches": "hamming",
+            "changed symbols, output generation": distance,
+        }.items():
             if n < 1_000_000 or name.startswith("Hamming"):
-                spent = processor(lambda d=own, b=belief: tpl.sip.OptimalResponse(2.0, d).response(b))
+                spent = processor(
+                    lambda d=own, b=belief: tpl.sip.OptimalResponse(2.0, d).response(b)
+                )
                 assert tpl.sip.OptimalResponse(2.0, own).leakage(belief) <= 2.0
                 yield f"| SIP: response among {n:,} batches of 5, {name}, ε = 2 | {show(spent)} | |"
     for d, radius, aim in ((4, 0.5, "0.2 s"), (5, 0.9, "1 s")):
@@ -751,12 +861,19 @@ def waits():
 
         def one_step(policy=policy, answers=answers, even=even):
             walk = np.tile(even, (400, 1))
-            next(tpl.dphmm.release([0], policy, answers, 1.0, walk, even, rng=np.random.default_rng(0)))
+            next(
+                tpl.dphmm.release(
+                    [0], policy, answers, 1.0, walk, even, rng=np.random.default_rng(0)
+                )
+            )
 
         yield f"| DPHMM: one release, 400 states in dimension {d} | {show(processor(one_step))} | {aim} |"
     steps = profiled(one_step)
     for d, n in ((2, 150), (3, 60)):
-        drawn, bare = np.random.default_rng([d, n, 1]).normal(size=(n, d)), tpl.dphmm.PolicyGraph.from_edges(n, [])
+        drawn, bare = (
+            np.random.default_rng([d, n, 1]).normal(size=(n, d)),
+            tpl.dphmm.PolicyGraph.from_edges(n, []),
+        )
         spent = processor(lambda g=bare, f=drawn: tpl.dphmm.protect(g, f, "optimal"))
         yield f"| DPHMM: optimum of Eq. (5), {n} exposed states in dimension {d}, gap 0 | {show(spent)} | |"
     recorded = Path(os.environ.get("TPLREPRO_DATA", "")) / "eventlogs" / "bpic2012.xes.gz"
@@ -764,7 +881,10 @@ def waits():
         took = processor(lambda: tr.read_xes(recorded))
         yield f"| Event logs: BPI 2012 read | {show(took)} | 3 s |"
     calls = profiled(lambda: list(tpl.sip.release(sessions[0], mechanism, chain, rng=rng)))
-    count, costliest = sum(each for each, *_ in calls.values()), max(own for *_, own in calls.values())
+    count, costliest = (
+        sum(each for each, *_ in calls.values()),
+        max(own for *_, own in calls.values()),
+    )
     hulls_of, containing = steps["_hull_about"], steps["pairwise_contains"]
     yield ""
     yield f"OptimalResponse of order 2: a symbol takes {count / 30:,.0f} calls of Python and NumPy, of which the"
@@ -786,7 +906,8 @@ def processor(call) -> float:
 
 
 def profiled(call) -> dict[str, tuple[int, float, float]]:
-    """By function: its calls, the share of the time within it, and the share but for what it calls."""
+    """By function: its calls, the share of the time within it, and the share but for what it
+    calls."""
     call()
     with threadpool_limits(1), cProfile.Profile() as profile:
         call()
@@ -801,7 +922,9 @@ def profiled(call) -> dict[str, tuple[int, float, float]]:
 def batch():
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
-        aside = shutil.ignore_patterns(".git", ".venv*", ".snakemake", "build", "shared", ".*_cache", ".hypothesis")
+        aside = shutil.ignore_patterns(
+            ".git", ".venv*", ".snakemake", "build", "shared", ".*_cache", ".hypothesis"
+        )
         shutil.copytree(ROOT, clone, ignore=aside)
         environment = os.environ | {"PYTHONPATH": str(clone)}
         environment.pop("TPLREPRO_DATA", None)
@@ -863,7 +986,11 @@ def readers():
 
 # Names of the files, and what writes them: users, and for Geolife the trajectories.
 FILES = {
-    "geolife": ("Geolife Trajectories 1.3.zip", 182, {"n_trajectories": 18_670, "seconds_between_points": 2.1}),
+    "geolife": (
+        "Geolife Trajectories 1.3.zip",
+        182,
+        {"n_trajectories": 18_670, "seconds_between_points": 2.1},
+    ),
     "gowalla": ("loc-gowalla_totalCheckins.txt.gz", 196_591, {"box": grid.LOS_ANGELES}),
     "kosarak": ("kosarak.dat.gz", 990_002, {}),
 }
@@ -885,7 +1012,9 @@ def gowalla_states(path: Path):
 
 READERS = {
     "read geolife": geolife.load,
-    "geolife within Beijing's third ring": lambda path: geolife.load(path, box=grid.BEIJING_3RD_RING),
+    "geolife within Beijing's third ring": lambda path: geolife.load(
+        path, box=grid.BEIJING_3RD_RING
+    ),
     "geolife to cells of 0.34 km, steps of a minute": geolife_states,
     "read gowalla": gowalla.load,
     "gowalla in Los Angeles to sequences": gowalla_states,
@@ -916,8 +1045,15 @@ def from_nothing():
     for target, aim in (("figures", 240), ("test", 360)):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)
-            settings = {"cwd": Path(folder) / "clone", "env": environment, "stdout": subprocess.DEVNULL, "check": True}
-            _, took, spent = zip(*(run_command(["make", name], **settings) for name in ("env", target)), strict=True)
+            settings = {
+                "cwd": Path(folder) / "clone",
+                "env": environment,
+                "stdout": subprocess.DEVNULL,
+                "check": True,
+            }
+            _, took, spent = zip(
+                *(run_command(["make", name], **settings) for name in ("env", target)), strict=True
+            )
             size = sum(path.lstat().st_size for path in Path(folder, "clone", ".venv").rglob("*"))
         yield f"| `make {target}`, no data | {sum(took):.0f} s | {aim} s |"
         yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took[0])} | |"
@@ -987,15 +1123,27 @@ def main(arguments: list[str]) -> None:
         write_page(target, head, earlier(target) | {title: "\n".join(lines)})
     print(f"wrote {target.relative_to(ROOT)}")
     if failed:
-        raise SystemExit(f"sections that failed, of which the page keeps what it had: {', '.join(failed)}")
+        raise SystemExit(
+            f"sections that failed, of which the page keeps what it had: {', '.join(failed)}"
+        )
 
 
 def code_measured() -> str:
     """The commit, and whether anything else than the page itself differs from it."""
     git = ["git", "-C", str(ROOT)]
     try:
-        commit = subprocess.check_output([*git, "rev-parse", "--short=10", "HEAD"], text=True).strip()
-        status = [*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs/benchmarks.md"]
+        commit = subprocess.check_output(
+            [*git, "rev-parse", "--short=10", "HEAD"], text=True
+        ).strip()
+        status = [
+            *git,
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            ":(exclude)docs/benchmarks.md",
+        ]
         return commit + (" with changes" if subprocess.check_output(status) else "")
     except (OSError, subprocess.SubprocessError):
         return "no commit"

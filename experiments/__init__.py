@@ -1,1 +1,2 @@
-"""Code that the notebooks share beyond the package: set-ups of the papers, comparison, figures, records, claims."""
+"""Code that the notebooks share beyond the package: set-ups of the papers, comparison, figures,
+records, claims."""

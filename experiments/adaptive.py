@@ -1,8 +1,10 @@
-"""Plans of releases that are chosen after the first output: why an account with a delta must be fixed in advance.
+"""Plans of releases that are chosen after the first output: why an account with a delta must be
+fixed in advance.
 
-Two states, two releases. A first release that is rarely informative is followed either by randomised response
-or by a release that reveals the state with a small probability. Each plan by itself is (epsilon, delta)-DP_T;
-choosing the plan by the first output is not. A release is its law (2, outputs) given each state.
+Two states, two releases. A first release that is rarely informative is followed either by
+randomised response or by a release that reveals the state with a small probability. Each plan by
+itself is (epsilon, delta)-DP_T; choosing the plan by the first output is not. A release is its law
+(2, outputs) given each state.
 """
 
 from typing import NamedTuple
@@ -19,37 +21,51 @@ class Plans(NamedTuple):
     reveal: np.ndarray
 
 
-def plans(epsilon: float, delta: float, backward: np.ndarray, forward: np.ndarray, *, second: float) -> Plans:
-    """Two plans that each have exactly `delta` at `epsilon` (nats); randomised response has the budget `second`."""
+def plans(
+    epsilon: float, delta: float, backward: np.ndarray, forward: np.ndarray, *, second: float
+) -> Plans:
+    """Two plans that each have exactly `delta` at `epsilon` (nats); randomised response has the
+    budget `second`."""
     truth = 1.0 / (1.0 + np.exp(-second))
     response = np.array([[truth, 1.0 - truth], [1.0 - truth, truth]])
 
     def rare(share: float) -> np.ndarray:
-        """With probability `share`, likelihoods that differ by epsilon; otherwise an output that tells nothing."""
+        """With probability `share`, likelihoods that differ by epsilon; otherwise an output that
+        tells nothing."""
         unlikely = share * np.exp(-epsilon)
         rest = 1.0 - share - unlikely
         return np.array([[share, unlikely, rest], [unlikely, share, rest]])
 
     def revealing(probability: float) -> np.ndarray:
         """The state with a probability, otherwise nothing."""
-        return np.array([[probability, 0.0, 1.0 - probability], [0.0, probability, 1.0 - probability]])
+        return np.array(
+            [[probability, 0.0, 1.0 - probability], [0.0, probability, 1.0 - probability]]
+        )
 
     def excess(first: np.ndarray, after: np.ndarray) -> float:
         return largest_delta(epsilon, first, [after] * 3, backward, forward) - delta
 
     first = rare(brentq(lambda share: excess(rare(share), response), delta / 10, 0.3, xtol=1e-18))
-    reveal = revealing(brentq(lambda probability: excess(first, revealing(probability)), 0.0, 0.3, xtol=1e-18))
+    reveal = revealing(
+        brentq(lambda probability: excess(first, revealing(probability)), 0.0, 0.3, xtol=1e-18)
+    )
     return Plans(first, response, reveal)
 
 
 def largest_delta(
-    epsilon: float, first: np.ndarray, second: list[np.ndarray], backward: np.ndarray, forward: np.ndarray
+    epsilon: float,
+    first: np.ndarray,
+    second: list[np.ndarray],
+    backward: np.ndarray,
+    forward: np.ndarray,
 ) -> float:
     """The largest delta of both outputs about either time; second[o] follows the first output o."""
     outputs = range(first.shape[1])
     about_first = np.hstack([first[:, [o]] * (forward @ second[o]) for o in outputs])
     about_second = np.hstack([(backward @ first)[:, [o]] * second[o] for o in outputs])
     excesses = (
-        law[order] - np.exp(epsilon) * law[1 - order] for law in (about_first, about_second) for order in (0, 1)
+        law[order] - np.exp(epsilon) * law[1 - order]
+        for law in (about_first, about_second)
+        for order in (0, 1)
     )
     return max(float(np.maximum(excess, 0.0).sum()) for excess in excesses)

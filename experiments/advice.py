@@ -1,9 +1,10 @@
 """Does the plan that a report recommends keep its promise against an adversary who knows the truth?
 
-Each simulated data set has a known truth, which gives the exact TPL of budgets, the largest over users. At
-order 2 two chains alternate, so that every other release depends on a place; where a chain drifts, the
-releases span the same time as the data. Sparse tails are many places, most of which are hardly ever visited.
-The data are a table that is recorded in one of `RECORDINGS`, and read by what `tr.read_sequences` offers.
+Each simulated data set has a known truth, which gives the exact TPL of budgets, the largest over
+users. At order 2 two chains alternate, so that every other release depends on a place; where a
+chain drifts, the releases span the same time as the data. Sparse tails are many places, most of
+which are hardly ever visited. The data are a table that is recorded in one of `RECORDINGS`, and
+read by what `tr.read_sequences` offers.
 """
 
 import warnings
@@ -19,7 +20,15 @@ from tplreport.reporting.plans import WORST_USER, recommended
 from tplreport.schemes import COMPOSED
 from tplrepro.markov.sequences import Sequences
 
-KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states", "sparse tails")
+KINDS = (
+    "order 0",
+    "order 1",
+    "order 2",
+    "mixture of users",
+    "drift",
+    "many states",
+    "sparse tails",
+)
 #: The last one has three times of observation a step, of which some are missing and at most one counts.
 RECORDINGS = ("rows in order", "shuffled rows", "times of no usual name", "steps that drop rows")
 #: What a report did, in the order of the figure; see `Outcome.verdict`.
@@ -68,11 +77,14 @@ class Outcome:
 
 
 def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
-    """The outcome of one data set of this kind, of random size, strength of correlation, level and horizon."""
+    """The outcome of one data set of this kind, of random size, strength of correlation, level and
+    horizon."""
     n = int(rng.integers(*{"many states": (15, 121), "sparse tails": (6, 21)}.get(kind, (2, 7))))
     users, length = int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
     alpha, horizon = float(rng.choice([0.5, 1.0, 2.0])), int(rng.choice([5, 10, 20]))
-    popularity = np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0) if kind == "sparse tails" else np.ones(n)
+    popularity = (
+        np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0) if kind == "sparse tails" else np.ones(n)
+    )
     matrices = [_chain(popularity, rng) for _ in range(2)]
     if kind == "order 0":
         matrices[0] = np.tile(matrices[0][0], (n, 1))
@@ -103,7 +115,9 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
     )
 
 
-def _user(kind: str, matrices: list, second: int, length: int, rng: np.random.Generator) -> list[int]:
+def _user(
+    kind: str, matrices: list, second: int, length: int, rng: np.random.Generator
+) -> list[int]:
     """The places of one user."""
     if kind == "drift":
         return _walk(_drifting(matrices, length - 1), rng)
@@ -115,7 +129,11 @@ def _user(kind: str, matrices: list, second: int, length: int, rng: np.random.Ge
 
 def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> Sequences:
     """The walks as a table, recorded every 20 minutes, and read as the reader's errors say."""
-    rows = [(f"user {k}", time, place) for k, walk in enumerate(walks) for time, place in enumerate(walk)]
+    rows = [
+        (f"user {k}", time, place)
+        for k, walk in enumerate(walks)
+        for time, place in enumerate(walk)
+    ]
     table = pd.DataFrame(rows, columns=["user", "time", "place"])
     table["time"] = pd.Timestamp("2024-01-01") + table["time"] * pd.Timedelta("20min")
     if recording == RECORDINGS[3]:
@@ -135,7 +153,8 @@ def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> S
 
 
 def _true_tpl(kind: str, matrices: list, budgets: np.ndarray, parts: int = 1) -> float:
-    """The largest TPL to an adversary who knows the chain of the data, of which a release has `parts` steps."""
+    """The largest TPL to an adversary who knows the chain of the data, of which a release has
+    `parts` steps."""
     if kind == "drift":
         backward, forward, now = [], [], np.full(len(matrices[0]), 1.0 / len(matrices[0]))
         steps = iter(_drifting(matrices, parts * (budgets.size - 1)))
@@ -148,7 +167,9 @@ def _true_tpl(kind: str, matrices: list, budgets: np.ndarray, parts: int = 1) ->
     chain = tpl.TransitionMatrix(np.linalg.matrix_power(matrices[0], parts))
     series = [budgets[0::2], budgets[1::2]] if kind == "order 2" else [budgets]
     pair = chain.reverse(), chain
-    return max(float(tpl.temporal_privacy_leakage(part, *pair).tpl.max()) for part in series if part.size)
+    return max(
+        float(tpl.temporal_privacy_leakage(part, *pair).tpl.max()) for part in series if part.size
+    )
 
 
 def _chain(popularity: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Claims as code: a statement of a paper, the recorded numbers that decide it, and the verdict.
 
-``docs/claims/<paper>.yaml`` holds the statements; CONTRIBUTING.md says what they may hold. `judge` evaluates
-a statement's predicate, a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`, on a
-record written by `experiments.figures`; `verdicts` shows those of one notebook in its last cell.
+``docs/claims/<paper>.yaml`` holds the statements; CONTRIBUTING.md says what they may hold. `judge`
+evaluates a statement's predicate, a Python expression over recorded numbers, notebook parameters
+and `FUNCTIONS`, on a record written by `experiments.figures`; `verdicts` shows those of one
+notebook in its last cell.
 """
 
 import json
@@ -18,13 +19,32 @@ from numpy.typing import ArrayLike
 from experiments.figures import output_folder
 from experiments.provenance import literal_assignments, repository_folder
 
-KINDS = ("reproduced", "reproduced with an erratum", "in part", "not reproduced", "not checkable here")
+KINDS = (
+    "reproduced",
+    "reproduced with an erratum",
+    "in part",
+    "not reproduced",
+    "not checkable here",
+)
 FUNCTIONS = {
     "all": np.all,
     "any": np.any,
     "close": lambda a, b, rtol=1e-9, atol=0.0: bool(np.allclose(a, b, rtol=rtol, atol=atol)),
     **{f.__name__: f for f in (abs, len, list, max, min, range, round, sorted, sum, zip)},
-    **{f.__name__: f for f in (np.array, np.diff, np.exp, np.isfinite, np.isinf, np.log, np.mean, np.median, np.sqrt)},
+    **{
+        f.__name__: f
+        for f in (
+            np.array,
+            np.diff,
+            np.exp,
+            np.isfinite,
+            np.isinf,
+            np.log,
+            np.mean,
+            np.median,
+            np.sqrt,
+        )
+    },
 }
 PRINTED = re.compile(r"(-?[\d.,]+) ± ([\d.]+)( %)?")
 
@@ -42,16 +62,23 @@ class Claim:
     statement: str  # in our words
     record: str | None = None  # "tkde2019/fig3"
     numbers: Mapping | None = (
-        None  # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}
+        # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}
+        None
     )
     predicate: str | None = None  # whether the statement holds
-    printed: Mapping | None = None  # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
-    swept: Mapping | None = None  # {what: words, over: values, each: names}: judged at each value of an open choice
-    invariant: str = ""  # why the verdict stays the same whatever ``make claims-mutate`` does to the numbers
-    test: str | list | None = None  # "tests/tplrepro/leakage/test_published.py::test_name", where tests decide
-    breaks: Mapping | None = None  # {in: file, from: code, to: code}: a change of code that makes a test fail
+    # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
+    printed: Mapping | None = None
+    # {what: words, over: values, each: names}: judged at each value of an open choice
+    swept: Mapping | None = None
+    # why the verdict stays the same whatever ``make claims-mutate`` does to the numbers
+    invariant: str = ""
+    # "tests/tplrepro/leakage/test_published.py::test_name", where tests decide
+    test: str | list | None = None
+    # {in: file, from: code, to: code}: a change of code that makes a test fail
+    breaks: Mapping | None = None
     about: str = "the paper"  # or "ours": a statement about our own method, counted apart
-    same_as: str | None = None  # "tkde2019#example-1": the same statement in another paper, counted there
+    # "tkde2019#example-1": the same statement in another paper, counted there
+    same_as: str | None = None
     ours: str = ""  # our result
     erratum: str | None = None  # "errata.md#anchor" below docs: true only once this is corrected
     part: str = ""  # the part that holds
@@ -61,20 +88,33 @@ class Claim:
     quick: bool = False  # the predicate is meaningful at the quick profile's size
 
     def __post_init__(self):
-        ways = [self.by_record, bool(self.test), bool(self.why) and not self.by_record and not self.test]
+        ways = [
+            self.by_record,
+            bool(self.test),
+            bool(self.why) and not self.by_record and not self.test,
+        ]
         if sum(ways) != 1 or (self.by_record and not self.record):
             raise ClaimError(
                 f"{self.id}: must have a record with a predicate or printed numbers, or a test, or only why it is not "
                 "checkable; name what decides"
             )
         if self.about not in ("the paper", "ours"):
-            raise ClaimError(f"{self.id}: about must be 'the paper' or 'ours', found {self.about!r}; correct it")
-        for field, wanted in (("swept", {"what", "over", "each"}), ("breaks", {"in", "from", "to"})):
+            raise ClaimError(
+                f"{self.id}: about must be 'the paper' or 'ours', found {self.about!r}; correct it"
+            )
+        for field, wanted in (
+            ("swept", {"what", "over", "each"}),
+            ("breaks", {"in", "from", "to"}),
+        ):
             held = getattr(self, field)
             if held and set(held) != wanted:
-                raise ClaimError(f"{self.id}: {field} must have {sorted(wanted)}, found {sorted(held)}; correct it")
+                raise ClaimError(
+                    f"{self.id}: {field} must have {sorted(wanted)}, found {sorted(held)}; correct it"
+                )
         if self.swept and self.part:
-            raise ClaimError(f"{self.id}: part must be empty, because swept renders it, found {self.part!r}; drop it")
+            raise ClaimError(
+                f"{self.id}: part must be empty, because swept renders it, found {self.part!r}; drop it"
+            )
         for printed in (self.printed or {}).values():
             if not PRINTED.fullmatch(str(printed)):
                 raise ClaimError(
@@ -94,7 +134,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim: one of `KINDS`, the same in words with part and cause, and our result."""
+    """The verdict on a claim: one of `KINDS`, the same in words with part and cause, and our
+    result."""
 
     kind: str
     words: str
@@ -103,20 +144,26 @@ class Verdict:
 
 
 def read_claims(path: Path) -> dict:
-    """Read ``docs/claims/<paper>.yaml``: title, introduction, and sections with their lists of claims."""
+    """Read ``docs/claims/<paper>.yaml``: title, introduction, and sections with their lists of
+    claims."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C, where there is one: ten times as fast
+    # in C, where there is one: ten times as fast
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     content = yaml.load(path.read_text(encoding="utf-8"), loader)
     for section in content["sections"]:
         for facts in section["claims"]:
             unknown = sorted(set(facts) - set(Claim.__annotations__))
             if unknown:
-                raise ClaimError(f"{path.name}: {facts.get('id')} may not say {', '.join(unknown)}; correct it")
+                raise ClaimError(
+                    f"{path.name}: {facts.get('id')} may not say {', '.join(unknown)}; correct it"
+                )
         section["claims"] = [Claim(**facts) for facts in section["claims"]]
     names = [claim.id for claim in claims_of(content)]
     if len(set(names)) < len(names):
-        raise ClaimError(f"{path.name}: ids must differ, found {max(names, key=names.count)} twice; rename one")
+        raise ClaimError(
+            f"{path.name}: ids must differ, found {max(names, key=names.count)} twice; rename one"
+        )
     return content
 
 
@@ -125,11 +172,14 @@ def claims_of(content: Mapping) -> list[Claim]:
     return [claim for section in content["sections"] for claim in section["claims"]]
 
 
-def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, str] | None = None) -> Verdict:
-    """The verdict on a claim, by the `record` of its notebook or by the `outcomes` of its tests ("passed", ...).
+def judge(
+    claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, str] | None = None
+) -> Verdict:
+    """The verdict on a claim, by the `record` of its notebook or by the `outcomes` of its tests
+    ("passed", ...).
 
-    Raises ClaimError if the record lacks a number, an expression fails, a test did not pass, a statement does
-    not hold and no cause is given, or it holds although a cause is given.
+    Raises ClaimError if the record lacks a number, an expression fails, a test did not pass, a
+    statement does not hold and no cause is given, or it holds although a cause is given.
     """
     names = _names(claim, record or {})
     texts = (claim.ours, claim.part, claim.why, claim.note)
@@ -144,7 +194,10 @@ def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, st
                     f"{claim.id}: {test} must pass, found {outcome}; a claim has no verdict without its tests"
                 )
     points = _points(claim, names)
-    holding = [_holds(claim, point) if claim.by_record else bool(claim.test) and not why for _, point in points]
+    holding = [
+        _holds(claim, point) if claim.by_record else bool(claim.test) and not why
+        for _, point in points
+    ]
     if all(holding) and (why or part):
         raise ClaimError(
             f"{claim.id}: holds ({ours}), though a cause is given why not; drop part and why, or look again"
@@ -166,7 +219,8 @@ def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, st
 
 
 def _points(claim, names):
-    """Each value of a swept choice with the names as they are there; a single point if nothing is swept."""
+    """Each value of a swept choice with the names as they are there; a single point if nothing is
+    swept."""
     if not claim.swept:
         return [(None, names)]
     values = list(_evaluate(claim, str(claim.swept["over"]), names))
@@ -178,7 +232,9 @@ def _points(claim, names):
                 if known in names:
                     here[known] = names[known][place]
             if name not in here or len(names[name]) != len(values):
-                raise ClaimError(f"{claim.id}: {name} must have a number for each of {len(values)} values; record them")
+                raise ClaimError(
+                    f"{claim.id}: {name} must have a number for each of {len(values)} values; record them"
+                )
         points.append((value, names | here | {"value": value}))
     return points
 
@@ -189,7 +245,10 @@ def _holds(claim, names):
         number, tolerance, percent = PRINTED.fullmatch(str(text)).groups()
         number, tolerance = float(number.replace(",", "")), float(tolerance)
         allowed = abs(number) * tolerance / 100 if percent else tolerance
-        if not np.all(np.abs(np.asarray(_evaluate(claim, expression, names)) - number) <= allowed * (1 + 1e-12)):
+        if not np.all(
+            np.abs(np.asarray(_evaluate(claim, expression, names)) - number)
+            <= allowed * (1 + 1e-12)
+        ):
             return False
     return claim.predicate is None or bool(_evaluate(claim, claim.predicate, names))
 
@@ -206,7 +265,8 @@ def _sweep_in_words(claim, values, holding):
 
 
 def mean_with_interval(samples: ArrayLike) -> dict:
-    """Mean of independent repeats with Student's 95 % interval, in the form that records and claims use.
+    """Mean of independent repeats with Student's 95 % interval, in the form that records and claims
+    use.
 
     >>> {name: round(float(part), 2) for name, part in mean_with_interval([1.0, 2.0, 3.0]).items()}
     {'value': 2.0, 'low': -0.48, 'high': 4.48, 'repeats': 3.0}
@@ -215,13 +275,21 @@ def mean_with_interval(samples: ArrayLike) -> dict:
 
     values = np.asarray(samples, dtype=float).ravel()
     if values.size < 2:
-        raise ValueError(f"samples must be at least two repeats, found {values.size}; repeat the experiment")
+        raise ValueError(
+            f"samples must be at least two repeats, found {values.size}; repeat the experiment"
+        )
     half = stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size)
-    return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
+    return {
+        "value": values.mean(),
+        "low": values.mean() - half,
+        "high": values.mean() + half,
+        "repeats": values.size,
+    }
 
 
 def share_with_interval(flags: Iterable[bool]) -> dict:
-    """Share of the independent repeats that are true, with the exact 95 % interval of Clopper and Pearson.
+    """Share of the independent repeats that are true, with the exact 95 % interval of Clopper and
+    Pearson.
 
     >>> {name: round(float(part), 3) for name, part in share_with_interval([True] * 20).items()}
     {'value': 1.0, 'low': 0.832, 'high': 1.0, 'repeats': 20.0}
@@ -232,12 +300,18 @@ def share_with_interval(flags: Iterable[bool]) -> dict:
     if not values.size:
         return {"value": np.nan, "low": 0.0, "high": 1.0, "repeats": 0}
     interval = binomtest(int(values.sum()), values.size).proportion_ci(0.95, method="exact")
-    return {"value": values.mean(), "low": interval.low, "high": interval.high, "repeats": values.size}
+    return {
+        "value": values.mean(),
+        "low": interval.low,
+        "high": interval.high,
+        "repeats": values.size,
+    }
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A table of statements, our results and verdicts, and a link to the published figure, shown by notebooks."""
+    """A table of statements, our results and verdicts, and a link to the published figure, shown by
+    notebooks."""
 
     markdown: str
     count: int
@@ -254,14 +328,17 @@ def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
     cells = [heads, ["---"] * len(heads), *rows]
     return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in cells
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        for row in cells
     )
 
 
 def verdicts(name: str) -> Verdicts:
-    """Verdicts on the statements that the notebook `name` decides, from the record that it has just written.
+    """Verdicts on the statements that the notebook `name` decides, from the record that it has just
+    written.
 
-    Where the parameters differ from those at which a claim is judged, the table has the published verdict. Never fails.
+    Where the parameters differ from those at which a claim is judged, the table has the published
+    verdict. Never fails.
     """
     paper, rows = name.split("/")[0], []
     page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"
@@ -271,7 +348,10 @@ def verdicts(name: str) -> Verdicts:
         if claim.record != name:
             continue
         judged = size == "paper" or (size == "quick" and claim.quick)
-        ours, words = "", f"Not judged at these parameters. Published verdict: {_published_verdict(claim)}"
+        ours, words = (
+            "",
+            f"Not judged at these parameters. Published verdict: {_published_verdict(claim)}",
+        )
         try:
             ours = _Filling(claim).vformat(claim.ours, (), _names(claim, record))
             words = judge(claim, record).words if judged else words
@@ -303,7 +383,8 @@ def head_of(page: str) -> str:
 
 
 def _size(record):
-    """Profile of a record; of one made by hand, the profile with its parameters: those published, or a notebook's."""
+    """Profile of a record; of one made by hand, the profile with its parameters: those published,
+    or a notebook's."""
     if record["profile"] != "interactive":
         return record["profile"]
     root = repository_folder()
@@ -322,12 +403,15 @@ def _size(record):
 
 
 def _names(claim, record):
-    """Notebook parameters and the claim's numbers by name; an interval of x (or a list of them) adds x_low, x_high."""
+    """Notebook parameters and the claim's numbers by name; an interval of x (or a list of them)
+    adds x_low, x_high."""
     names = dict(record.get("parameters", {}))
     for name in claim.numbers or {}:
         value = recorded(claim, name, record)
         parts = value if isinstance(value, list) and value else [value]
-        if all(isinstance(part, dict) and {"value", "low", "high"} <= part.keys() for part in parts):
+        if all(
+            isinstance(part, dict) and {"value", "low", "high"} <= part.keys() for part in parts
+        ):
             for end in ("low", "high"):
                 ends = [part[end] for part in parts]
                 names[f"{name}_{end}"] = _number(ends if parts is value else ends[0])
@@ -337,7 +421,8 @@ def _names(claim, record):
 
 
 def paths_of(claim: Claim, name: str) -> list[list]:
-    """The places of a claim's number in the results: one, or those of a list that the claim makes of several."""
+    """The places of a claim's number in the results: one, or those of a list that the claim makes
+    of several."""
     given = (claim.numbers or {})[name]
     several = given["of"] if isinstance(given, dict) else [given]
     return [path if isinstance(path, list) else [path] for path in several]
@@ -353,13 +438,16 @@ def recorded(claim: Claim, name: str, record: Mapping) -> object:
                 value = value[key]
             except (KeyError, IndexError, TypeError):
                 missing = path if len(path) > 1 else path[0]
-                raise ClaimError(f"{claim.id}: {claim.record} has no {missing!r} in its results; record it") from None
+                raise ClaimError(
+                    f"{claim.id}: {claim.record} has no {missing!r} in its results; record it"
+                ) from None
         values.append(value)
     return values if isinstance((claim.numbers or {})[name], dict) else values[0]
 
 
 def _number(value):
-    """A list of numbers as an array, and "inf", "-inf", "nan" as floats, because JSON has none; else the value."""
+    """A list of numbers as an array, and "inf", "-inf", "nan" as floats, because JSON has none;
+    else the value."""
     try:
         if isinstance(value, str):
             return float(value)
@@ -374,11 +462,14 @@ def _evaluate(claim, expression, names):
     try:
         return eval(expression.strip(), {"__builtins__": {}} | FUNCTIONS | names)
     except Exception as error:
-        raise ClaimError(f"{claim.id}: {expression!r} fails: {type(error).__name__}: {error}; correct it") from None
+        raise ClaimError(
+            f"{claim.id}: {expression!r} fails: {type(error).__name__}: {error}; correct it"
+        ) from None
 
 
 class _Filling(string.Formatter):
-    """Replaces ``{expression:format}``; arrays become lists, and a number with an interval is followed by it."""
+    """Replaces ``{expression:format}``; arrays become lists, and a number with an interval is
+    followed by it."""
 
     def __init__(self, claim):
         self.claim = claim
@@ -395,9 +486,16 @@ class _Filling(string.Formatter):
                 parts = np.ravel(value).tolist()
                 each = zip(*ends, strict=True) if ends else [None] * len(parts)
                 return ", ".join(
-                    self.format_field((part, of_part), spec) for part, of_part in zip(parts, each, strict=True)
+                    self.format_field((part, of_part), spec)
+                    for part, of_part in zip(parts, each, strict=True)
                 )
             text = format(value, spec)
-            return text if ends is None else f"{text} ({' to '.join(format(end, spec) for end in ends)})"
+            return (
+                text
+                if ends is None
+                else f"{text} ({' to '.join(format(end, spec) for end in ends)})"
+            )
         except (TypeError, ValueError) as error:
-            raise ClaimError(f"{self.claim.id}: cannot write {value!r} as {spec!r}: {error}; correct it") from None
+            raise ClaimError(
+                f"{self.claim.id}: cannot write {value!r} as {spec!r}: {error}; correct it"
+            ) from None

@@ -1,7 +1,9 @@
-"""Figures in one style, each saved as PNG and PDF with a record of its provenance, and its numbers as CSV.
+"""Figures in one style, each saved as PNG and PDF with a record of its provenance, and its numbers
+as CSV.
 
-Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the repository.
-With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, there are records and tables alone.
+Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the
+repository. With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, there are
+records and tables alone.
 """
 
 import io
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# Okabe and Ito's eight colours, which readers with any form of colour blindness can distinguish; black comes
-# last because it is the colour of the axes.
+# Okabe and Ito's eight colours, which readers with any form of colour blindness can distinguish;
+# black comes last because it is the colour of the axes.
 PALETTE = (
     "#0072B2",  # blue
     "#D55E00",  # vermillion
@@ -36,7 +38,11 @@ PALETTE = (
 BAND = {"color": "0.6", "zorder": 1, "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
 
 # Metadata (versions, dates) that Matplotlib would write into a file.
-VOLATILE = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
+VOLATILE = {
+    ".png": ("Software",),
+    ".pdf": ("Creator", "Producer", "CreationDate"),
+    ".svg": ("Creator", "Date"),
+}
 
 # Widths of the IEEE two-column layout, in inches.
 SINGLE_COLUMN = 3.5
@@ -44,9 +50,11 @@ DOUBLE_COLUMN = 7.16
 
 
 def use_style() -> None:
-    """Set Matplotlib's defaults for every figure of the repository, regardless of the user's settings.
+    """Set Matplotlib's defaults for every figure of the repository, regardless of the user's
+    settings.
 
-    Curves differ in greyscale as well; no text is smaller than 7 pt at print width; PDF embeds its fonts.
+    Curves differ in greyscale as well; no text is smaller than 7 pt at print width; PDF embeds its
+    fonts.
     """
     import matplotlib as mpl
     from cycler import cycler
@@ -66,18 +74,28 @@ def use_style() -> None:
     mpl.rc("grid", color="#d9d9d9", linewidth=0.5)
     mpl.rc("lines", linewidth=1.3, markersize=4)
     dashes = cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
-    mpl.rc("axes", prop_cycle=cycler(color=PALETTE) + dashes + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]))
+    mpl.rc(
+        "axes",
+        prop_cycle=cycler(color=PALETTE)
+        + dashes
+        + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]),
+    )
     mpl.rc("pdf", fonttype=42)
     mpl.rc("svg", hashsalt="tplrepro")
 
 
 def subplots(
-    rows: int = 1, cols: int = 1, columns: int | None = None, panel_height: float = 2.2, **kwargs: Any
+    rows: int = 1,
+    cols: int = 1,
+    columns: int | None = None,
+    panel_height: float = 2.2,
+    **kwargs: Any,
 ) -> "tuple[Figure, Any]":
     """Figure and axes at the width of one or two printed columns, in the house style.
 
-    By default a single panel across spans one of the `columns`, several span two. `panel_height` is that of
-    one row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are returned.
+    By default a single panel across spans one of the `columns`, several span two. `panel_height` is
+    that of one row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are
+    returned.
     """
     import matplotlib.pyplot as plt
 
@@ -89,10 +107,11 @@ def subplots(
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
-    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the previous one.
+    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the
+    previous one.
 
-    A line drawn later therefore never hides an earlier one at the same place. When the colours run out, lines
-    are grey with hollow markers.
+    A line drawn later therefore never hides an earlier one at the same place. When the colours run
+    out, lines are grey with hollow markers.
     """
     import matplotlib as mpl
 
@@ -110,14 +129,20 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
 
 def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     """One legend below all panels, with each label of `axes` once."""
-    named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    named = {
+        label: handle
+        for axis in axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
 
 
 def show_steps(axis, counts, labels):
     """Draw the shares of the steps (n, n) from each of the labelled states."""
     labels = shortened(labels)
-    image = axis.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1)
+    image = axis.imshow(
+        counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1
+    )
     axis.grid(visible=False)
     axis.set_xticks(range(len(labels)), labels, rotation=90)
     axis.set_yticks(range(len(labels)), labels)
@@ -134,12 +159,14 @@ def save_figure(
     inputs: Iterable = (),
     table: "DataFrame | None" = None,
 ) -> None:
-    """Write a figure and its record, with the parameters of the notebook, under `name`, such as "tkde2019/fig3".
+    """Write a figure and its record, with the parameters of the notebook, under `name`, such as
+    "tkde2019/fig3".
 
-    `results` are the numbers that the figure shows or that the text quotes, and `table` those that it plots.
-    `data` is "none", "real", "real (unverified)" (no published checksum confirms the files), "synthetic" or
-    "synthetic in part: NAME, ..."; the title of the last two says so. `inputs` are the data files that were
-    read, required if `data` is real; a folder stands for all files in it.
+    `results` are the numbers that the figure shows or that the text quotes, and `table` those that
+    it plots. `data` is "none", "real", "real (unverified)" (no published checksum confirms the
+    files), "synthetic" or "synthetic in part: NAME, ..."; the title of the last two says so.
+    `inputs` are the data files that were read, required if `data` is real; a folder stands for all
+    files in it.
     """
     target, record = _target(name), provenance(name, results, data, inputs)
     if data.startswith("synthetic"):
@@ -152,24 +179,37 @@ def save_figure(
 
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:
-    """A figure as ".png", ".pdf" or ".svg" without dates and versions, so that equal figures have equal bytes."""
-    # The constrained layout converges at its second execution; without the first, saving twice would differ.
+    """A figure as ".png", ".pdf" or ".svg" without dates and versions, so that equal figures have
+    equal bytes."""
+    # The constrained layout converges at its second execution; without the first, saving twice
+    # would differ.
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
     content = io.BytesIO()
-    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(VOLATILE[suffix]))
+    figure.savefig(
+        content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(VOLATILE[suffix])
+    )
     return content.getvalue()
 
 
 def save_table(
-    table: "DataFrame", name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
+    table: "DataFrame",
+    name: str,
+    *,
+    results: dict | None = None,
+    data: str = "none",
+    inputs: Iterable = (),
 ) -> None:
-    """Write a table as CSV with its provenance beside it; arguments and errors as for `save_figure`."""
-    write_with_record(_target(name), {".csv": _comma_separated(table)}, provenance(name, results, data, inputs))
+    """Write a table as CSV with its provenance beside it; arguments and errors as for
+    `save_figure`."""
+    write_with_record(
+        _target(name), {".csv": _comma_separated(table)}, provenance(name, results, data, inputs)
+    )
 
 
 def output_folder() -> Path:
-    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the repository."""
+    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the
+    repository."""
     named = os.environ.get("TPLREPRO_FIGURES")
     return Path(named) if named else repository_folder() / "build" / "figures"
 

@@ -1,7 +1,9 @@
-"""Parameters of notebooks: each must have a declared name, the type of its default, and a value within its range.
+"""Parameters of notebooks: each must have a declared name, the type of its default, and a value
+within its range.
 
-Papermill injects a parameter that no cell reads and only warns, and passes on a value of any type. So each notebook
-calls `check` before anything else runs; ``make lint`` and every batch check the profiles by the same rules.
+Papermill injects a parameter that no cell reads and only warns, and passes on a value of any type.
+So each notebook calls `check` before anything else runs; ``make lint`` and every batch check the
+profiles by the same rules.
 """
 
 import math
@@ -12,10 +14,22 @@ from typing import Any
 
 from experiments.provenance import executed_cells, literal_assignments
 
-# The ranges of some parameters by name. The other numbers must be above 0, or from 0 on where the default has a 0.
+# The ranges of some parameters by name. The other numbers must be above 0, or from 0 on where the
+# default has a 0.
 CORRELATIONS = ("correlation", "correlations")
 DEGREES = ("box", "gowalla_boxes")
-PROBABILITIES = ("confidence", "delta", "leave", "p1", "quantile", "restart", "restarts", "shares", "stay", "stopping")
+PROBABILITIES = (
+    "confidence",
+    "delta",
+    "leave",
+    "p1",
+    "quantile",
+    "restart",
+    "restarts",
+    "shares",
+    "stay",
+    "stopping",
+)
 FROM_ZERO = ("from 0 on", 0.0, math.inf)
 ABOVE_ZERO = ("above 0", math.nextafter(0.0, 1.0), math.inf)
 RANGES = {
@@ -24,21 +38,31 @@ RANGES = {
     **dict.fromkeys(DEGREES, ("from -180 to 180", -180.0, 180.0)),
     **dict.fromkeys((*PROBABILITIES, "zeros"), ("from 0 to 1", 0.0, 1.0)),
 }
-KINDS = {bool: "true or false", float: "a number", int: "a whole number", list: "a list", str: "a text"}
+KINDS = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    list: "a list",
+    str: "a text",
+}
 
 
 def check() -> None:
-    """Raise ValueError, with a sentence for each parameter of the running notebook that cannot be used."""
+    """Raise ValueError, with a sentence for each parameter of the running notebook that cannot be
+    used."""
     before = list(executed_cells())[-2::-1]
     injected = [*takewhile(bool, map(_assigned, before))]  # the last first
     if injected:
         declared = injected.pop()
-        if found := [words for values in injected or [declared] for words in problems(values, declared)]:
+        if found := [
+            words for values in injected or [declared] for words in problems(values, declared)
+        ]:
             raise ValueError("\n".join(found))
 
 
 def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable[str]:
-    """A sentence for each value whose name is not declared, or that has not the type or the range of its default."""
+    """A sentence for each value whose name is not declared, or that has not the type or the range
+    of its default."""
     for name, value in values.items():
         if name not in declared:
             yield f"there is no parameter {name!r}; the parameters cell declares {', '.join(declared) or 'none'}"

@@ -1,7 +1,7 @@
 """Provenance: the record beside every figure and table.
 
-A record names the code, the parameters, the data files (SHA-256 by a name that is the same on every machine)
-and the numbers behind a result. Machine paths never enter it.
+A record names the code, the parameters, the data files (SHA-256 by a name that is the same on every
+machine) and the numbers behind a result. Machine paths never enter it.
 """
 
 import ast
@@ -32,13 +32,18 @@ PACKAGES = ("tplrepro", "numpy", "scipy", "numba", "matplotlib")
 _LISTED_INPUTS = 40
 
 
-def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
-    """The record of a result, ready for JSON; arguments and errors as for `experiments.figures.save_figure`."""
+def provenance(
+    name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()
+) -> dict:
+    """The record of a result, ready for JSON; arguments and errors as for
+    `experiments.figures.save_figure`."""
     if data.partition(":")[0] not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, found {data!r}; choose one")
     digests = file_digests(inputs)
     if data.startswith(("real", "synthetic in part")) and not digests:
-        raise ValueError(f"inputs must name the files read when data is {data!r}, found none; pass inputs=[paths]")
+        raise ValueError(
+            f"inputs must name the files read when data is {data!r}, found none; pass inputs=[paths]"
+        )
     return {
         "name": str(name),
         "data": data,
@@ -57,10 +62,11 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
 
 
 def literal_assignments(source: str) -> dict:
-    """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters cell.
+    """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters
+    cell.
 
-    Raises ValueError if the cell holds anything else: a value computed from a parameter would not change when
-    papermill injects another value in a later cell.
+    Raises ValueError if the cell holds anything else: a value computed from a parameter would not
+    change when papermill injects another value in a later cell.
 
     >>> literal_assignments("epsilon: float = 0.1  # nats\\nsizes = [2, 5]")
     {'epsilon': 0.1, 'sizes': [2, 5]}
@@ -69,7 +75,9 @@ def literal_assignments(source: str) -> dict:
     for statement in ast.parse(source).body:
         try:
             match statement:
-                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
+                    ast.Name(name), value=ast.expr() as value
+                ):
                     declared[name] = ast.literal_eval(value)
                 case _:
                     raise ValueError
@@ -84,8 +92,8 @@ def literal_assignments(source: str) -> dict:
 def notebook_parameters() -> dict:
     """The parameters of the running notebook; empty outside a notebook.
 
-    They are in the first executed cell with only ``name = literal`` lines; later cells of this kind, such as
-    the one that papermill injects, override its values.
+    They are in the first executed cell with only ``name = literal`` lines; later cells of this
+    kind, such as the one that papermill injects, override its values.
     """
     parameters: dict = {}
     for source in executed_cells():
@@ -102,15 +110,20 @@ def executed_cells() -> list[str]:
     if shell is None:
         return []
     history = [source for source in shell.user_ns.get("In", []) if source]
-    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the kernel.
+    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by
+    # the kernel.
     folder = f"ipykernel_{os.getpid()}"
-    return history or ["".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts]
+    return history or [
+        "".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts
+    ]
 
 
 def file_digests(inputs: Iterable) -> dict[str, str]:
-    """SHA-256 of data files by a name that is the same on every machine; a folder stands for all files below it.
+    """SHA-256 of data files by a name that is the same on every machine; a folder stands for all
+    files below it.
 
-    The name is the path below the folder ``TPLREPRO_DATA``, or the last two parts of a path elsewhere.
+    The name is the path below the folder ``TPLREPRO_DATA``, or the last two parts of a path
+    elsewhere.
     """
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None
@@ -120,13 +133,19 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
         label = file.relative_to(base).as_posix()
         others = sum(known.split(" (")[0] == label for known in digests)
         with file.open("rb") as handle:
-            digests[f"{label} ({others + 1})" if others else label] = hashlib.file_digest(handle, "sha256").hexdigest()
+            digests[f"{label} ({others + 1})" if others else label] = hashlib.file_digest(
+                handle, "sha256"
+            ).hexdigest()
     return dict(sorted(digests.items()))
 
 
 def files_of(path: Path) -> list[Path]:
     """A file itself, or all files below a folder, links followed."""
-    below = glob.glob("**", root_dir=path, recursive=True, include_hidden=True) if path.is_dir() else [""]
+    below = (
+        glob.glob("**", root_dir=path, recursive=True, include_hidden=True)
+        if path.is_dir()
+        else [""]
+    )
     files = sorted(path / part for part in below if (path / part).is_file())
     if not files:
         raise ValueError(
@@ -136,13 +155,17 @@ def files_of(path: Path) -> list[Path]:
 
 
 def repository_folder() -> Path:
-    """The nearest folder at or above the working folder that holds the Snakefile; else the working folder."""
+    """The nearest folder at or above the working folder that holds the Snakefile; else the working
+    folder."""
     here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "Snakefile").is_file()), here)
+    return next(
+        (folder for folder in (here, *here.parents) if (folder / "Snakefile").is_file()), here
+    )
 
 
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
-    """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen half-written."""
+    """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen
+    half-written."""
     # The record comes last: where it exists, the files it describes are complete.
     contents = contents | {".json": (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()}
     for suffix, content in contents.items():
@@ -150,23 +173,33 @@ def write_with_record(target: Path, contents: dict[str, bytes], record: dict) ->
 
 
 def _shortened(digests):
-    """Replaces the digests of many files (trajectories) by one line: their number and the digest of all digests."""
+    """Replaces the digests of many files (trajectories) by one line: their number and the digest of
+    all digests."""
     if len(digests) <= _LISTED_INPUTS:
         return digests
     listing = "".join(f"{digest}  {label}\n" for label, digest in digests.items())
-    return {f"all {len(digests)} files, listed by sha256sum": hashlib.sha256(listing.encode()).hexdigest()}
+    return {
+        f"all {len(digests)} files, listed by sha256sum": hashlib.sha256(
+            listing.encode()
+        ).hexdigest()
+    }
 
 
 def _commit():
-    """Commit of the repository and whether tracked files differ from it; None outside a repository."""
+    """Commit of the repository and whether tracked files differ from it; None outside a
+    repository."""
 
     def git(*words):
         command = ["git", "-C", str(repository_folder()), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
 
     try:
         # The published figures are written by this run, so they do not count.
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures"
+        )
         return {"id": git("rev-parse", "HEAD"), "modified": bool(changed)}
     except (OSError, subprocess.SubprocessError):
         return None
@@ -183,7 +216,8 @@ def machine() -> dict:
 
 
 def _cost():
-    """CPU seconds of this process and its children so far, and the peak memory of the largest of them."""
+    """CPU seconds of this process and its children so far, and the peak memory of the largest of
+    them."""
     try:
         import resource
     except ImportError:  # of other systems than Unix
@@ -205,7 +239,8 @@ def _versions():
 
 
 def _plain(value):
-    """JSON form of dicts, sequences, NumPy arrays and scalars; JSON has no infinity: "inf" stands for it."""
+    """JSON form of dicts, sequences, NumPy arrays and scalars; JSON has no infinity: "inf" stands
+    for it."""
     match value:
         case dict():
             return {str(key): _plain(part) for key, part in value.items()}

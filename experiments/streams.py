@@ -1,8 +1,9 @@
-"""Linear mechanisms for running totals and sliding windows: how often each count enters, and the noise of the answers.
+"""Linear mechanisms for running totals and sliding windows: how often each count enters, and the
+noise of the answers.
 
-A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan
-et al. 2011), or the counts after a square root of the summing matrix, all with Laplace or Gaussian noise of
-one scale. No matrix is dense, so that series may be long.
+A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al.
+2010; Chan et al. 2011), or the counts after a square root of the summing matrix, all with Laplace
+or Gaussian noise of one scale. No matrix is dense, so that series may be long.
 """
 
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from tplrepro.search import fit_to_level, largest_within
 class Strategy:
     """One mechanism for T counts, whose strategy matrix A has no negative entries.
 
-    `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A, `sums` (T,)
-    is the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its products with all
-    columns.
+    `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A,
+    `sums` (T,) is the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its
+    products with all columns.
     """
 
     name: str
@@ -39,11 +40,15 @@ def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     width = time if window is None else np.minimum(time, window)
     ones = np.ones(horizon)
     each = Strategy("each count", width.astype(float), ones, ones, ones)
-    after = np.minimum(time + (horizon if window is None else window) - 1, horizon)  # the last answer with each count
+    # the last answer with each count
+    after = np.minimum(time + (horizon if window is None else window) - 1, horizon)
     below = np.concatenate(([0.0], np.cumsum(width)))
     often = (after - time + 1).astype(float)
     direct = Strategy("each answer", ones, often, often, below[after] - below[time - 1])
-    nodes = [nodes_between(stop - size, stop) for stop, size in zip(time.tolist(), width.tolist(), strict=True)]
+    nodes = [
+        nodes_between(stop - size, stop)
+        for stop, size in zip(time.tolist(), width.tolist(), strict=True)
+    ]
     matrix = tree_matrix(horizon)
     number, together = matrix.sum(axis=0), matrix.T @ matrix.sum(axis=1)
     tree = Strategy("binary tree", np.array(nodes, dtype=float), number, number, together)
@@ -52,7 +57,12 @@ def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     root = np.cumprod(np.concatenate(([1.0], (2.0 * time[:-1] - 1.0) / (2.0 * time[:-1]))))
     sums, squares = np.cumsum(root), np.cumsum(root**2)
     together = fftconvolve(sums, root[::-1])[horizon - 1 :]
-    return [each, direct, tree, Strategy("square root", squares, sums[::-1], squares[::-1], together)]
+    return [
+        each,
+        direct,
+        tree,
+        Strategy("square root", squares, sums[::-1], squares[::-1], together),
+    ]
 
 
 def nodes_between(start: int, stop: int) -> int:
@@ -72,12 +82,15 @@ def tree_matrix(horizon: int) -> csr_array:
     for k in range(horizon.bit_length()):
         nodes, size = horizon >> k, 1 << k
         columns = np.arange(nodes * size)
-        blocks.append(csr_array((np.ones(columns.size), (columns >> k, columns)), shape=(nodes, horizon)))
+        blocks.append(
+            csr_array((np.ones(columns.size), (columns >> k, columns)), shape=(nodes, horizon))
+        )
     return vstack(blocks, format="csr")
 
 
 def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
-    """The budgets (T,), proportional to `sums`, whose largest TPL is `level`; `leakage` gives the TPL of budgets."""
+    """The budgets (T,), proportional to `sums`, whose largest TPL is `level`; `leakage` gives the
+    TPL of budgets."""
     start = level * strategy.sums / strategy.sums.max()
     return fit_to_level(lambda budgets: leakage(budgets).tpl.max(), start, level, level)
 
@@ -85,17 +98,20 @@ def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
 def gaussian_noise_at(
     level: float, delta: float, strategy: Strategy, chain: list, n_states: int, sensitivity: float
 ) -> float:
-    """The least standard deviation of the noise that keeps (level, delta) at every time, by the better of two bounds.
+    """The least standard deviation of the noise that keeps (level, delta) at every time, by the
+    better of two bounds.
 
-    These are the event-level budgets, whose TPL by the loss functions `chain` must be `level`, and, for any
-    correlation, the whole series together.
+    These are the event-level budgets, whose TPL by the loss functions `chain` must be `level`, and,
+    for any correlation, the whole series together.
     """
     mu = gaussian_mu(level, delta)
 
     def keeps(precision: float) -> bool:
         squares, together = strategy.squares * precision**2, strategy.together * precision**2
         budgets = gaussian_budgets_of_columns(squares, together, delta, n_states, sensitivity)
-        return budgets.max() <= level and temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
+        return (
+            budgets.max() <= level and temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
+        )
 
     whole = mu / (sensitivity * np.sqrt(strategy.together.sum()))
     uncorrelated = mu / (sensitivity * np.sqrt(strategy.squares.max()))

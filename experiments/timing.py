@@ -1,4 +1,5 @@
-"""CPU time of calls, for the figures of running times: that of all threads and of children, such as CBC."""
+"""CPU time of calls, for the figures of running times: that of all threads and of children, such as
+CBC."""
 
 import resource
 from collections.abc import Callable
@@ -11,8 +12,9 @@ LONG, SHORTEST_ROUND = 0.2, 0.005  # seconds
 def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
     """The result of `call`, and its CPU seconds.
 
-    The first call is a warm-up, whose time counts only if it is `LONG`. A shorter call is repeated until a
-    round of calls takes far longer than the resolution of the clock; the fastest of three rounds counts.
+    The first call is a warm-up, whose time counts only if it is `LONG`. A shorter call is repeated
+    until a round of calls takes far longer than the resolution of the clock; the fastest of three
+    rounds counts.
 
     >>> value, seconds = cpu_seconds(lambda: sum(range(1000)))
     >>> value, seconds < 0.001

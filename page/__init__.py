@@ -1,4 +1,5 @@
-"""The interactive page: what a series of releases leaks, and which budgets keep a promise (sections 3 to 5 of [1])."""
+"""The interactive page: what a series of releases leaks, and which budgets keep a promise (sections
+3 to 5 of [1])."""
 
 from page.leakage_page import LeakagePage
 

@@ -13,7 +13,8 @@ from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
 
 PENDING = "being computed"
-MAX_ALPHA = 20.0  # with a delta: a larger level gives no privacy, and its profiles would be too long
+# with a delta: a larger level gives no privacy, and its profiles would be too long
+MAX_ALPHA = 20.0
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,22 @@ class Analysis(FrozenArrays):
     inputs: Inputs
     leakage: TemporalLeakage  # of the chosen budgets, which are its `epsilons`
     verdict: Verdict
-    worst: np.ndarray  # (T,), the TPL to the worst adversary that a file does not rule out; else empty
+    # (T,), the TPL to the worst adversary that a file does not rule out; else empty
+    worst: np.ndarray
     supremum: float  # of TPL if the largest budget is spent forever
-    gaussian: float  # mean absolute error of Gaussian noise for (alpha, delta); NaN without, or while it is computed
+    # mean absolute error of Gaussian noise for (alpha, delta); NaN without, or while it is computed
+    gaussian: float
 
 
 def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> dict[str, np.ndarray | str]:
-    """Name -> budgets (T,), rounded down as in a report, or why there are none; the slow scheme only if `complete`."""
+    """Name -> budgets (T,), rounded down as in a report, or why there are none; the slow scheme
+    only if `complete`."""
     found: dict[str, np.ndarray | str] = {name: PENDING for name in SCHEMES}
     for name in SCHEMES:
         if complete or name != OPTIMAL:
-            found[name] = allocate(name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon)
+            found[name] = allocate(
+                name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon
+            )
     return found
 
 
@@ -55,24 +61,38 @@ def verdict_on(inputs: Inputs, budgets: np.ndarray) -> Verdict:
     if inputs.report is not None:
         return inputs.report.judge(budgets, inputs.alpha)
     leakage = temporal_privacy_leakage(budgets, inputs.backward, inputs.forward)
-    return judge(budgets, {ESTIMATE: float(leakage.tpl.max())}, inputs.alpha, budgets_in_words(budgets))
+    return judge(
+        budgets, {ESTIMATE: float(leakage.tpl.max())}, inputs.alpha, budgets_in_words(budgets)
+    )
 
 
 def analyse(inputs: Inputs, epsilons: np.ndarray, complete: bool = True) -> Analysis:
     """Leakage, error and verdict of budgets (T,); unless `complete`, what is slow is left out."""
     leakage = temporal_privacy_leakage(epsilons, inputs.backward, inputs.forward)
-    largest, sides = float(epsilons.max()), [side for side in (inputs.backward, inputs.forward) if side is not None]
+    largest, sides = (
+        float(epsilons.max()),
+        [side for side in (inputs.backward, inputs.forward) if side is not None],
+    )
     supremum = sum(float(side.supremum(largest)) for side in sides) - (len(sides) - 1) * largest
     pairs = inputs.report.adversaries if inputs.report else {}
-    others = [temporal_privacy_leakage(epsilons, *pair).tpl for name, pair in pairs.items() if name != PRIOR_FREE]
+    others = [
+        temporal_privacy_leakage(epsilons, *pair).tpl
+        for name, pair in pairs.items()
+        if name != PRIOR_FREE
+    ]
     worst = np.max(others, axis=0) if others else np.empty(0)
-    gaussian = _error_of_gaussian_noise(inputs, inputs.delta) if complete and inputs.delta else np.nan
+    gaussian = (
+        _error_of_gaussian_noise(inputs, inputs.delta) if complete and inputs.delta else np.nan
+    )
     return Analysis(inputs, leakage, verdict_on(inputs, epsilons), worst, supremum, gaussian)
 
 
 def _error_of_gaussian_noise(inputs: Inputs, delta: float) -> float:
-    """The mean absolute error of equal Gaussian noise that keeps (alpha, delta), where two cells change."""
+    """The mean absolute error of equal Gaussian noise that keeps (alpha, delta), where two cells
+    change."""
     if inputs.alpha > MAX_ALPHA:
-        raise ValueError(f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; choose pure ε")
+        raise ValueError(
+            f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; choose pure ε"
+        )
     sides = inputs.backward, inputs.forward
     return gaussian_error(inputs.alpha, delta, sides, inputs.horizon, inputs.sensitivity)

@@ -8,7 +8,8 @@ import ipywidgets
 import numpy as np
 from traitlets import dlink
 
-MAX_BYTES = 5_000_000  # more would be slow, and from 10 MB on breaks JupyterLab's connection to the kernel
+# more would be slow, and from 10 MB on breaks JupyterLab's connection to the kernel
+MAX_BYTES = 5_000_000
 
 
 class Field(ipywidgets.VBox):
@@ -25,7 +26,8 @@ class Field(ipywidgets.VBox):
         return self.entry.value
 
     def attempt(self, make: Callable[[], Any], problems: list[str]) -> Any:
-        """What `make` returns; None, a message here and one more of the problems if that is a ValueError."""
+        """What `make` returns; None, a message here and one more of the problems if that is a
+        ValueError."""
         try:
             return make()
         except ValueError as error:
@@ -35,14 +37,19 @@ class Field(ipywidgets.VBox):
 
     def say(self, problem: str) -> None:
         """Show what is wrong, or nothing."""
-        self.error.value = f"<span class='tplr-error' role='alert'>{escape(problem)}</span>" if problem else ""
+        self.error.value = (
+            f"<span class='tplr-error' role='alert'>{escape(problem)}</span>" if problem else ""
+        )
         (self.add_class if problem else self.remove_class)("tplr-invalid")
 
 
 class Number(Field):
-    """A number: an entry holds it exactly, and a slider between `limits` shows the nearest value that it can."""
+    """A number: an entry holds it exactly, and a slider between `limits` shows the nearest value
+    that it can."""
 
-    def __init__(self, label: str, value: float, limits: tuple, most: float = np.inf, whole: bool = False):
+    def __init__(
+        self, label: str, value: float, limits: tuple, most: float = np.inf, whole: bool = False
+    ):
         self.label, self.limits, self.most, self.whole = label, limits, most, whole
         # A float also for whole numbers: an integer entry would take 2.5 for 25.
         entry = ipywidgets.FloatText(value, description=label, continuous_update=False)
@@ -54,15 +61,20 @@ class Number(Field):
         self.slider.observe(self._dragged, "value")
 
     def _dragged(self, _) -> None:
-        """Take the slider's value, to three digits, unless the slider only shows what was typed as well as it can."""
+        """Take the slider's value, to three digits, unless the slider only shows what was typed as
+        well as it can."""
         if not np.isclose(self.slider.value, np.clip(self.value, *self.limits), rtol=0.006):
             self.entry.value = float(f"{self.slider.value:.3g}")
 
     def read(self) -> Any:
         """The number, an int if it is whole; ValueError if it is not allowed."""
         value = self.value
-        if not (0 < value <= self.most and value < np.inf) or (self.whole and not value.is_integer()):
-            must = "a whole number greater than 0" if self.whole else "a finite number greater than 0"
+        if not (0 < value <= self.most and value < np.inf) or (
+            self.whole and not value.is_integer()
+        ):
+            must = (
+                "a whole number greater than 0" if self.whole else "a finite number greater than 0"
+            )
             must += f" and at most {self.most:g}" if self.most < np.inf else ""
             raise ValueError(f"{self.label} must be {must}, found {value:g}")
         return int(value) if self.whole else value

@@ -23,37 +23,53 @@ from tplrepro.validation import check_choice
 FIRST, OBSERVATIONS = "Fig. 8 of TKDE 2019", "my data: a file of observations"
 BOTH, BACKWARD, FORWARD = "both sides", "backward only", "forward only"
 EQUAL, USUAL = "ε at each release", "by its usual name"
-REST, ANSWER = 0.3, 2.0  # seconds without a change until the slow parts begin, and until a figure must have answered
+# seconds without a change until the slow parts begin, and until a figure must have answered
+REST, ANSWER = 0.3, 2.0
 
 
 @lru_cache(maxsize=8)
 def loss_of(text: str, reverse: bool = False) -> PrivacyLossFunction:
-    """The loss function of a matrix as text, or of its Bayes' reversal; kept while a slider moves."""
+    """The loss function of a matrix as text, or of its Bayes' reversal; kept while a slider
+    moves."""
     matrix = matrices.parse_matrix(text)
     return PrivacyLossFunction(matrix.reverse() if reverse else matrix)
 
 
 class LeakagePage(ipywidgets.VBox):
-    """The page; `analysis` and `schemes` are the last valid results, `problems` says what has been wrong since."""
+    """The page; `analysis` and `schemes` are the last valid results, `problems` says what has been
+    wrong since."""
 
     def __init__(
-        self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, **more: float
+        self,
+        example: str = FIRST,
+        epsilon: float = 0.1,
+        horizon: int = 10,
+        alpha: float = 1.0,
+        **more: float,
     ):
         check_choice(example, "matrices", matrices.EXAMPLES)
         self.chain = dropdown("Begin with", [*matrices.EXAMPLES, OBSERVATIONS])
         self.adversary = dropdown("Adversary", [BOTH, BACKWARD, FORWARD])
-        self.matrix_file = File("a row of probabilities per line, such as 0.8,0.2; or edit it below")
-        self.forward = text("Forward", "labels may stand in the first row, or in it and the first column")
+        self.matrix_file = File(
+            "a row of probabilities per line, such as 0.8,0.2; or edit it below"
+        )
+        self.forward = text(
+            "Forward", "labels may stand in the first row, or in it and the first column"
+        )
         self.backward = text("Backward", "empty: Bayes' reversal of the forward matrix")
         self.data_file = File("a header user,time,state above rows such as 7,1,home")
-        self.columns = {name: dropdown(name.capitalize(), [USUAL]) for name in ("user", "time", "state")}
+        self.columns = {
+            name: dropdown(name.capitalize(), [USUAL]) for name in ("user", "time", "state")
+        }
         self.smoothing = Number("Smoothing", 1.0, (0.001, 100.0))
         self.epsilon = Number("ε (nats)", epsilon, (0.001, 10.0))
         self.horizon = Number("Releases T", horizon, (1, 100), most=1000, whole=True)
         self.alpha = Number("Target α", alpha, (0.01, 10.0))
         self.sensitivity = Number("Sensitivity", more.get("sensitivity", 2.0), (0.1, 10.0))
         self.kind = dropdown("Budgets", [EQUAL, *SCHEMES])
-        self.delta = dropdown("δ", [("none: pure ε", 0.0), *((f"1e-{k}", 10.0**-k) for k in range(3, 13))])
+        self.delta = dropdown(
+            "δ", [("none: pure ε", 0.0), *((f"1e-{k}", 10.0**-k) for k in range(3, 13))]
+        )
         self.status, self.verdict, self.table, self.advice = (ipywidgets.HTML() for _ in range(4))
         self.problems: list[str] = []
         self.analysis: Analysis | None = None
@@ -76,7 +92,8 @@ class LeakagePage(ipywidgets.VBox):
         for field in self.fields:
             if field is not self.matrix_file:  # which acts by the text that it fills
                 field.entry.observe(self._changed, "value")
-        with suppress(RuntimeError):  # no loop: a script. JupyterLab draws before there is a place to measure
+        # no loop: a script. JupyterLab draws before there is a place to measure
+        with suppress(RuntimeError):
             asyncio.get_running_loop().call_later(ANSWER, lambda: self._show(self.analysis))
 
     def _layout(self) -> list[ipywidgets.Widget]:
@@ -84,15 +101,31 @@ class LeakagePage(ipywidgets.VBox):
         chain += [self.data_file, *self.columns.values(), self.smoothing]
         releases = [self.epsilon, self.horizon, self.alpha, self.sensitivity, self.kind, self.delta]
         self.fields: list[Field] = [*chain, *releases]
-        headings = [ipywidgets.HTML(f"<h3>{words}</h3>") for words in ("What the adversary knows", "Releases")]
-        inputs = ipywidgets.VBox([headings[0], *chain, headings[1], *releases]).add_class("tplr-inputs")
+        headings = [
+            ipywidgets.HTML(f"<h3>{words}</h3>")
+            for words in ("What the adversary knows", "Releases")
+        ]
+        inputs = ipywidgets.VBox([headings[0], *chain, headings[1], *releases]).add_class(
+            "tplr-inputs"
+        )
         self.panel = ipywidgets.Box().add_class("tplr-plots")
-        self.results = ipywidgets.VBox([self.status, self.verdict, self.panel, self.table, self.advice])
-        style = ipywidgets.HTML(f"<style>{Path(__file__).with_name('style.css').read_text()}</style>")
-        return [style, ipywidgets.Box([inputs, self.results.add_class("tplr-results")]).add_class("tplr-columns")]
+        self.results = ipywidgets.VBox(
+            [self.status, self.verdict, self.panel, self.table, self.advice]
+        )
+        style = ipywidgets.HTML(
+            f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
+        )
+        return [
+            style,
+            ipywidgets.Box([inputs, self.results.add_class("tplr-results")]).add_class(
+                "tplr-columns"
+            ),
+        ]
 
     def _write_example(self, _=None) -> None:
-        self.forward.entry.value, self.backward.entry.value = matrices.EXAMPLES.get(self.chain.value, ("", ""))
+        self.forward.entry.value, self.backward.entry.value = matrices.EXAMPLES.get(
+            self.chain.value, ("", "")
+        )
 
     def _take_matrix(self, _) -> None:
         found = self.matrix_file.attempt(lambda: self.matrix_file.read()[0].decode("utf-8-sig"), [])
@@ -116,17 +149,24 @@ class LeakagePage(ipywidgets.VBox):
     def _update(self) -> None:
         """Read the fields, and show what is quick unless there are problems."""
         numbers = (self.epsilon, self.horizon, self.alpha, self.sensitivity)
-        epsilon, horizon, alpha, sensitivity = (field.attempt(field.read, self.problems) for field in numbers)
+        epsilon, horizon, alpha, sensitivity = (
+            field.attempt(field.read, self.problems) for field in numbers
+        )
         backward, forward, report = self._source()
         if not self.problems:
-            inputs = Inputs(backward, forward, horizon, alpha, sensitivity, self.delta.value or None, report)
+            inputs = Inputs(
+                backward, forward, horizon, alpha, sensitivity, self.delta.value or None, report
+            )
             epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
             self._incomplete = True
 
-    def _source(self) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None, Report | None]:
-        """The loss functions of both sides, None for what the adversary does not know, and the report on a file."""
+    def _source(
+        self,
+    ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None, Report | None]:
+        """The loss functions of both sides, None for what the adversary does not know, and the
+        report on a file."""
         if self.chain.value == OBSERVATIONS:
             report = self._read_report()
             return (*report.adversaries[ESTIMATE], report) if report else (None, None, None)
@@ -136,7 +176,8 @@ class LeakagePage(ipywidgets.VBox):
             given = (typed,) if typed else (self.forward.value, True)
             backward = self.backward.attempt(lambda: loss_of(*given), self.problems)
         sides = None if knows == FORWARD else backward, None if knows == BACKWARD else forward
-        self.backward.attempt(lambda: loss_functions(*sides), self.problems)  # whether their states agree
+        # whether their states agree
+        self.backward.attempt(lambda: loss_functions(*sides), self.problems)
         return *sides, None
 
     def _budgets(self, inputs: Inputs, epsilon: float) -> np.ndarray:
@@ -152,18 +193,28 @@ class LeakagePage(ipywidgets.VBox):
         return found
 
     def _read_report(self, complete: bool = False) -> Report | None:
-        """The report on the file; unless `complete`, an earlier one on the same estimate will do."""
+        """The report on the file; unless `complete`, an earlier one on the same estimate will
+        do."""
         file = self.data_file.attempt(self.data_file.read, self.problems)
         smoothing = self.smoothing.attempt(self.smoothing.read, self.problems)
         if self.problems:
             return None
-        columns = tuple((name, one.value) for name, one in self.columns.items() if one.value != USUAL)
+        columns = tuple(
+            (name, one.value) for name, one in self.columns.items() if one.value != USUAL
+        )
         if complete or self._report_of != (file, columns, smoothing):
             names = ("alpha", "horizon", "epsilon", "sensitivity", "smoothing")
-            settings = (("delta", self.delta.value or None), *((name, getattr(self, name).read()) for name in names))
+            settings = (
+                ("delta", self.delta.value or None),
+                *((name, getattr(self, name).read()) for name in names),
+            )
             self.status.value = "<p role='status'>Computing the report on the file ...</p>"
-            self.report = self.data_file.attempt(lambda: own_data.report_on(*file, columns, settings), self.problems)
-            self.data_file.note.value = escape(own_data.read(*file, columns)[1] if self.report else "")
+            self.report = self.data_file.attempt(
+                lambda: own_data.report_on(*file, columns, settings), self.problems
+            )
+            self.data_file.note.value = escape(
+                own_data.read(*file, columns)[1] if self.report else ""
+            )
             self._report_of = (file, columns, smoothing) if self.report else ()
         return self.report
 
@@ -189,12 +240,15 @@ class LeakagePage(ipywidgets.VBox):
         except Exception as error:
             said = f"Unexpected {type(error).__name__}: {error}. Undo the last change, and please report this."
             self.problems.append(said)
-        words = f"<p class='tplr-bad' role='alert'>{escape(said)} Below is the last valid result.</p>"
+        words = (
+            f"<p class='tplr-bad' role='alert'>{escape(said)} Below is the last valid result.</p>"
+        )
         self.status.value = words if self.problems else ""
         (self.results.add_class if self.problems else self.results.remove_class)("tplr-stale")
 
     def _complete(self) -> None:
-        """What is slow: the report, the smallest error, and noise at a δ; with problems, of the last valid result."""
+        """What is slow: the report, the smallest error, and noise at a δ; with problems, of the
+        last valid result."""
         if self.analysis is None or (self.problems and not self._incomplete):
             return
         self._incomplete = False
@@ -202,14 +256,17 @@ class LeakagePage(ipywidgets.VBox):
         if inputs.report is not None and not self.problems:
             inputs = replace(inputs, report=self._read_report(complete=True))
         self.schemes = budgets_of_schemes(inputs)
-        self._show(self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems) or self.analysis)
+        self._show(
+            self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems) or self.analysis
+        )
         report = tables.report_html(inputs.report) if inputs.report else ""
         self.advice.value = tables.saved_html(self.analysis) + report
         if self._rest is not None:
             self._rest = asyncio.get_running_loop().call_later(ANSWER, self._renew)
 
     def _renew(self) -> None:
-        """Replace a figure that did not answer: anywidget drops all messages to one that took 2 s to load."""
+        """Replace a figure that did not answer: anywidget drops all messages to one that took 2 s
+        to load."""
         if self.analysis is not None and self.panel.children[0]._trace_edit_in_process:
             self.panel.children = [plots.draw(self.analysis, self.schemes)]
 

@@ -18,7 +18,8 @@ from tplrepro.markov.sequences import Sequences
 
 @lru_cache(maxsize=2)
 def read(content: bytes, name: str, columns: tuple[tuple[str, Any], ...]) -> tuple[Sequences, str]:
-    """The sequences of an uploaded file, and what its reader warns of; its refusal is a ValueError."""
+    """The sequences of an uploaded file, and what its reader warns of; its refusal is a
+    ValueError."""
     with warnings.catch_warnings(record=True) as caught, _on_disk(content, name) as path:
         warnings.simplefilter("always")
         sequences = read_sequences(path, **dict(columns))
@@ -27,7 +28,9 @@ def read(content: bytes, name: str, columns: tuple[tuple[str, Any], ...]) -> tup
 
 
 @lru_cache(maxsize=2)
-def report_on(content: bytes, name: str, columns: tuple, settings: tuple[tuple[str, Any], ...]) -> Report:
+def report_on(
+    content: bytes, name: str, columns: tuple, settings: tuple[tuple[str, Any], ...]
+) -> Report:
     """The package's report on an uploaded file."""
     return report(read(content, name, columns)[0], title=name, **dict(settings))
 

@@ -11,12 +11,16 @@ from tplreport.reporting.report import Report
 from tplreport.schemes import mean_error
 from tplrepro.words import counted
 
-MARKS = {"yes": ("good", "✓"), "no": ("bad", "✗"), "unknown": ("doubt", "?")}  # class and mark of an answer
-HEAD = "<th>".join(("", "budgets", "within α?", "largest TPL", "mean error", "smallest ε", "largest ε"))
+# class and mark of an answer
+MARKS = {"yes": ("good", "✓"), "no": ("bad", "✗"), "unknown": ("doubt", "?")}
+HEAD = "<th>".join(
+    ("", "budgets", "within α?", "largest TPL", "mean error", "smallest ε", "largest ε")
+)
 
 
 def verdict_html(analysis: Analysis) -> str:
-    """The verdict on the chosen budgets, their numbers, and the states that the adversary tells apart."""
+    """The verdict on the chosen budgets, their numbers, and the states that the adversary tells
+    apart."""
     leakage, inputs, verdict = analysis.leakage, analysis.inputs, analysis.verdict
     kind, mark = MARKS[verdict.answer]
     peak, supremum = int(np.argmax(leakage.tpl)), counted(analysis.supremum, "nat", ".4g")
@@ -30,11 +34,18 @@ def verdict_html(analysis: Analysis) -> str:
     if np.isfinite(analysis.gaussian):
         keeps = f"Equal Gaussian noise that keeps (α, δ = {inputs.delta:g})"
         said.append(f"{keeps} has error {analysis.gaussian:.4g} where a user changes two cells.")
-    sides = {"Backward": (inputs.backward, leakage.bpl), "Forward": (inputs.forward, leakage.fpl[::-1])}
+    sides = {
+        "Backward": (inputs.backward, leakage.bpl),
+        "Forward": (inputs.forward, leakage.fpl[::-1]),
+    }
     for name, (side, series) in sides.items():
         if side is not None:
-            said.append(f"{name}: {side.witness(float(series[max(int(np.argmax(series)) - 1, 0)]))}.")
-    words = f"<p class='tplr-verdict tplr-{kind}' role='status'>{mark} {escape(verdict.sentence)}</p>"
+            said.append(
+                f"{name}: {side.witness(float(series[max(int(np.argmax(series)) - 1, 0)]))}."
+            )
+    words = (
+        f"<p class='tplr-verdict tplr-{kind}' role='status'>{mark} {escape(verdict.sentence)}</p>"
+    )
     return words + "".join(f"<p>{escape(sentence)}</p>" for sentence in said)
 
 
@@ -46,8 +57,16 @@ def schemes_html(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> st
             cells = [budgets, "", "", "", ""]
         else:
             verdict = verdict_on(inputs, budgets)
-            numbers = verdict.worst, mean_error(budgets, inputs.sensitivity), budgets.min(), budgets.max()
-            cells = [f"{MARKS[verdict.answer][1]} {verdict.answer}", *(f"{number:.4g}" for number in numbers)]
+            numbers = (
+                verdict.worst,
+                mean_error(budgets, inputs.sensitivity),
+                budgets.min(),
+                budgets.max(),
+            )
+            cells = [
+                f"{MARKS[verdict.answer][1]} {verdict.answer}",
+                *(f"{number:.4g}" for number in numbers),
+            ]
         rows += f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
     return f"<div class='tplr-scroll'><table><thead><tr>{HEAD}</tr></thead><tbody>{rows}</tbody></table></div>"
 
@@ -55,9 +74,18 @@ def schemes_html(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> st
 def saved_html(analysis: Analysis) -> str:
     """Links that save the budgets, and the report if there is one; the files are in them."""
     inputs = analysis.inputs
-    files = [("budgets.csv", "Save budgets (CSV)", "text/csv", analysis.leakage.to_frame().to_csv().encode())]
+    files = [
+        (
+            "budgets.csv",
+            "Save budgets (CSV)",
+            "text/csv",
+            analysis.leakage.to_frame().to_csv().encode(),
+        )
+    ]
     if inputs.report is not None:
-        files.append(("report.html", "Save report (HTML)", "text/html", inputs.report.to_html().encode()))
+        files.append(
+            ("report.html", "Save report (HTML)", "text/html", inputs.report.to_html().encode())
+        )
     links = ""
     for name, label, kind, content in files:
         saved = f"alpha-{inputs.alpha:g}-T-{inputs.horizon}-{name}"

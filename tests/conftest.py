@@ -4,25 +4,33 @@ import os
 import sys
 from pathlib import Path
 
-# Before anything imports Matplotlib: tests draw without a screen. Before anything imports NumPy: there is a
-# process of tests for each core, beside which threads of BLAS only spin.
+# Before anything imports Matplotlib: tests draw without a screen. Before anything imports NumPy:
+# there is a process of tests for each core, beside which threads of BLAS only spin.
 os.environ["MPLBACKEND"] = "Agg"
-os.environ |= {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", "1") for name in ("OMP", "OPENBLAS", "MKL")}
+os.environ |= {
+    f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", "1")
+    for name in ("OMP", "OPENBLAS", "MKL")
+}
 
 import pytest
 from hypothesis import Phase, settings
 
-# The first call of a compiled function takes seconds, so hypothesis must not time examples; the same examples are
-# drawn every time, because a failure that cannot be repeated helps nobody. HYPOTHESIS_PROFILE=search draws others.
-settings.register_profile("tplrepro", deadline=None, derandomize=True, database=None, print_blob=True)
+# The first call of a compiled function takes seconds, so hypothesis must not time examples; the
+# same examples are drawn every time, because a failure that cannot be repeated helps nobody.
+# HYPOTHESIS_PROFILE=search draws others.
+settings.register_profile(
+    "tplrepro", deadline=None, derandomize=True, database=None, print_blob=True
+)
 settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
-settings.register_profile("first failure", settings.get_profile("tplrepro"), phases=(Phase.explicit, Phase.generate))
+settings.register_profile(
+    "first failure", settings.get_profile("tplrepro"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
 
 
 def pytest_collection_modifyitems(config, items):
-    """Notebooks first, which take longest, so that no processor waits for the last of them; skip tests that need real
-    files where TPLREPRO_DATA names none.
+    """Notebooks first, which take longest, so that no processor waits for the last of them; skip
+    tests that need real files where TPLREPRO_DATA names none.
     """
     items.sort(key=lambda item: item.get_closest_marker("notebook") is None)
     folder = os.environ.get("TPLREPRO_DATA")

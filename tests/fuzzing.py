@@ -1,7 +1,8 @@
-"""Mutated files for the fuzz runs of readers: the same ones every time, each read within a limit of time and memory.
+"""Mutated files for the fuzz runs of readers: the same ones every time, each read within a limit of
+time and memory.
 
-A reader may refuse a file by an error that names it, or warn. What it reads in silence is for the test to
-compare with a strict parser of its own.
+A reader may refuse a file by an error that names it, or warn. What it reads in silence is for the
+test to compare with a strict parser of its own.
 """
 
 import random
@@ -16,16 +17,28 @@ class TooSlowError(BaseException):
     """Not an Exception, so that no reader takes it for a defect of the file."""
 
 
-def mutations(original, count, seed, pieces=(b"", b"\0", b"\xff", b"\n", b"\r", b"-", b"9" * 30, b'"', b",", b"\t")):
-    """`count` mutations of a file: bits flipped, parts left out, cut, doubled, moved, replaced by noise or pieces."""
+def mutations(
+    original,
+    count,
+    seed,
+    pieces=(b"", b"\0", b"\xff", b"\n", b"\r", b"-", b"9" * 30, b'"', b",", b"\t"),
+):
+    """`count` mutations of a file: bits flipped, parts left out, cut, doubled, moved, replaced by
+    noise or pieces."""
     rng = random.Random(seed)
     for _ in range(count):
         data = bytearray(original)
         for _ in range(rng.choice((1, 1, 1, 2, 5))):
-            at, other, kind = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1), rng.randrange(6)
+            at, other, kind = (
+                rng.randrange(len(data) + 1),
+                rng.randrange(len(data) + 1),
+                rng.randrange(6),
+            )
             until = at + rng.choice((0, 1, 4, 20, 200))
             if kind == 0:
-                data[at : at + 1] = bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
+                data[at : at + 1] = bytes(
+                    byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1]
+                )
             elif kind == 1:
                 data[at:until] = rng.choice(pieces)
             elif kind == 2:
@@ -40,7 +53,8 @@ def mutations(original, count, seed, pieces=(b"", b"\0", b"\xff", b"\n", b"\r", 
 
 
 def read_within_limits(read, path, data):
-    """What `read` makes of a file of these bytes, and whether it warned; None where it refuses the file by its name."""
+    """What `read` makes of a file of these bytes, and whether it warned; None where it refuses the
+    file by its name."""
 
     def too_slow(*_):
         raise TooSlowError(f"{path.name} was not read within {SECONDS} s")
@@ -60,7 +74,9 @@ def read_within_limits(read, path, data):
         return None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        assert peak() - before < MEBIBYTES << 10, f"{path.name} took {(peak() - before) >> 10} MiB to read"
+        assert peak() - before < MEBIBYTES << 10, (
+            f"{path.name} took {(peak() - before) >> 10} MiB to read"
+        )
 
 
 def peak():

@@ -1,7 +1,9 @@
-"""What the package computes fast, done slowly and plainly: by exhaustion, by simulation, and in high precision.
+"""What the package computes fast, done slowly and plainly: by exhaustion, by simulation, and in
+high precision.
 
-The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form log f = log1p((q(S) -
-d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is tiny.
+The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form log f =
+log1p((q(S) - d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is
+tiny.
 """
 
 from itertools import permutations
@@ -15,7 +17,8 @@ DIGITS = 50
 
 
 def brute_force_loss(P, alpha):
-    """L(alpha), alpha <= 700, a number or array, over all pairs of n <= 12 rows and all sets of columns; 0 for None."""
+    """L(alpha), alpha <= 700, a number or array, over all pairs of n <= 12 rows and all sets of
+    columns; 0 for None."""
     if P is None:
         return 0.0 * alpha
     rows = np.asarray(P, dtype=float)
@@ -30,7 +33,8 @@ def brute_force_loss(P, alpha):
 
 
 def _prefix_sums(q, d):
-    """q(S) - d(S) and d(S) of all prefixes S of the columns in order of falling q_j / d_j, one of which is the best."""
+    """q(S) - d(S) and d(S) of all prefixes S of the columns in order of falling q_j / d_j, one of
+    which is the best."""
     pairs = [(mpmath.mpf(a), mpmath.mpf(b)) for a, b in zip(q, d, strict=True) if a > b]
     pairs.sort(key=lambda ab: mpmath.inf if ab[1] == 0 else ab[0] / ab[1], reverse=True)
     gap, below = mpmath.mpf(0), mpmath.mpf(0)
@@ -42,7 +46,9 @@ def _prefix_sums(q, d):
 def largest_loss(sums, alpha):
     """The largest log f over pairs (q(S) - d(S), d(S)), as an mpmath number."""
     u = mpmath.expm1(mpmath.mpf(alpha))
-    return mpmath.log1p(max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0)))
+    return mpmath.log1p(
+        max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0))
+    )
 
 
 def pair_loss_mpmath(q, d, alpha, dps=60):
@@ -52,7 +58,8 @@ def pair_loss_mpmath(q, d, alpha, dps=60):
 
 
 def loss_mpmath(P, alpha, dps=60):
-    """L(alpha) over all ordered pairs of rows with `dps` digits; any n, any alpha >= 0, or a list for several."""
+    """L(alpha) over all ordered pairs of rows with `dps` digits; any n, any alpha >= 0, or a list
+    for several."""
     rows = np.asarray(P, dtype=float)
     with mpmath.workdps(dps):
         sums = [pair for q, d in permutations(rows.tolist(), 2) for pair in _prefix_sums(q, d)]
@@ -61,7 +68,8 @@ def loss_mpmath(P, alpha, dps=60):
 
 
 def exact_loss(P):
-    """L of the matrix whose rows are divided by their exact sums, as a function of mpmath numbers; 0 for no matrix."""
+    """L of the matrix whose rows are divided by their exact sums, as a function of mpmath numbers;
+    0 for no matrix."""
     if P is None:
         return lambda alpha: mpmath.mpf(0)
     with mpmath.workdps(DIGITS):
@@ -77,10 +85,13 @@ def extended_loss(P):
         return np.zeros_like
     rows = np.divide(P, np.sum(P, axis=1, keepdims=True, dtype=np.longdouble))
     q, d = np.broadcast_arrays(rows[:, None], rows)
-    with np.errstate(divide="ignore", invalid="ignore"):  # columns with q <= d come last, and add nothing
+    # columns with q <= d come last, and add nothing
+    with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(np.where(q > d, -q / d, 0.0), axis=-1)
     q, d = (np.take_along_axis(np.where(q > d, each, 0.0), order, axis=-1) for each in (q, d))
-    gap, below = np.unique([np.cumsum(q - d, axis=-1).ravel(), np.cumsum(d, axis=-1).ravel()], axis=1)
+    gap, below = np.unique(
+        [np.cumsum(q - d, axis=-1).ravel(), np.cumsum(d, axis=-1).ravel()], axis=1
+    )
 
     def loss(alpha):
         u = np.expm1(alpha)
@@ -90,7 +101,8 @@ def extended_loss(P):
 
 
 def exact_supremum(loss, epsilon, ceiling):
-    """The fixed point of x = L(x) + epsilon by bisection from above, so never below it; inf if it is over `ceiling`."""
+    """The fixed point of x = L(x) + epsilon by bisection from above, so never below it; inf if it
+    is over `ceiling`."""
     low, high = epsilon, mpmath.mpf(ceiling)
     if loss(high) + epsilon > high:
         return mpmath.inf
@@ -101,13 +113,15 @@ def exact_supremum(loss, epsilon, ceiling):
 
 
 def theorem_11(q, d, epsilon):
-    """The supremum for one pair of sums by Theorem 11 of [1], as Algorithm 6 evaluates it for a table of one pair."""
+    """The supremum for one pair of sums by Theorem 11 of [1], as Algorithm 6 evaluates it for a
+    table of one pair."""
     tables = published.PrecomputedTables(*np.array([[[q]], [[d]], [[np.inf]]]))
     return published.algorithm_6(epsilon, tables)[0]
 
 
 def supremum_mpmath(q, d, epsilon, dps=60):
-    """The supremum for one pair of sums, not by the quadratic of Theorem 11; inf where d = 0 and q e^epsilon >= 1."""
+    """The supremum for one pair of sums, not by the quadratic of Theorem 11; inf where d = 0 and q
+    e^epsilon >= 1."""
     with mpmath.workdps(dps):
         q, d, epsilon = (mpmath.mpf(float(v)) for v in (q, d, epsilon))
         if d == 0 and q * mpmath.exp(epsilon) >= 1:
@@ -123,11 +137,13 @@ def supremum_mpmath(q, d, epsilon, dps=60):
 
 
 def recursion(budgets, backward, forward):
-    """BPL, FPL and TPL, lists, by Eqs. (13), (15) and (11) of [1]; each side is one function L, or a list of them; the
-    budgets may be floats, mpmath numbers, or arrays of those of many series.
+    """BPL, FPL and TPL, lists, by Eqs. (13), (15) and (11) of [1]; each side is one function L, or
+    a list of them; the budgets may be floats, mpmath numbers, or arrays of those of many series.
     """
     steps = len(budgets) - 1
-    backward, forward = (side if isinstance(side, list) else [side] * steps for side in (backward, forward))
+    backward, forward = (
+        side if isinstance(side, list) else [side] * steps for side in (backward, forward)
+    )
     bpl, fpl = list(budgets[:1]), list(budgets[-1:])
     for t in range(steps):
         bpl.append(backward[t](bpl[-1]) + budgets[t + 1])
@@ -143,7 +159,8 @@ def exact_tpl(budgets, loss_b, loss_f):
 
 
 def exact_budgets(alpha, loss_b, loss_f, number=mpmath.mpf, digits=30):
-    """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on a^B."""
+    """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on
+    a^B."""
     low, high = number(0), number(alpha)
     while high - low > alpha * number(10) ** -digits:
         a_b = (low + high) / 2
@@ -153,15 +170,18 @@ def exact_budgets(alpha, loss_b, loss_f, number=mpmath.mpf, digits=30):
 
 
 def exhaustive_leakage(outputs, backward, forward):
-    """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all sequences of outputs, of
-    which outputs[t], (k, n), says what each tells of the state at t. Matrices or None join t and t + 1.
+    """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all
+    sequences of outputs, of which outputs[t], (k, n), says what each tells of the state at t.
+    Matrices or None join t and t + 1.
     """
     T, n = len(outputs), outputs[0].shape[1]
     chosen = np.indices([len(x) for x in outputs]).reshape(T, -1)
     x = [x[sequence] for x, sequence in zip(outputs, chosen, strict=True)]
     past, future = np.ones((2, T, *x[0].shape), dtype=x[0].dtype)
     for t in range(1, T):
-        B, F = ([[1 / n] * n] * n if P is None else P for P in (backward[t - 1], forward[T - 1 - t]))
+        B, F = (
+            [[1 / n] * n] * n if P is None else P for P in (backward[t - 1], forward[T - 1 - t])
+        )
         past[t] = (past[t - 1] * x[t - 1]) @ np.transpose(B)
         future[T - 1 - t] = (future[T - t] * x[T - t]) @ np.transpose(F)
     told = np.log(np.stack([past * x, future * x, past * x * future]))
@@ -169,23 +189,31 @@ def exhaustive_leakage(outputs, backward, forward):
 
 
 def gaussian_leakage_mpmath(K, noise, change):
-    """mu_t = change sqrt(1 / Var(x_t | outputs) - 1 / Var(x_t)) of a normal series, as mpmath numbers."""
+    """mu_t = change sqrt(1 / Var(x_t | outputs) - 1 / Var(x_t)) of a normal series, as mpmath
+    numbers."""
     T = len(K)
     noise = np.diag(np.broadcast_to(noise, T)) if np.ndim(noise) < 2 else np.asarray(noise)
     released = [t for t in range(T) if np.isfinite(noise[t, t])]
     with mpmath.workdps(60):
-        S = mpmath.matrix([[mpmath.mpf(K[s, t]) + mpmath.mpf(noise[s, t]) for t in released] for s in released])
+        S = mpmath.matrix(
+            [[mpmath.mpf(K[s, t]) + mpmath.mpf(noise[s, t]) for t in released] for s in released]
+        )
         remaining = []
         for t in range(T):
             k = mpmath.matrix(K[released, t])
             remaining.append(mpmath.mpf(K[t, t]) - (k.T * mpmath.lu_solve(S, k))[0])
-        return [change * mpmath.sqrt(1 / left - 1 / mpmath.mpf(K[t, t])) for t, left in enumerate(remaining)]
+        return [
+            change * mpmath.sqrt(1 / left - 1 / mpmath.mpf(K[t, t]))
+            for t, left in enumerate(remaining)
+        ]
 
 
 def simulated_profile(backward, forward, t, noise, horizon, x, draws, rng, chunk=50_000):
-    """delta(e^x) at time t of T releases `unit vector of the state + noise N(0, I)` and its standard error, (2, k).
+    """delta(e^x) at time t of T releases `unit vector of the state + noise N(0, I)` and its
+    standard error, (2, k).
 
-    Of all ordered pairs of states the largest mean of (1 - e^(x - loss))+, from `draws` series for each state.
+    Of all ordered pairs of states the largest mean of (1 - e^(x - loss))+, from `draws` series for
+    each state.
     """
     x, found = np.asarray(x, dtype=float), []
     for state in range(len(backward)):
@@ -212,7 +240,8 @@ def _told(states, n, noise, rng):
 
 
 def _message(matrix, states, steps, noise, rng):
-    """log p(outputs of the `steps` times before or after | each state) up to a constant, drawn given `states`."""
+    """log p(outputs of the `steps` times before or after | each state) up to a constant, drawn
+    given `states`."""
     path, cumulative = [], matrix.cumsum(axis=1)[:, :-1]
     for _ in range(steps):
         states = (rng.random((states.size, 1)) > cumulative[states]).sum(axis=1)

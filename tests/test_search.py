@@ -9,24 +9,34 @@ three = st.lists(st.floats(1e-300, 1e300), min_size=3, max_size=3).map(sorted)
 
 
 @given(three, st.booleans(), st.just(0.0) | st.floats(1e-15, 0.1))
-def test_finds_the_last_float_before_the_threshold_or_within_a_share_on_the_safe_side(numbers, logarithmic, tolerance):
+def test_finds_the_last_float_before_the_threshold_or_within_a_share_on_the_safe_side(
+    numbers, logarithmic, tolerance
+):
     low, threshold, high = numbers
-    found = largest_within(lambda x: x <= threshold, low, high, tolerance=tolerance, logarithmic=logarithmic)
-    assert found <= threshold <= found * (1 + 2 * tolerance) or found == low >= threshold / (1 + 2 * tolerance)
+    found = largest_within(
+        lambda x: x <= threshold, low, high, tolerance=tolerance, logarithmic=logarithmic
+    )
+    assert found <= threshold <= found * (1 + 2 * tolerance) or found == low >= threshold / (
+        1 + 2 * tolerance
+    )
 
 
 def test_the_result_was_tested_or_is_the_lower_end_and_ratios_are_halved_fast():
     tested = []
     assert largest_within(lambda x: tested.append(x) or x < 0.3, 0.0, 1.0) in tested
     tested.clear()
-    largest_within(lambda x: tested.append(x) or x <= 1e-9, 1e-12, 1e12, tolerance=1e-9, logarithmic=True)
+    largest_within(
+        lambda x: tested.append(x) or x <= 1e-9, 1e-12, 1e12, tolerance=1e-9, logarithmic=True
+    )
     assert len(tested) < 45
     assert largest_within(lambda x: x <= 0.0, 0.0, 1.0) == 0.0  # below the least positive float
-    assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3  # negatives find the smallest number
+    # negatives find the smallest number
+    assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "logarithmic"), [(1.0, 0.5, False), (0.0, 1.0, True), (-2.0, -1.0, True), (np.nan, 1.0, False)]
+    ("low", "high", "logarithmic"),
+    [(1.0, 0.5, False), (0.0, 1.0, True), (-2.0, -1.0, True), (np.nan, 1.0, False)],
 )
 def test_ends_in_the_wrong_order_or_without_a_logarithm_are_refused(low, high, logarithmic):
     with pytest.raises(ValueError, match="low <= high"):
@@ -42,7 +52,9 @@ def test_finds_the_last_float_of_either_sign(numbers):
 @given(st.floats(1e-3, 1e3), st.floats(1e-6, 1e3), st.sampled_from([1, 2, 3]))
 @example(2.0, 0.75, 1)  # half of 1.5, the sum
 def test_budgets_of_a_given_shape_reach_the_level_or_alpha_to_the_last_bits(alpha, target, power):
-    found = fit_to_level(lambda budgets: budgets.sum() ** power, np.array([0.5, 1.0]), alpha, target)
+    found = fit_to_level(
+        lambda budgets: budgets.sum() ** power, np.array([0.5, 1.0]), alpha, target
+    )
     assert found[1] == 2.0 * found[0] <= alpha
     assert found.sum() ** power <= target
     assert (found.sum() * (1 + 2e-14)) ** power > target or found[1] == alpha

@@ -1,7 +1,8 @@
 """Every public name, called with the same numbers and states in many forms.
 
-The result is that of plain arrays, with its state axes in the order of the states given, or there is an error that says
-what must be, what was found and what to do; never another number. Warnings and floating-point errors are errors.
+The result is that of plain arrays, with its state axes in the order of the states given, or there
+is an error that says what must be, what was found and what to do; never another number. Warnings
+and floating-point errors are errors.
 """
 
 import inspect
@@ -71,7 +72,11 @@ class Plain:
 
     def log(self):
         """An event log of two cases."""
-        columns = {"case:concept:name": [2, 1, 1, 2], "concept:name": ["b", "a", "c", "a"], "time:timestamp": range(4)}
+        columns = {
+            "case:concept:name": [2, 1, 1, 2],
+            "concept:name": ["b", "a", "c", "a"],
+            "time:timestamp": range(4),
+        }
         log = pd.DataFrame(columns)
         log["time:timestamp"] = pd.to_datetime(log["time:timestamp"], unit="D")
         return log.assign(**{"case:concept:name": self.column(log["case:concept:name"])})
@@ -79,7 +84,9 @@ class Plain:
     def reports(self):
         """Where two users were."""
         columns = {"user": [1, 1, 1, 2], "time": [0.0, 4.0, 11.0, 0.0], "cell": [5, 6, 5, 6]}
-        return pd.DataFrame({name: self.column(pd.Series(column)) for name, column in columns.items()})
+        return pd.DataFrame(
+            {name: self.column(pd.Series(column)) for name, column in columns.items()}
+        )
 
     def column(self, values):
         return values
@@ -92,7 +99,8 @@ class Permuted(Plain):
 
 
 class Named(Plain):
-    """A matrix with named states; what belongs to them is a Series or DataFrame in another order, or a mapping."""
+    """A matrix with named states; what belongs to them is a Series or DataFrame in another order,
+    or a mapping."""
 
     def __init__(self, states, kind="pandas"):
         self.names, self.kind = states, kind
@@ -104,7 +112,9 @@ class Named(Plain):
 
     @property
     def order(self):
-        return np.argsort(self.names) if self.numbered and {*self.names} == {0, 1, 2} else np.arange(3)
+        return (
+            np.argsort(self.names) if self.numbered and {*self.names} == {0, 1, 2} else np.arange(3)
+        )
 
     def matrix(self, values=STEPS):
         return tpl.TransitionMatrix(values, self.states)
@@ -112,7 +122,13 @@ class Named(Plain):
     def rows(self, values, axes):
         labels, other = pd.Index(self.names), [1, 2, 0]
         if self.kind == "mapping":
-            return dict(zip([self.names[k] for k in other], np.moveaxis(values, axes[0], 0)[other], strict=True))
+            return dict(
+                zip(
+                    [self.names[k] for k in other],
+                    np.moveaxis(values, axes[0], 0)[other],
+                    strict=True,
+                )
+            )
         if values.ndim == 1:
             return pd.Series(values, labels).iloc[other]
         frame = pd.DataFrame(values)
@@ -150,7 +166,11 @@ class Typed(As):
         return values.astype(self.types[values.dtype.kind])
 
     def change(self, values):
-        return self.column(pd.Series(values)) if values.ndim == 1 else pd.DataFrame(values).apply(self.column)
+        return (
+            self.column(pd.Series(values))
+            if values.ndim == 1
+            else pd.DataFrame(values).apply(self.column)
+        )
 
 
 def read_only(values):
@@ -188,18 +208,24 @@ FORMS = {
     "read-only": As(read_only),
     "non-contiguous": As(non_contiguous),
     "sparse": As(lambda values: scipy.sparse.csr_array(values) if values.ndim == 2 else values),
-    "coordinates": As(lambda values: scipy.sparse.coo_matrix(values) if values.ndim == 2 else values),
+    "coordinates": As(
+        lambda values: scipy.sparse.coo_matrix(values) if values.ndim == 2 else values
+    ),
     "lists": As(lambda values: values.tolist()),
     "objects": As(lambda values: values.astype(object)),
     "Fortran order": As(np.asfortranarray),
     "big-endian": As(lambda values: values.astype(values.dtype.newbyteorder(">"))),
     "masked array": As(np.ma.array),
     "hidden by a mask": As(hidden),
-    "lists hidden by a mask": As(lambda values: [*hidden(values)] if values.ndim == 2 else hidden(values)),
+    "lists hidden by a mask": As(
+        lambda values: [*hidden(values)] if values.ndim == 2 else hidden(values)
+    ),
     "missing": As(lambda values: np.where(values == values.flat[0], np.nan, values)),
     "text": As(lambda values: values.astype(str)),
     "complex": As(lambda values: values + 0j),
-    "complex and sparse": As(lambda values: scipy.sparse.csr_array(values + 0j) if values.ndim == 2 else values + 0j),
+    "complex and sparse": As(
+        lambda values: scipy.sparse.csr_array(values + 0j) if values.ndim == 2 else values + 0j
+    ),
     "nullable": Typed(i="Int64", f="Float64", b="boolean", O="string"),
     "arrow": Typed(i="int64[pyarrow]", f="double[pyarrow]", b="bool[pyarrow]", O="string[pyarrow]"),
 }
@@ -269,22 +295,50 @@ def response(kind):
 # What is called, the axes of its result that belong to states, and the call.
 ROWS = [
     ("TransitionMatrix", BOTH, lambda f: f.P.to_numpy()),
-    ("TransitionMatrix of a frame", BOTH, lambda f: tpl.TransitionMatrix(f.steps, f.states).to_numpy()),
+    (
+        "TransitionMatrix of a frame",
+        BOTH,
+        lambda f: tpl.TransitionMatrix(f.steps, f.states).to_numpy(),
+    ),
     ("stationary", ONE, lambda f: f.P.stationary()),
     ("reverse", BOTH, lambda f: f.P.reverse(f.start).to_numpy()),
     ("sample", NONE, lambda f: len(f.P.sample(4, rng=RNG(), initial=f.start))),
     ("@", ONE, lambda f: f.P @ f.start),
     ("@ of two", BOTH, lambda f: (f.P @ f.P).to_numpy()),
-    ("from_counts", BOTH, lambda f: tpl.TransitionMatrix.from_counts(f.counts, 0.5, f.states).to_numpy()),
-    ("from_sequences", BOTH, lambda f: tpl.TransitionMatrix.from_sequences(sequences(f), smoothing=0.5).to_numpy()),
+    (
+        "from_counts",
+        BOTH,
+        lambda f: tpl.TransitionMatrix.from_counts(f.counts, 0.5, f.states).to_numpy(),
+    ),
+    (
+        "from_sequences",
+        BOTH,
+        lambda f: tpl.TransitionMatrix.from_sequences(sequences(f), smoothing=0.5).to_numpy(),
+    ),
     ("smoothed", BOTH, lambda f: tpl.smoothed(f.P, 0.5).to_numpy()),
     ("count_transitions", BOTH, lambda f: markov.count_transitions(sequences(f))[0].toarray()),
     ("drop_dead_ends", BOTH, lambda f: markov.drop_dead_ends(f.counts, f.states)[0].toarray()),
-    ("estimate_higher_order", NONE, lambda f: tf.estimate_higher_order(sequences(f), 2, 1.0).n_states),
+    (
+        "estimate_higher_order",
+        NONE,
+        lambda f: tf.estimate_higher_order(sequences(f), 2, 1.0).n_states,
+    ),
     ("every_kth", BOTH, lambda f: tf.every_kth(f.P, 2).to_numpy()),
-    ("posterior_draws", NONE, lambda f: next(tr.posterior_draws(f.counts, 1, 1, rng=RNG())).n_states),
-    ("forward_backward", (1,), lambda f: markov.forward_backward(f.likelihoods, f.P, f.start).smoothed),
-    ("condition_on", (1,), lambda f: tpl.condition_on(f.P, f.start, f.rows(np.exp2(LIKELIHOODS), (1,))).possible),
+    (
+        "posterior_draws",
+        NONE,
+        lambda f: next(tr.posterior_draws(f.counts, 1, 1, rng=RNG())).n_states,
+    ),
+    (
+        "forward_backward",
+        (1,),
+        lambda f: markov.forward_backward(f.likelihoods, f.P, f.start).smoothed,
+    ),
+    (
+        "condition_on",
+        (1,),
+        lambda f: tpl.condition_on(f.P, f.start, f.rows(np.exp2(LIKELIHOODS), (1,))).possible,
+    ),
     (
         "backward given evidence",
         BOTH,
@@ -292,17 +346,41 @@ ROWS = [
     ),
     ("PrivacyLossFunction", NONE, lambda f: tpl.PrivacyLossFunction(f.P)([0.5, 2.0])),
     ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.steps, 1.0)),
-    ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(f.numbers(EPSILONS), f.P, f.P).tpl),
+    (
+        "temporal_privacy_leakage",
+        NONE,
+        lambda f: tpl.temporal_privacy_leakage(f.numbers(EPSILONS), f.P, f.P).tpl,
+    ),
     ("exact_leakage", NONE, lambda f: tpl.exact_leakage(f.numbers(EPSILONS), f.P, f.P).tpl),
-    ("mechanism_leakage", NONE, lambda f: tf.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.P, f.P, horizon=3).tpl),
+    (
+        "mechanism_leakage",
+        NONE,
+        lambda f: tf.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.P, f.P, horizon=3).tpl,
+    ),
     ("measured_leakage", NONE, lambda f: tf.measured_leakage(f.likelihoods, f.P, f.P).tpl),
-    ("population_leakage", NONE, lambda f: tr.population_leakage(sequences(f), f.numbers(EPSILONS)).bpl),
+    (
+        "population_leakage",
+        NONE,
+        lambda f: tr.population_leakage(sequences(f), f.numbers(EPSILONS)).bpl,
+    ),
     ("allocate_by_upper_bound", NONE, lambda f: BY_BOUND(f.P, f.P)),
     ("allocate_for_several", NONE, lambda f: tf.allocate_for_several(BY_BOUND, [(f.P, f.P)])),
-    ("temporal_privacy_profile", NONE, lambda f: tf.temporal_privacy_profile(GAUSSIAN, f.P, None).epsilon(1e-3)),
-    ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.start)),
+    (
+        "temporal_privacy_profile",
+        NONE,
+        lambda f: tf.temporal_privacy_profile(GAUSSIAN, f.P, None).epsilon(1e-3),
+    ),
+    (
+        "instantaneous_leakage",
+        NONE,
+        lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.start),
+    ),
     ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.start)),
-    ("local_differential_privacy", NONE, lambda f: sip.local_differential_privacy(f.rows(STEPS, ONE))),
+    (
+        "local_differential_privacy",
+        NONE,
+        lambda f: sip.local_differential_privacy(f.rows(STEPS, ONE)),
+    ),
     ("markov_sequences", BOTH, lambda f: sip.markov_sequences(f.start, f.P, 2)),
     ("batch_belief", BOTH, lambda f: sip.batch_belief(f.start, f.P, 2).reshape(3, 3)),
     ("batch_chain", BOTH, lambda f: sip.batch_chain(f.start, f.P, 2).initial.reshape(3, 3)),
@@ -310,70 +388,178 @@ ROWS = [
     ("SymbolChain", BOTH, lambda f: sip.SymbolChain.first_order(f.start, f.P).toarray()),
     ("release_sequences", NONE, released),
     ("previous symbols", NONE, lambda f: released(f, sip.TemporalRandomizedResponse(1.0, f.P))),
-    ("chain_from_sequences", ONE, lambda f: sip.chain_from_sequences(sequences(f), initial=f.start).initial),
+    (
+        "chain_from_sequences",
+        ONE,
+        lambda f: sip.chain_from_sequences(sequences(f), initial=f.start).initial,
+    ),
     ("OptimalResponse", BOTH, response(sip.OptimalResponse(1.0))),
-    ("OptimalResponse by distance", BOTH, lambda f: response(sip.OptimalResponse(1.0, f.distances))(f)),
+    (
+        "OptimalResponse by distance",
+        BOTH,
+        lambda f: response(sip.OptimalResponse(1.0, f.distances))(f),
+    ),
     ("ConditionalRandomizedResponse", BOTH, response(CRR)),
     ("RandomizedResponse", BOTH, response(sip.RandomizedResponse(1.0))),
-    ("TemporalRandomizedResponse", BOTH, lambda f: response(sip.TemporalRandomizedResponse(1.0, f.P))(f)),
+    (
+        "TemporalRandomizedResponse",
+        BOTH,
+        lambda f: response(sip.TemporalRandomizedResponse(1.0, f.P))(f),
+    ),
     ("observed_batches", NONE, lambda f: batch_distances(f).sum()),
-    ("delta_location_set", NONE, lambda f: np.sort(f.order[dphmm.delta_location_set(f.start, 0.2)])),
+    (
+        "delta_location_set",
+        NONE,
+        lambda f: np.sort(f.order[dphmm.delta_location_set(f.start, 0.2)]),
+    ),
     ("PolicyGraph.utility", NONE, lambda f: edges(dphmm.PolicyGraph.utility(f.answers, 4.0), f)),
-    ("PolicyGraph.transition", NONE, lambda f: edges(dphmm.PolicyGraph.transition(f.matrix(DOWNWARDS)), f)),
-    ("constrain", NONE, lambda f: np.sort(f.order[GRAPH.constrain(f.rows(START > 0.2, ONE)).possible])),
+    (
+        "PolicyGraph.transition",
+        NONE,
+        lambda f: edges(dphmm.PolicyGraph.transition(f.matrix(DOWNWARDS)), f),
+    ),
+    (
+        "constrain",
+        NONE,
+        lambda f: np.sort(f.order[GRAPH.constrain(f.rows(START > 0.2, ONE)).possible]),
+    ),
     ("sensitivity_hull", NONE, lambda f: dphmm.sensitivity_hull(GRAPH, f.answers).volume),
     ("l1_sensitivity", NONE, lambda f: dphmm.l1_sensitivity(GRAPH, f.answers)),
     ("degree_of_protection", ONE, lambda f: dphmm.degree_of_protection(GRAPH, f.answers)),
     ("constrained_dp_factor", NONE, lambda f: dphmm.constrained_dp_factor(GRAPH, f.answers)),
     ("protectable_graph", NONE, lambda f: edges(dphmm.protectable_graph(GRAPH, f.answers), f)),
     ("KNormMechanism", NONE, lambda f: dphmm.KNormMechanism(GRAPH, f.answers, 1.0).error),
-    ("dphmm.release", ONE, lambda f: next(dphmm.release([1], GRAPH, f.answers, 1.0, f.P, f.start, rng=RNG())).prior),
+    (
+        "dphmm.release",
+        ONE,
+        lambda f: next(dphmm.release([1], GRAPH, f.answers, 1.0, f.P, f.start, rng=RNG())).prior,
+    ),
     ("exposed_states", NONE, lambda f: dphmm.exposed_states(GRAPH, f.answers).size),
     ("LaplaceMechanism", NONE, lambda f: dphmm.LaplaceMechanism(GRAPH, f.answers, 1.0).error),
-    ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.answers, 1).error),
+    (
+        "PlanarIsotropicMechanism",
+        NONE,
+        lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.answers, 1).error,
+    ),
     ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.distances).distance.sum()),
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
     ("EventAccountant", NONE, lambda f: tf.EventAccountant(f.P, f.P).compose(0.5, 3).tpl),
-    ("pairwise_leakage", (1, 2), lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
+    (
+        "pairwise_leakage",
+        (1, 2),
+        lambda f: tf.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl,
+    ),
     ("loss_from_counts", NONE, lambda f: tf.loss_from_counts(f.counts, 0.9, f.states)(1.0)),
     ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),
     ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.steps, 1.0, solver="HiGHS")),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.P)(1.0)),
-    ("allocate_by_quantification", NONE, lambda f: tpl.allocate_by_quantification(1.0, f.P, f.P, 3)),
-    ("setting_from_sequences", (1,), lambda f: setting_from_sequences(sequences(f), f.answers, 3, 0.5, 4.0).counts),
+    (
+        "allocate_by_quantification",
+        NONE,
+        lambda f: tpl.allocate_by_quantification(1.0, f.P, f.P, 3),
+    ),
+    (
+        "setting_from_sequences",
+        (1,),
+        lambda f: setting_from_sequences(sequences(f), f.answers, 3, 0.5, 4.0).counts,
+    ),
     ("allocate_by_exact_leakage", NONE, lambda f: tpl.allocate_by_exact_leakage(1.0, f.P, f.P, 3)),
-    ("allocate_optimally", NONE, lambda f: tpl.allocate_optimally(1.0, f.P, f.P, 3, weights=f.numbers([1, 2, 1]))),
+    (
+        "allocate_optimally",
+        NONE,
+        lambda f: tpl.allocate_optimally(1.0, f.P, f.P, 3, weights=f.numbers([1, 2, 1])),
+    ),
     ("worst_outputs", NONE, worst),
-    ("TemporalFilter", NONE, lambda f: tpl.TemporalFilter(f.number(1), f.P, f.P).spend(f.number(0.5)).remaining),
-    ("leakage_at_all_times", NONE, lambda f: at_all_times(f.numbers([0.5, 1]), f.P, f.P, times=[0, 1], horizon=3).tpl),
+    (
+        "TemporalFilter",
+        NONE,
+        lambda f: tpl.TemporalFilter(f.number(1), f.P, f.P).spend(f.number(0.5)).remaining,
+    ),
+    (
+        "leakage_at_all_times",
+        NONE,
+        lambda f: at_all_times(f.numbers([0.5, 1]), f.P, f.P, times=[0, 1], horizon=3).tpl,
+    ),
     ("strongest", NONE, lambda f: tpl.strongest(f.number(3)).to_numpy()),
     ("as_sequences", NONE, lambda f: sequences(f).values.size),
-    ("Sequences", NONE, lambda f: [*markov.Sequences(f.numbers([0, 1, 0]), f.numbers([0, 3]), ["a", "b"], ["u"])]),
-    ("LaplaceNoise", NONE, lambda f: LaplaceNoise(f.number(0.5)).log_ratio(f.numbers([3, 1]), f.number(2))),
-    ("LaplaceNoise density", NONE, lambda f: LaplaceNoise(f.numbers([1, 2])).log_density(f.numbers([3, 1]))),
+    (
+        "Sequences",
+        NONE,
+        lambda f: [*markov.Sequences(f.numbers([0, 1, 0]), f.numbers([0, 3]), ["a", "b"], ["u"])],
+    ),
+    (
+        "LaplaceNoise",
+        NONE,
+        lambda f: LaplaceNoise(f.number(0.5)).log_ratio(f.numbers([3, 1]), f.number(2)),
+    ),
+    (
+        "LaplaceNoise density",
+        NONE,
+        lambda f: LaplaceNoise(f.numbers([1, 2])).log_density(f.numbers([3, 1])),
+    ),
     ("LaplaceNoise tail", NONE, lambda f: LaplaceNoise(2.0).log_cdf(f.numbers([3, 1]))),
     ("compose", NONE, lambda f: sip.compose(f.numbers(EPSILONS), 0.01)),
-    ("sequence_leakage", NONE, lambda f: sip.sequence_leakage(CRR, f.rows(STEPS / 3, BOTH)).sequence),
-    ("Belief", NONE, lambda f: sip.Belief.start(sip.SymbolChain.first_order(f.start, f.P)).current.max()),
+    (
+        "sequence_leakage",
+        NONE,
+        lambda f: sip.sequence_leakage(CRR, f.rows(STEPS / 3, BOTH)).sequence,
+    ),
+    (
+        "Belief",
+        NONE,
+        lambda f: sip.Belief.start(sip.SymbolChain.first_order(f.start, f.P)).current.max(),
+    ),
     (
         "DataRelease",
         NONE,
-        lambda f: len([*dphmm.DataRelease(GRAPH, f.answers, f.P).series([1], 1, f.start, rng=RNG())]),
+        lambda f: len(
+            [*dphmm.DataRelease(GRAPH, f.answers, f.P).series([1], 1, f.start, rng=RNG())]
+        ),
     ),
-    ("SensitivityHull", NONE, lambda f: dphmm.SensitivityHull(f.numbers(ANSWERS)).norm(f.numbers([1, 2]))),
+    (
+        "SensitivityHull",
+        NONE,
+        lambda f: dphmm.SensitivityHull(f.numbers(ANSWERS)).norm(f.numbers([1, 2])),
+    ),
     ("cross_polytope", NONE, lambda f: dphmm.cross_polytope(f.number(2), f.number(3)).volume),
     (
         "protect",
         NONE,
-        lambda f: dphmm.protect(dphmm.PolicyGraph(3, f.numbers([[0, 1]])), f.numbers(ANSWERS)).hull.volume,
+        lambda f: (
+            dphmm.protect(dphmm.PolicyGraph(3, f.numbers([[0, 1]])), f.numbers(ANSWERS)).hull.volume
+        ),
     ),
-    ("PolicyGraph", NONE, lambda f: dphmm.PolicyGraph.categorical([f.numbers([0, 2]), [1]]).edge_array),
-    ("releases", NONE, lambda f: [each.published for each in eventlog.releases(f.log(), f.number(1))][-1].sum()),
-    ("quantify_releases", NONE, lambda f: eventlog.quantify_releases(f.log(), f.number(0.5), state_window=1).tpl),
-    ("TransitionSystem", NONE, lambda f: eventlog.TransitionSystem.from_log(f.log(), 1).counts.sum()),
-    ("release_step", NONE, lambda f: eventlog.release_step(eventlog.TransitionSystem.from_log(f.log())).forward.sum()),
+    (
+        "PolicyGraph",
+        NONE,
+        lambda f: dphmm.PolicyGraph.categorical([f.numbers([0, 2]), [1]]).edge_array,
+    ),
+    (
+        "releases",
+        NONE,
+        lambda f: [each.published for each in eventlog.releases(f.log(), f.number(1))][-1].sum(),
+    ),
+    (
+        "quantify_releases",
+        NONE,
+        lambda f: eventlog.quantify_releases(f.log(), f.number(0.5), state_window=1).tpl,
+    ),
+    (
+        "TransitionSystem",
+        NONE,
+        lambda f: eventlog.TransitionSystem.from_log(f.log(), 1).counts.sum(),
+    ),
+    (
+        "release_step",
+        NONE,
+        lambda f: eventlog.release_step(eventlog.TransitionSystem.from_log(f.log())).forward.sum(),
+    ),
     ("PublishedLoss", NONE, lambda f: eventlog.PublishedLoss(f.P).at(f.number(1))),
-    ("loss_matrix", NONE, lambda f: eventlog.loss_matrix(scipy.sparse.csr_array(STEPS), f.number(1))[0].to_numpy()),
+    (
+        "loss_matrix",
+        NONE,
+        lambda f: eventlog.loss_matrix(scipy.sparse.csr_array(STEPS), f.number(1))[0].to_numpy(),
+    ),
     (
         "ExactGaussianProfile",
         NONE,
@@ -382,44 +568,106 @@ ROWS = [
     ("gaussian_delta", NONE, lambda f: tf.gaussian_delta(f.number(1), f.number(2))),
     ("gaussian_epsilon", NONE, lambda f: tf.gaussian_epsilon(f.number(1), f.number(0.125))),
     ("gaussian_mu", NONE, lambda f: tf.gaussian_mu(f.number(1), f.number(0.125))),
-    ("gaussian_series_leakage", NONE, lambda f: tf.gaussian_series_leakage(f.numbers(CORRELATED), f.number(4), 1.0)),
-    ("gaussian_series_limit", NONE, lambda f: tf.gaussian_series_limit(SERIES, f.number(4), f.number(1))),
-    ("LinearGaussianSeries", NONE, lambda f: tf.LinearGaussianSeries(*map(f.numbers, LINEAR), f.number(2)).covariance),
-    ("event_level_budgets", NONE, lambda f: tf.event_level_budgets(f.numbers(CORRELATED), f.number(4))),
+    (
+        "gaussian_series_leakage",
+        NONE,
+        lambda f: tf.gaussian_series_leakage(f.numbers(CORRELATED), f.number(4), 1.0),
+    ),
+    (
+        "gaussian_series_limit",
+        NONE,
+        lambda f: tf.gaussian_series_limit(SERIES, f.number(4), f.number(1)),
+    ),
+    (
+        "LinearGaussianSeries",
+        NONE,
+        lambda f: tf.LinearGaussianSeries(*map(f.numbers, LINEAR), f.number(2)).covariance,
+    ),
+    (
+        "event_level_budgets",
+        NONE,
+        lambda f: tf.event_level_budgets(f.numbers(CORRELATED), f.number(4)),
+    ),
     (
         "gaussian_event_level_budgets",
         NONE,
-        lambda f: tf.gaussian_event_level_budgets(f.numbers(CORRELATED), f.number(4), 0.125, n_states=f.number(3)),
+        lambda f: tf.gaussian_event_level_budgets(
+            f.numbers(CORRELATED), f.number(4), 0.125, n_states=f.number(3)
+        ),
     ),
     ("allocate_noise", NONE, lambda f: tf.allocate_noise(f.number(1), 0.125, f.P, f.P, 2)),
-    ("PrivacyProfile", NONE, lambda f: tf.PrivacyProfile(f.numbers([0.5, 0.25, 0]), 0.5).epsilon(f.number(0.25))),
-    ("allocate_series_noise", NONE, lambda f: tf.allocate_series_noise(1.0, f.numbers(CORRELATED), f.number(1))),
-    ("correlate_series_noise", NONE, lambda f: tf.correlate_series_noise(1.0, f.numbers(CORRELATED), f.number(1), 1)),
-    ("endless_series_noise", NONE, lambda f: tf.endless_series_noise(f.number(1), SERIES, f.number(1))),
-    ("allocate_with_stopping", NONE, lambda f: tf.allocate_with_stopping(1.0, f.P, f.P, f.number(0.25)).budgets(3)),
+    (
+        "PrivacyProfile",
+        NONE,
+        lambda f: tf.PrivacyProfile(f.numbers([0.5, 0.25, 0]), 0.5).epsilon(f.number(0.25)),
+    ),
+    (
+        "allocate_series_noise",
+        NONE,
+        lambda f: tf.allocate_series_noise(1.0, f.numbers(CORRELATED), f.number(1)),
+    ),
+    (
+        "correlate_series_noise",
+        NONE,
+        lambda f: tf.correlate_series_noise(1.0, f.numbers(CORRELATED), f.number(1), 1),
+    ),
+    (
+        "endless_series_noise",
+        NONE,
+        lambda f: tf.endless_series_noise(f.number(1), SERIES, f.number(1)),
+    ),
+    (
+        "allocate_with_stopping",
+        NONE,
+        lambda f: tf.allocate_with_stopping(1.0, f.P, f.P, f.number(0.25)).budgets(3),
+    ),
     (
         "release_counts",
         NONE,
         lambda f: counts(f.numbers([[200, 7], [3, 9]]), f.numbers([1, 2]), f.number(1), rng=RNG()),
     ),
     ("Box", NONE, lambda f: tr.Box(1, 2, 3, 5).contains(f.numbers([7, 1.5]), f.numbers([9, 4]))),
-    ("Grid", NONE, lambda f: tr.Grid(tr.Box(1, 2, 3, 5), f.number(10)).cell(f.numbers([7, 1.5]), f.numbers([9, 4]))),
+    (
+        "Grid",
+        NONE,
+        lambda f: tr.Grid(tr.Box(1, 2, 3, 5), f.number(10)).cell(
+            f.numbers([7, 1.5]), f.numbers([9, 4])
+        ),
+    ),
     (
         "report",
         NONE,
-        lambda f: tr.report(sequences(f), 1.0, f.number(3), draws=0, rng=RNG(), anyway=True).recommendation.budgets,
+        lambda f: (
+            tr.report(
+                sequences(f), 1.0, f.number(3), draws=0, rng=RNG(), anyway=True
+            ).recommendation.budgets
+        ),
     ),
     ("Publisher", NONE, published),
-    ("read_table, to_states, to_sequences", NONE, lambda f: [*tr.to_sequences(tr.to_states(table(f)), step=5.0)]),
-    ("read_sequences", NONE, lambda f: [*tr.read_sequences(f.reports(), user="user", time="time", state="cell")]),
+    (
+        "read_table, to_states, to_sequences",
+        NONE,
+        lambda f: [*tr.to_sequences(tr.to_states(table(f)), step=5.0)],
+    ),
+    (
+        "read_sequences",
+        NONE,
+        lambda f: [*tr.read_sequences(f.reports(), user="user", time="time", state="cell")],
+    ),
     ("fixed_steps", NONE, lambda f: [*tr.fixed_steps(f.reports(), 5.0)]),
     ("observed_sequences", NONE, lambda f: [*tr.observed_sequences(f.reports())]),
     (
         "bootstrap_draws",
         NONE,
-        lambda f: next(tr.bootstrap_draws(sequences(f), 1, rng=RNG(), estimate=SMOOTH)).to_numpy().sum(),
+        lambda f: (
+            next(tr.bootstrap_draws(sequences(f), 1, rng=RNG(), estimate=SMOOTH)).to_numpy().sum()
+        ),
     ),
-    ("leakage_interval", NONE, lambda f: tr.leakage_interval([f.P] * 20, lambda P: tpl.privacy_loss(P, 1.0)).upper),
+    (
+        "leakage_interval",
+        NONE,
+        lambda f: tr.leakage_interval([f.P] * 20, lambda P: tpl.privacy_loss(P, 1.0)).upper,
+    ),
 ]
 
 
@@ -438,7 +686,9 @@ def test_in_any_form(axes, call, monkeypatch):
             except Exception as error:
                 wrong[name] = error
             else:
-                same = np.shape(result) == np.shape(expected) and np.isclose(result, expected, rtol=1e-9, atol=1e-12)
+                same = np.shape(result) == np.shape(expected) and np.isclose(
+                    result, expected, rtol=1e-9, atol=1e-12
+                )
                 if not np.all(same | (np.isnan(result) & (name == "missing"))):
                     wrong[name] = result
     assert wrong == {}
@@ -458,7 +708,11 @@ WITHOUT = {"read_xes", "Release"}
 def test_the_table_holds_every_public_name():
     rooms = (tpl, markov, sip, dphmm, eventlog, mechanisms, tf, tr)
     public = {name: getattr(room, name) for room in rooms for name in room.__all__}
-    errors = {name for name, thing in public.items() if inspect.isclass(thing) and issubclass(thing, Exception)}
+    errors = {
+        name
+        for name, thing in public.items()
+        if inspect.isclass(thing) and issubclass(thing, Exception)
+    }
     called = {name for name, thing in public.items() if callable(thing)} - errors
     tested = {part for name, *_ in ROWS for part in (name, *re.split(", |[.]", name))}
     assert called - tested == WITHOUT, "add a row to ROWS"
@@ -471,26 +725,40 @@ def test_the_instances_that_were_wrong():
     assert (chain.states, chain.initial.tolist()) == ([10, 3, 7], START.tolist())
     assert sip.batch_chain(by_label, P, 2).states[:2] == [(10, 10), (10, 3)]
     coded = markov.as_sequences([[10, 3, 7, 7, 10]])
-    with pytest.raises(ValueError, match="chain and sequences must have the same states in the same order"):
+    with pytest.raises(
+        ValueError, match="chain and sequences must have the same states in the same order"
+    ):
         sip.release_sequences(coded, CRR, chain, rng=RNG())
     # A symbol that never occurs keeps its place, or the table is refused.
     far = np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]])
     assert sip.observed_batches([[0, 2], [2, 0]], 1, n_symbols=3).distance(far)(0, 1) == 3.0
-    assert sip.observed_batches([[0, 2]], 1).distance(pd.DataFrame(far).drop(1).drop(columns=1))(0, 1) == 3.0
-    with pytest.raises(ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(3, 3\)"):
+    assert (
+        sip.observed_batches([[0, 2]], 1).distance(pd.DataFrame(far).drop(1).drop(columns=1))(0, 1)
+        == 3.0
+    )
+    with pytest.raises(
+        ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(3, 3\)"
+    ):
         sip.observed_batches([[0, 2], [2, 0]], 1).distance(far)
     places = np.arange(8.0).reshape(4, 2)
     for walks in (markov.as_sequences([[0, 3, 0]]), (np.array(walk) for walk in [[0, 3, 0]])):
         setting = setting_from_sequences(walks, places, 3, 1.0, 1.0)
         assert setting.counts.sum(axis=0).tolist() == [2, 0, 0, 1]
     large = [2**53, 2**53 + 1]  # equal as floats, which NumPy makes of int64 and uint64 together
-    assert markov.as_sequences([np.array(large), np.array(large, np.uint64)]).labels.tolist() == large
+    assert (
+        markov.as_sequences([np.array(large), np.array(large, np.uint64)]).labels.tolist() == large
+    )
     with pytest.raises(ValueError, match=r"numbered 0..2, found 1.0 in row 0"):
         dphmm.PolicyGraph.transition(tpl.TransitionMatrix(STEPS, states=[1.0, 0.0, 2.0]))
-    for call in (P.__matmul__, lambda other: markov.forward_backward(LIKELIHOODS, [P, other], START)):
+    for call in (
+        P.__matmul__,
+        lambda other: markov.forward_backward(LIKELIHOODS, [P, other], START),
+    ):
         with pytest.raises(ValueError, match=r"same order, found \[10, 3, 7\] and \[3, 7, 10\]"):
             call(tpl.TransitionMatrix(STEPS, states=[3, 7, 10]))
-    exact = sip.release_sequences(markov.as_sequences([[10, 3, 7]], states=chain.states), CRR, chain, rng=RNG())
+    exact = sip.release_sequences(
+        markov.as_sequences([[10, 3, 7]], states=chain.states), CRR, chain, rng=RNG()
+    )
     assert 1.5 < exact.largest_leakage < 1.76
 
 
@@ -503,11 +771,19 @@ def test_whole_numbers_that_were_seen_are_labels_and_rows_with_labels_keep_them(
         for other in (others, tpl.TransitionMatrix.from_sequences(WALKS, states=[2, 0, 1])):
             with pytest.raises(ValueError, match=r"same order, found \[0, 1, 2\] and "):
                 tpl.temporal_privacy_leakage([0.1] * 3, P, other)
-    for P in (tpl.TransitionMatrix.from_sequences(WALKS, 3), tpl.TransitionMatrix(frame.reset_index(drop=True))):
+    for P in (
+        tpl.TransitionMatrix.from_sequences(WALKS, 3),
+        tpl.TransitionMatrix(frame.reset_index(drop=True)),
+    ):
         assert (P @ others).states == [0, 1, 3]  # positions fit any labels
     P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["home", "work"])
     rows = [pd.Series({"work": 0.0, "home": 1.0}), pd.Series({"work": 1.0, "home": 1.0})]
     assert P.__rmatmul__(rows[0]).tolist() == [0.8, 0.2]
-    assert tpl.condition_on(P, [0.5, 0.5], rows).forward[0].to_numpy().tolist() == [[0.8, 0.2], [0.8, 0.2]]
-    with pytest.raises(ValueError, match=r"rows and columns must have the states .*, found \[0, 1\]"):
+    assert tpl.condition_on(P, [0.5, 0.5], rows).forward[0].to_numpy().tolist() == [
+        [0.8, 0.2],
+        [0.8, 0.2],
+    ]
+    with pytest.raises(
+        ValueError, match=r"rows and columns must have the states .*, found \[0, 1\]"
+    ):
         tpl.TransitionMatrix([pd.Series({"work": 0.2, "home": 0.8})] * 2, ["home", "work"])

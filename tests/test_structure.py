@@ -1,4 +1,5 @@
-"""The house keeps its order: who may import whom, imports are light, and public names are there and annotated."""
+"""The house keeps its order: who may import whom, imports are light, and public names are there and
+annotated."""
 
 import ast
 import importlib
@@ -33,11 +34,21 @@ FLOORS = (
     {"allocation"},
     {"dphmm", "eventlog", "sip"},
 )
-PACKAGES = (tpl, tplfrontier, tplreport, tpl.dphmm, tpl.eventlog, tpl.markov, tpl.mechanisms, tpl.sip)
+PACKAGES = (
+    tpl,
+    tplfrontier,
+    tplreport,
+    tpl.dphmm,
+    tpl.eventlog,
+    tpl.markov,
+    tpl.mechanisms,
+    tpl.sip,
+)
 
 
 def imports_of(*folders):
-    """Edges from module to module, wherever in a file the import stands; a folder is its __init__."""
+    """Edges from module to module, wherever in a file the import stands; a folder is its
+    __init__."""
     modules = {}
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -57,19 +68,27 @@ def imports_of(*folders):
 
 def upward(edges, floors):
     floor = {room: height for height, rooms in enumerate(floors) for room in rooms}
-    return sorted((upper, lower) for upper, lower in edges if upper != lower and floor[upper] <= floor[lower])
+    return sorted(
+        (upper, lower) for upper, lower in edges if upper != lower and floor[upper] <= floor[lower]
+    )
 
 
 def test_nothing_imports_in_a_circle():
     imports = imports_of(*(roof for floor in ROOFS for roof in floor))
-    assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
+    assert [
+        sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1
+    ] == []
 
 
 def test_no_arrow_goes_upward():
     imports = imports_of(*(roof for floor in ROOFS for roof in floor), "benchmarks", "tests")
-    edges = {(source.partition(".")[0], target.partition(".")[0]) for source, target in imports.edges}
+    edges = {
+        (source.partition(".")[0], target.partition(".")[0]) for source, target in imports.edges
+    }
     assert upward(edges, (*ROOFS, {"benchmarks"}, {"tests"})) == []
-    edges = [(source.split("."), target.split(".")) for source, target in imports_of("tplrepro").edges]
+    edges = [
+        (source.split("."), target.split(".")) for source, target in imports_of("tplrepro").edges
+    ]
     assert upward({(a[1], b[1]) for a, b in edges if len(a) > 1 and len(b) > 1}, FLOORS) == []
 
 
@@ -77,8 +96,15 @@ def own_functions(thing):
     """A function itself; of a class what it defines in public, and its constructor."""
     if not inspect.isclass(thing):
         return [thing]
-    members = [member for name, member in vars(thing).items() if not name.startswith("_") or name == "__init__"]
-    unwrapped = (getattr(member, "fget", None) or getattr(member, "func", None) or member for member in members)
+    members = [
+        member
+        for name, member in vars(thing).items()
+        if not name.startswith("_") or name == "__init__"
+    ]
+    unwrapped = (
+        getattr(member, "fget", None) or getattr(member, "func", None) or member
+        for member in members
+    )
     return [getattr(member, "__func__", member) for member in unwrapped]
 
 
@@ -101,11 +127,19 @@ def test_every_public_name_is_what_its_module_defines_and_annotated_in_full(pack
             assert rng is None or rng.kind == rng.KEYWORD_ONLY
             assert {side.default for side in sides if side} <= {given.empty}
             found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
-            found = {"result": given.return_annotation} | found if function.__name__ != "__init__" else found
+            found = (
+                {"result": given.return_annotation} | found
+                if function.__name__ != "__init__"
+                else found
+            )
             empty = [part for part, annotation in found.items() if annotation is given.empty]
-            bare += [f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")]
+            bare += [
+                f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")
+            ]
     assert bare == []
-    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'no_such_name'"):
+    with pytest.raises(
+        AttributeError, match=f"module '{package.__name__}' has no attribute 'no_such_name'"
+    ):
         package.no_such_name  # noqa: B018
 
 
@@ -119,19 +153,38 @@ def test_every_public_function_and_class_goes_to_another_process():
     things = [value for value in values if callable(value)]
     assert [pickle.loads(pickle.dumps(thing)) is thing for thing in things] == [True] * len(things)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert list(pool.map(tpl.allocate_by_upper_bound, [1.0], [None], [[[0.8, 0.2], [0.2, 0.8]]])) == [
-            tpl.allocate_by_upper_bound(1.0, None, [[0.8, 0.2], [0.2, 0.8]])
-        ]
+        assert list(
+            pool.map(tpl.allocate_by_upper_bound, [1.0], [None], [[[0.8, 0.2], [0.2, 0.8]]])
+        ) == [tpl.allocate_by_upper_bound(1.0, None, [[0.8, 0.2], [0.2, 0.8]])]
 
 
 def test_numba_belongs_to_the_kernels_alone():
     importing = re.compile(r"^\s*(import|from) numba\b", re.M)
-    files = [path for roof in ("tplrepro", "tplfrontier", "tplreport") for path in (ROOT / roof).rglob("*.py")]
-    assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == ["compiled.py"]
+    files = [
+        path
+        for roof in ("tplrepro", "tplfrontier", "tplreport")
+        for path in (ROOT / roof).rglob("*.py")
+    ]
+    assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == [
+        "compiled.py"
+    ]
 
 
-LIBRARIES = ("dp_accounting", "hmmlearn", "jax", "keras", "matplotlib", "opendp", "pooch", "pulp", "pyarrow", "pyproj")
-PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantification(1.0, P, P, horizon=5)"
+LIBRARIES = (
+    "dp_accounting",
+    "hmmlearn",
+    "jax",
+    "keras",
+    "matplotlib",
+    "opendp",
+    "pooch",
+    "pulp",
+    "pyarrow",
+    "pyproj",
+)
+PRIVACY = (
+    "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantification(1.0, P, P, horizon=5)"
+)
 
 
 @pytest.mark.parametrize(
@@ -145,17 +198,33 @@ PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantificatio
         ("tf.temporal_privacy_profile(['event'], None, None)", "dp_accounting", "events"),
     ],
 )
-def test_what_an_extra_brings_is_not_needed_for_the_rest_and_named_where_it_is(words, library, name):
+def test_what_an_extra_brings_is_not_needed_for_the_rest_and_named_where_it_is(
+    words, library, name
+):
     imports = "import tplfrontier as tf, tplreport as tr, tplrepro as tpl"
     code = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES})); {imports}; {words}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().rpartition("\n")[2]
-    remedy = f'{library} must be installed, found none; install it with: pip install "tplrepro[{name}]"'
-    assert (done.returncode, last) == ((0, "") if library is None else (1, f"ModuleNotFoundError: {remedy}"))
+    remedy = (
+        f'{library} must be installed, found none; install it with: pip install "tplrepro[{name}]"'
+    )
+    assert (done.returncode, last) == (
+        (0, "") if library is None else (1, f"ModuleNotFoundError: {remedy}")
+    )
 
 
 WIDGETS = ("ipywidgets", "anywidget")
-HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opendp", "pulp", *WIDGETS)
+HEAVY = (
+    "numba",
+    "pandas",
+    "matplotlib",
+    "networkx",
+    "scipy",
+    "pyarrow",
+    "opendp",
+    "pulp",
+    *WIDGETS,
+)
 OTHERS = ("pandas", "tplfrontier", "tplreport")
 
 
@@ -168,7 +237,10 @@ OTHERS = ("pandas", "tplfrontier", "tplreport")
         (f"import tplrepro as tpl; {PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", OTHERS),
         ("import tplrepro; [getattr(tplrepro, name) for name in tplrepro.__all__]", OTHERS),
         ("import tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only
-        ("import tplrepro.leakage.published", ["tplrepro.allocation", "tplrepro.leakage.loss_function", "scipy"]),
+        (
+            "import tplrepro.leakage.published",
+            ["tplrepro.allocation", "tplrepro.leakage.loss_function", "scipy"],
+        ),
     ],
 )
 def test_import_is_light(words, absent):
@@ -177,5 +249,6 @@ def test_import_is_light(words, absent):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     if words == "import tplrepro":
-        # Half a second is the promise; the interpreter's own start and a busy machine get as much again.
+        # Half a second is the promise; the interpreter's own start and a busy machine get as much
+        # again.
         assert time.perf_counter() - started < 1.0

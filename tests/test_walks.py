@@ -1,7 +1,9 @@
-"""How many of our files a reader walks through from a question to its answer: those that its run imports.
+"""How many of our files a reader walks through from a question to its answer: those that its run
+imports.
 
-Files that name what a folder holds, ``__init__``, do not count, and the room of the joint hull, which others
-enter by its face alone, counts once. The numbers may only fall: aimed at are 9, 13 and 8.
+Files that name what a folder holds, ``__init__``, do not count, and the room of the joint hull,
+which others enter by its face alone, counts once. The numbers may only fall: aimed at are 9, 13 and
+8.
 """
 
 import subprocess
@@ -30,14 +32,17 @@ print(*sorted(rooms), sep="\\n")
     [
         (BUDGETS.format("[[0.8, 0.2], [0.1, 0.9]]"), 9),
         (READ + "import tplrepro as tpl\n" + CHAIN + BUDGETS.format("chain"), 18),
-        # From a line of config/ to a record: the process that runs a notebook, and the notebook that saves.
+        # From a line of config/ to a record: the process that runs a notebook, and the notebook
+        # that saves.
         (RUN + SAVE, 8),
     ],
     ids=["matrix to budgets", "table to budgets", "configuration to record"],
 )
 def test_a_walk_is_short(steps, most, tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
-    (tmp_path / "visits.csv").write_text("user,time,state\n" + "".join(f"a,{t},{t % 3}\n" for t in range(9)))
+    (tmp_path / "visits.csv").write_text(
+        "user,time,state\n" + "".join(f"a,{t},{t % 3}\n" for t in range(9))
+    )
     code = steps.replace("{0}", str(tmp_path)) + COUNT
     files = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).split()
     assert len(files) <= most, files

@@ -1,4 +1,5 @@
-"""Beyond the papers: promises at a delta, for pairs of states, for series and for chains that are estimated.
+"""Beyond the papers: promises at a delta, for pairs of states, for series and for chains that are
+estimated.
 
 Takes the matrices, loss functions and results of `tplrepro`; docs/theory proves each promise.
 

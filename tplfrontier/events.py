@@ -1,10 +1,11 @@
-"""Read an event of `dp_accounting`: the formula of its privacy profile, or the events that it consists of.
+"""Read an event of `dp_accounting`: the formula of its privacy profile, or the events that it
+consists of.
 
-Convention: the profile of an event compares any two values of one user at one time point, and a value with no
-value. A noise multiplier is therefore the noise's scale divided by the largest distance between the answers
-for two values (L2 for Gaussian, L1 for Laplace noise). This gives the curves of `dp_accounting` for
-ADD_OR_REMOVE_ONE: its REPLACE_ONE doubles the distance, which would count the change twice. Randomised
-response has the curves for REPLACE_ONE.
+Convention: the profile of an event compares any two values of one user at one time point, and a
+value with no value. A noise multiplier is therefore the noise's scale divided by the largest
+distance between the answers for two values (L2 for Gaussian, L1 for Laplace noise). This gives the
+curves of `dp_accounting` for ADD_OR_REMOVE_ONE: its REPLACE_ONE doubles the distance, which would
+count the change twice. Randomised response has the curves for REPLACE_ONE.
 """
 
 from collections.abc import Callable
@@ -15,14 +16,22 @@ import numpy as np
 
 from tplfrontier.gaussian import gaussian_delta
 from tplrepro.lazy import extra
-from tplrepro.validation import as_numbers, check_epsilon, check_horizon, check_probability, one_number
+from tplrepro.validation import (
+    as_numbers,
+    check_epsilon,
+    check_horizon,
+    check_probability,
+    one_number,
+)
 
-ROUNDING = 2.0**-44  # exceeds that of a curve, relative to the larger of the two probabilities that it subtracts
+# exceeds that of a curve, relative to the larger of the two probabilities that it subtracts
+ROUNDING = 2.0**-44
 UP = 1.0 + 2.0**-49  # exceeds the rounding of a few operations
 
 
 class Curve(NamedTuple):
-    """delta(x), rounded up, of losses x (nats): 0 from `largest` on, and below 1e-17 from `reach` on."""
+    """delta(x), rounded up, of losses x (nats): 0 from `largest` on, and below 1e-17 from `reach`
+    on."""
 
     delta: Callable[[np.ndarray], np.ndarray]
     largest: float
@@ -43,11 +52,14 @@ class Sampled(NamedTuple):
 
 
 def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
-    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response that fails with delta."""
+    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response that fails
+    with delta."""
     weight = 1.0 / (exp(-epsilon) + 1.0)
 
     def curve(x: np.ndarray) -> np.ndarray:
-        return delta + (1.0 - delta) * np.maximum(-np.expm1(x - epsilon), 0.0) * (weight * (1.0 + ROUNDING))
+        return delta + (1.0 - delta) * np.maximum(-np.expm1(x - epsilon), 0.0) * (
+            weight * (1.0 + ROUNDING)
+        )
 
     return Curve(curve, epsilon if delta == 0.0 else inf, epsilon)
 
@@ -55,33 +67,44 @@ def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
 def read_event(event: Any) -> Curve | Composed | Sampled:
     """An event of `dp_accounting`, or a plain epsilon (nats) for any pure-DP mechanism.
 
-    ValueError for other events and for parameters out of range; the message lists the supported events.
+    ValueError for other events and for parameters out of range; the message lists the supported
+    events.
     """
     if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
-        return pure_curve(one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon"))
+        return pure_curve(
+            one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon")
+        )
     with extra():
         from dp_accounting import dp_event
 
     readers: dict[type, Callable[[Any], Curve | Composed | Sampled]] = {
         dp_event.NoOpDpEvent: lambda _: Composed([]),
         dp_event.NonPrivateDpEvent: lambda _: pure_curve(0.0, 1.0),
-        dp_event.GaussianDpEvent: lambda e: _gaussian(_positive(e.noise_multiplier, "noise_multiplier")),
-        dp_event.LaplaceDpEvent: lambda e: _laplace(_positive(e.noise_multiplier, "noise_multiplier")),
+        dp_event.GaussianDpEvent: lambda e: _gaussian(
+            _positive(e.noise_multiplier, "noise_multiplier")
+        ),
+        dp_event.LaplaceDpEvent: lambda e: _laplace(
+            _positive(e.noise_multiplier, "noise_multiplier")
+        ),
         dp_event.DiscreteLaplaceDpEvent: lambda e: _discrete_laplace(
-            _positive(e.noise_parameter, "noise_parameter"), check_horizon(e.sensitivity, "sensitivity")
+            _positive(e.noise_parameter, "noise_parameter"),
+            check_horizon(e.sensitivity, "sensitivity"),
         ),
         dp_event.RandomizedResponseDpEvent: _randomized_response,
         dp_event.ZCDpEvent: lambda e: _zero_concentrated(
             _positive(e.rho, "rho"), _positive(e.xi, "xi") if e.xi else 0.0
         ),
         dp_event.ComposedDpEvent: lambda e: Composed([(part, 1) for part in e.events]),
-        dp_event.SelfComposedDpEvent: lambda e: Composed([(e.event, check_horizon(e.count, "count"))]),
+        dp_event.SelfComposedDpEvent: lambda e: Composed(
+            [(e.event, check_horizon(e.count, "count"))]
+        ),
         dp_event.PoissonSampledDpEvent: lambda e: Sampled(
             check_probability(e.sampling_probability, "sampling_probability"), e.event
         ),
         dp_event.SampledWithoutReplacementDpEvent: lambda e: Sampled(
             check_probability(
-                _number(e.sample_size, "sample_size") / check_horizon(e.source_dataset_size, "source_dataset_size"),
+                _number(e.sample_size, "sample_size")
+                / check_horizon(e.source_dataset_size, "source_dataset_size"),
                 "sample_size / source_dataset_size",
             ),
             e.event,
@@ -97,7 +120,9 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
 
 
 def _number(value: Any, name: str) -> float:
-    return one_number(as_numbers(value, f"{name} of an event must be a number", "give a float"), name, "give one")
+    return one_number(
+        as_numbers(value, f"{name} of an event must be a number", "give a float"), name, "give one"
+    )
 
 
 def _positive(value: Any, name: str) -> float:
@@ -125,10 +150,11 @@ def _laplace(multiplier: float) -> Curve:
 
 
 def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
-    """The curve of a mechanism with finitely many losses, which fall, from their masses under the first distribution.
+    """The curve of a mechanism with finitely many losses, which fall, from their masses under the
+    first distribution.
 
-    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the losses l_j
-    >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
+    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the
+    losses l_j >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
     """
     gaps, weight = np.diff(losses), masses.copy()
     for k, ratio in enumerate(np.exp(gaps).tolist(), start=1):
@@ -144,7 +170,8 @@ def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
 
 
 def _discrete_laplace(parameter: float, sensitivity: int) -> Curve:
-    between = np.arange(1, (sensitivity + 1) // 2)  # outputs between the two answers, with a loss above 0
+    # outputs between the two answers, with a loss above 0
+    between = np.arange(1, (sensitivity + 1) // 2)
     masses = np.tanh(parameter / 2) * np.exp(-parameter * between)
     losses = UP * parameter * np.append(sensitivity, sensitivity - 2 * between)
     return _of_losses(losses, np.append(1.0 / (1.0 + exp(-parameter)), masses))

@@ -1,11 +1,11 @@
 """The exact leakage of one given mechanism with finitely many outputs, such as randomised response.
 
-A mechanism with few outputs has few likelihood vectors, the columns of its response matrix Pr(o | l), and can
-leak less than the worst mechanism (`tplrepro.leakage.exact`). The messages m_t = Pr(o_1..o_t | l_t) of all
-sequences of outputs are listed time by time: x_t * (B m_{t-1}) for each column x_t. An extreme ray of a cone
-attains the largest ratio of two linear functionals, and each step is linear for given outputs, so a message
-inside the cone of the others, by a margin far above rounding, is left out. With three or more states the
-number of messages grows with T.
+A mechanism with few outputs has few likelihood vectors, the columns of its response matrix Pr(o |
+l), and can leak less than the worst mechanism (`tplrepro.leakage.exact`). The messages m_t =
+Pr(o_1..o_t | l_t) of all sequences of outputs are listed time by time: x_t * (B m_{t-1}) for each
+column x_t. An extreme ray of a cone attains the largest ratio of two linear functionals, and each
+step is linear for given outputs, so a message inside the cone of the others, by a margin far above
+rounding, is left out. With three or more states the number of messages grows with T.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_join
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.validation import as_numbers, by_state, check_horizon
 
-MAX_MESSAGES = 200_000  # of one time before inner ones are left out; a release then takes some seconds
+# of one time before inner ones are left out; a release then takes some seconds
+MAX_MESSAGES = 200_000
 DIGITS = 13  # messages that agree in these count as one
-MARGIN = 1e-11  # a message, whose entries sum to 1, is left out if it is this far inside the hull of all
+# a message, whose entries sum to 1, is left out if it is this far inside the hull of all
+MARGIN = 1e-11
 
 
 def mechanism_leakage(
-    likelihoods: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED, *, horizon: int | None = None
+    likelihoods: Any,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
+    *,
+    horizon: int | None = None,
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 
@@ -35,9 +41,9 @@ def mechanism_leakage(
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
-    The `epsilons` of the result are the leakages of single releases. ValueError for likelihoods that are not
-    positive or have another number of states than the matrices, or if more than 200,000 messages must be
-    listed.
+    The `epsilons` of the result are the leakages of single releases. ValueError for likelihoods
+    that are not positive or have another number of states than the matrices, or if more than
+    200,000 messages must be listed.
 
     Examples
     --------
@@ -85,7 +91,8 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
 
 
 def _extreme(messages: np.ndarray) -> np.ndarray:
-    """The messages (K, n) without duplicates, and without most of those inside the cone that the others span."""
+    """The messages (K, n) without duplicates, and without most of those inside the cone that the
+    others span."""
     if messages.shape[1] == 2:
         ratios = messages[:, 0] / messages[:, 1]
         return messages[[ratios.argmin(), ratios.argmax()]]
@@ -112,11 +119,15 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
 def _columns(tables: list, states: Sequence | None) -> list[np.ndarray]:
     """The likelihood vectors of each table as rows, (K, n) each."""
     if not tables:
-        raise ValueError("likelihoods must hold at least one table, found none; give Pr(o | l) of each time")
+        raise ValueError(
+            "likelihoods must hold at least one table, found none; give Pr(o | l) of each time"
+        )
     columns = []
     for table in tables:
         ordered = by_state(table, states, "likelihoods")
-        x = as_numbers(ordered, "likelihoods must be tables of numbers", "give Pr(o | l) of each time")
+        x = as_numbers(
+            ordered, "likelihoods must be tables of numbers", "give Pr(o | l) of each time"
+        )
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
             raise ValueError(
                 f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "

@@ -1,9 +1,11 @@
-"""The exact leakage of Gaussian releases about two states, from the distribution of log-likelihood ratios.
+"""The exact leakage of Gaussian releases about two states, from the distribution of log-likelihood
+ratios.
 
-Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log ratio for
-the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release at that time adds a
-normal variable. This distribution on the line is analytic, so sums over a grid converge exponentially to its
-integrals: a step of a quarter of a standard deviation gives 13 digits.
+Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log
+ratio for the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release
+at that time adds a normal variable. This distribution on the line is analytic, so sums over a grid
+converge exponentially to its integrals: a step of a quarter of a standard deviation gives 13
+digits.
 """
 
 from __future__ import annotations
@@ -62,9 +64,13 @@ class ExactGaussianProfile:
             )
         past = _messages(self._shifts, before)
         future = _messages(self._shifts[::-1], after[::-1])[::-1]
-        # The log ratios of past and future together, which are independent given the state, and their probabilities.
+        # The log ratios of past and future together, which are independent given the state, and
+        # their probabilities.
         self._ratios = [
-            (np.add.outer(ratios, later_ratios).ravel(), (weights[:, :, None] * later_weights[:, None]).reshape(2, -1))
+            (
+                np.add.outer(ratios, later_ratios).ravel(),
+                (weights[:, :, None] * later_weights[:, None]).reshape(2, -1),
+            )
             for (ratios, weights), (later_ratios, later_weights) in zip(past, future, strict=True)
         ]
 
@@ -79,14 +85,18 @@ class ExactGaussianProfile:
 
         delta = check_probability(delta, "delta")
         if delta < 1e-15:
-            raise ValueError(f"delta must be at least 1e-15, found {delta:g}; smaller ones are lost to rounding")
+            raise ValueError(
+                f"delta must be at least 1e-15, found {delta:g}; smaller ones are lost to rounding"
+            )
         epsilons = np.zeros(self._shifts.size)
         for t in range(epsilons.size):
             if self._delta(t, 0.0) > delta:
                 high = 1.0
                 while self._delta(t, high) > delta:
                     high *= 2
-                epsilons[t] = brentq(lambda x, t=t: self._delta(t, x) - delta, 0.0, high, xtol=1e-12)
+                epsilons[t] = brentq(
+                    lambda x, t=t: self._delta(t, x) - delta, 0.0, high, xtol=1e-12
+                )
         return epsilons
 
     def _delta(self, t: int, x: float) -> float:
@@ -97,15 +107,18 @@ class ExactGaussianProfile:
         deltas = [0.0]
         for ratio, numerator in ((ratios, weights[1]), (-ratios, weights[0])):
             excess = (ratio - x) / shift
-            above = np.exp(x - ratio + log_ndtr(excess - shift / 2))  # the weights' ratio is e^ratio
+            # the weights' ratio is e^ratio
+            above = np.exp(x - ratio + log_ndtr(excess - shift / 2))
             deltas.append((ndtr(excess + shift / 2) - above) @ numerator)
         return max(deltas)
 
 
 def _messages(shifts: np.ndarray, steps: Iterable) -> list:
-    """For each time the log ratios (k,) that earlier releases give for its state, and their probabilities (2, k)."""
+    """For each time the log ratios (k,) that earlier releases give for its state, and their
+    probabilities (2, k)."""
     messages = [(np.zeros(1), np.ones((2, 1)))]
-    # A sum over a grid is as good as an integral where the grid is fine for both releases that meet on it.
+    # A sum over a grid is as good as an integral where the grid is fine for both releases that meet
+    # on it.
     for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
         if matrix is None:
             messages.append((np.zeros(1), np.ones((2, 1))))
@@ -118,7 +131,9 @@ def _messages(shifts: np.ndarray, steps: Iterable) -> list:
                 f"the log ratios of {len(messages)} releases must fit {MAX_WORK:g} pairs of grid points, found "
                 f"{ratios.size * grid.size:.3g}; take fewer releases, more noise or temporal_privacy_profile"
             )
-        scores = [(grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)]
+        scores = [
+            (grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)
+        ]
         density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
         probabilities = (weights[:, None] @ density)[:, 0]
         kept = probabilities.max(axis=0) > NEGLIGIBLE

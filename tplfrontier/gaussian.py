@@ -1,8 +1,9 @@
-"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 with means mu apart (Dong, Roth, Su, JRSS B 2022).
+"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 with means mu apart (Dong, Roth, Su,
+JRSS B 2022).
 
-delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail
-(Balle, Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they
-have tested.
+delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's
+upper tail (Balle, Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return
+numbers that they have tested.
 """
 
 from __future__ import annotations
@@ -60,10 +61,12 @@ def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         density = np.exp(-low * low / 2.0)
         tail = np.where(low < 0.0, ndtr(-low), density * erfcx(low / sqrt(2.0)) / 2.0)
         other = density * erfcx(high / sqrt(2.0)) / 2.0  # e^epsilon Q(high)
-        # a rounding error of low changes the logarithm of either term by up to |low| + high times as much
+        # a rounding error of low changes the logarithm of either term by up to |low| + high times
+        # as much
         rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
         deltas = tail - other + rounding * tail
-        deltas = np.where(epsilon > 0.0, deltas, erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48))  # no difference
+        # no difference
+        deltas = np.where(epsilon > 0.0, deltas, erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48))
         deltas = np.clip(deltas, SMALLEST, 1.0)
     # np.select takes longer, which searches notice; beyond 40, the smaller tail is below SMALLEST
     deltas = np.where(abs(low) <= 40.0, deltas, np.where(low > 0.0, SMALLEST, 1.0))
@@ -93,7 +96,9 @@ def _mu(epsilon: float, delta: float) -> float:
 def _check_mu(mu: ArrayLike) -> np.ndarray:
     values = as_numbers(mu, "mu must be numbers, at least 0", "give the mu of mu-GDP")
     if not (values >= 0.0).all():
-        raise ValueError(f"mu must be at least 0, found {values[~(values >= 0.0)][0]:g}; give the mu of mu-GDP")
+        raise ValueError(
+            f"mu must be at least 0, found {values[~(values >= 0.0)][0]:g}; give the mu of mu-GDP"
+        )
     return values
 
 

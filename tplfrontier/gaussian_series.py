@@ -1,12 +1,15 @@
-"""Exact leakage of a normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
+"""Exact leakage of a normal series that is released with normal noise (mu-GDP of Dong, Roth, Su,
+JRSS B 2022).
 
-The values x_1..x_T of a person are normal with covariance K, and x + noise is released. Given x_t, all
-outputs are normal with a mean linear in x_t and a covariance that does not depend on it: x_t and x_t + change
-are exactly mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t | outputs) - 1 / Var(x_t)).
+The values x_1..x_T of a person are normal with covariance K, and x + noise is released. Given x_t,
+all outputs are normal with a mean linear in x_t and a covariance that does not depend on it: x_t
+and x_t + change are exactly mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t | outputs) - 1 /
+Var(x_t)).
 
-`information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent noise it
-adds up as BPL + FPL - epsilon do: an information I about a neighbouring value contributes
-rho^2 I / (1 + (1 - rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r contributes 1/r.
+`information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent
+noise it adds up as BPL + FPL - epsilon do: an information I about a neighbouring value contributes
+rho^2 I / (1 + (1 - rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r
+contributes 1/r.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from tplrepro.validation import LARGEST, as_numbers, check_level
 
 LEAST_SHARE = 1e-8  # a smaller share of a variance, left after later outputs, has lost its digits
 LIMIT_ERROR = 1e-10  # relative, of the covariance and the variances that a limit comes from
-SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
+# a recursion has settled when its changes stop shrinking below this share of its values
+SETTLED = 1e-12
 
 
 def gaussian_series_leakage(
-    covariance: LinearGaussianSeries | ArrayLike, noise: LinearGaussianSeries | ArrayLike, change: float
+    covariance: LinearGaussianSeries | ArrayLike,
+    noise: LinearGaussianSeries | ArrayLike,
+    change: float,
 ) -> np.ndarray:
     """The mu-GDP of each value of a normal series from all outputs together, (T,).
 
@@ -39,8 +45,8 @@ def gaussian_series_leakage(
         A variance > 0, one for each time (inf: no release), the noise's covariance, or its model.
     change : float > 0, the distance of the two values that the outputs must not distinguish
 
-    ValueError for covariances that are not symmetric and positive semidefinite, values or noise without
-    variance, other shapes, or a change that is not positive.
+    ValueError for covariances that are not symmetric and positive semidefinite, values or noise
+    without variance, other shapes, or a change that is not positive.
 
     Examples
     --------
@@ -53,12 +59,15 @@ def gaussian_series_leakage(
     return check_level(change, "change") * np.sqrt(information(covariance, noise))
 
 
-def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSeries | float, change: float) -> float:
-    """The mu of a value in the middle of an endless stationary series: no series, however long, leaks more.
+def gaussian_series_limit(
+    series: LinearGaussianSeries, noise: LinearGaussianSeries | float, change: float
+) -> float:
+    """The mu of a value in the middle of an endless stationary series: no series, however long,
+    leaks more.
 
-    Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not
-    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary,
-    or changes so slowly that the equation cannot be solved to 10 digits.
+    Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons
+    do not matter. It is the fixed point of the Riccati equation. ValueError also where the series
+    is not stationary, or changes so slowly that the equation cannot be solved to 10 digits.
 
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
@@ -68,7 +77,9 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     change = check_level(change, "change")
     if not isinstance(series, LinearGaussianSeries):
         kind = type(series).__name__
-        raise ValueError(f"a limit needs a LinearGaussianSeries, found {kind}; give LinearGaussianSeries(...)")
+        raise ValueError(
+            f"a limit needs a LinearGaussianSeries, found {kind}; give LinearGaussianSeries(...)"
+        )
     F, Q, H, c, prior, variances = _joint(series, noise, 1)
     moved = _change(prior, F @ prior @ F.T + Q)
     if spectral_radius(F) >= 1.0 or moved > 1e-9:
@@ -80,11 +91,15 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     if F.size == 1:
         scale = float(c[0]) ** 2
         _check_variance(scale * float(prior[0, 0]))
-        return change * sqrt(_scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0])))
+        return change * sqrt(
+            _scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0]))
+        )
     try:
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
     except ValueError as failure:  # LinAlgError, or eigenvalues that cannot be told apart
-        raise ValueError(f"the Riccati equation must have a solution, found none ({failure}); add noise") from None
+        raise ValueError(
+            f"the Riccati equation must have a solution, found none ({failure}); add noise"
+        ) from None
     for _ in range(2):  # a step of Newton's method, and how far another one would go
         filtered, gained, closed, S, beside = _updated(P, F, H, variances[0], c)
         step, _ = stationary_covariance(closed, F @ filtered @ F.T + Q - P)
@@ -93,7 +108,10 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     future, lost = stationary_covariance(closed.T, np.outer(H, H) / S)
     E, V = _variances(beside, explained + gained, F, future, c)
     ahead = F @ beside  # twice the share of mu that rounding of E and of V may change
-    shares = c @ unsure @ c / E * V / (V + E), 2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ beside)) / V
+    shares = (
+        c @ unsure @ c / E * V / (V + E),
+        2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ beside)) / V,
+    )
     error = max(_change(P - step, P), abs(shares[0]) + shares[1])
     if not error <= LIMIT_ERROR:
         raise ValueError(
@@ -104,7 +122,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
 
 
 def information(covariance: Any, noise: Any) -> np.ndarray:
-    """1 / Var(x_t | outputs) - 1 / Var(x_t), (T,), of a series and noise as in `gaussian_series_leakage`."""
+    """1 / Var(x_t | outputs) - 1 / Var(x_t), (T,), of a series and noise as in
+    `gaussian_series_leakage`."""
     if not isinstance(covariance, LinearGaussianSeries):
         return _dense_information(check_covariance(covariance, "covariance"), noise)
     if not isinstance(noise, LinearGaussianSeries) and np.ndim(noise) == 2:
@@ -118,7 +137,9 @@ def information(covariance: Any, noise: Any) -> np.ndarray:
                 f"variances of values and noise are too far apart for doubles ({error}); add noise"
             ) from None
     scale = float(c[0]) ** 2
-    return _scalar_information(float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), variances)
+    return _scalar_information(
+        float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), variances
+    )
 
 
 def _checked_noise(noise: Any, T: int) -> np.ndarray:
@@ -143,29 +164,37 @@ def _checked_noise(noise: Any, T: int) -> np.ndarray:
 
 def _check_variance(least: float) -> None:
     if not least > 0.0:
-        raise ValueError(f"values must have a variance greater than 0, found {least:g}; leave out constant values")
+        raise ValueError(
+            f"values must have a variance greater than 0, found {least:g}; leave out constant values"
+        )
 
 
 def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
-    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent noise."""
+    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent
+    noise."""
     from scipy.linalg import block_diag
 
     parts = series.transition, series.innovation, series.value, series.value, series.initial
     if not isinstance(noise, LinearGaussianSeries):
         return *parts, _checked_noise(noise, T)
     if noise.horizon < T:
-        raise ValueError(f"noise must last for the series' horizon {T}, found {noise.horizon}; give that horizon")
+        raise ValueError(
+            f"noise must last for the series' horizon {T}, found {noise.horizon}; give that horizon"
+        )
     F, Q, P = (
-        block_diag(getattr(series, name), getattr(noise, name)) for name in ("transition", "innovation", "initial")
+        block_diag(getattr(series, name), getattr(noise, name))
+        for name in ("transition", "innovation", "initial")
     )
     c = np.concatenate((series.value, np.zeros(noise.value.size)))
     return F, Q, np.concatenate((series.value, noise.value)), c, P, np.zeros(T)
 
 
 def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (T, T) of E(x_t | outputs) in column t, and the variances (T,) that they explain and leave.
+    """Weights (T, T) of E(x_t | outputs) in column t, and the variances (T,) that they explain and
+    leave.
 
-    O(T^3); the noise is a covariance or variances, inf without a release. Neither variance is a difference.
+    O(T^3); the noise is a covariance or variances, inf without a release. Neither variance is a
+    difference.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
@@ -176,7 +205,9 @@ def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray
         try:
             root = cholesky(K[np.ix_(kept, kept)] + released, lower=True)
         except LinAlgError as error:
-            raise ValueError(f"outputs must have a positive definite covariance ({error}); add noise") from None
+            raise ValueError(
+                f"outputs must have a positive definite covariance ({error}); add noise"
+            ) from None
         whitened = solve_triangular(root, K[kept], lower=True)
         weights[kept] = solve_triangular(root, whitened, lower=True, trans=1)
         explained = np.sum(whitened**2, axis=0)
@@ -192,14 +223,18 @@ def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
     return explained / (remaining * np.diagonal(K))
 
 
-def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:
-    """The information (T,) for a state of one number: of the outputs up to t, plus that of later ones."""
+def _scalar_information(
+    a: float, innovation: float, variance: float, noise: np.ndarray
+) -> np.ndarray:
+    """The information (T,) for a state of one number: of the outputs up to t, plus that of later
+    ones."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = present[:1]
     for e in present[1:]:
         following = a * a * variance + innovation
-        slope, rest = a * variance / following, variance * innovation / following  # of x_{t-1} on x_t
+        # of x_{t-1} on x_t
+        slope, rest = a * variance / following, variance * innovation / following
         past.append(e + slope * slope * past[-1] / (1.0 + rest * past[-1]))
         variance = following
     future, squared = present[-1:], a * a
@@ -209,16 +244,22 @@ def _scalar_information(a: float, innovation: float, variance: float, noise: np.
 
 
 def _scalar_limit(a: float, innovation: float, noise: float) -> float:
-    """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation I)."""
+    """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation
+    I)."""
     present = 1.0 / noise
     forgotten = (1.0 - a) * (1.0 + a) - innovation * present
     root = sqrt(forgotten * forgotten + 4.0 * innovation * present)
-    side = 2.0 * present / (forgotten + root) if forgotten > 0.0 else (root - forgotten) / (2.0 * innovation)
+    side = (
+        2.0 * present / (forgotten + root)
+        if forgotten > 0.0
+        else (root - forgotten) / (2.0 * innovation)
+    )
     return 2.0 * side - present
 
 
 def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
-    """For any state: Kalman filter, then the backward recursion of de Jong (1989), each until it settles."""
+    """For any state: Kalman filter, then the backward recursion of de Jong (1989), each until it
+    settles."""
     T, constant, unit = noise.size, np.ptp(noise) == 0.0, np.eye(H.size)
     explained, steps, change = np.zeros_like(P), [], np.inf
     for variance in noise.tolist():
@@ -250,11 +291,14 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
 
 
 def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float, c: np.ndarray) -> tuple:
-    """The filtered covariance, what an output explains of it, F (1 - gain H), the output's variance, filtered @ c."""
+    """The filtered covariance, what an output explains of it, F (1 - gain H), the output's
+    variance, filtered @ c."""
     ahead = P @ H
     S = float(H @ ahead) + variance
     if not S > 0.0:
-        raise ValueError(f"outputs must have a variance greater than 0 given those before, found {S:g}; add noise")
+        raise ValueError(
+            f"outputs must have a variance greater than 0 given those before, found {S:g}; add noise"
+        )
     gain = ahead / S
     rest = np.eye(H.size) - np.outer(gain, H)
     filtered = rest @ P @ rest.T + min(variance, LARGEST) * np.outer(gain, gain)
@@ -264,7 +308,8 @@ def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float, c: np
 
 
 def _variances(beside, explained, F, future, c) -> tuple[float, float]:
-    """The variance of a value that all outputs explain, and the one that remains; beside = filtered @ c."""
+    """The variance of a value that all outputs explain, and the one that remains; beside = filtered
+    @ c."""
     ahead = F @ beside
     later = float(ahead @ future @ ahead)
     before = float(c @ beside)

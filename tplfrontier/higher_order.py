@@ -1,10 +1,11 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
-A chain of order k is a first-order chain over the tuples (l^{t-k+1}, ..., l^t), to which everything in [1]
-applies; the secret is the tuple. For k >= 2 consecutive tuples overlap: tuples that end in different places have
-different successors, so L is the identity, and n releases leak n epsilon, whatever the data. Seen every k steps
-they share no place and form a first-order chain, in which each block of k releases spends k epsilon (w-event
-privacy with w = k): `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+A chain of order k is a first-order chain over the tuples (l^{t-k+1}, ..., l^t), to which everything
+in [1] applies; the secret is the tuple. For k >= 2 consecutive tuples overlap: tuples that end in
+different places have different successors, so L is the identity, and n releases leak n epsilon,
+whatever the data. Seen every k steps they share no place and form a first-order chain, in which
+each block of k releases spends k epsilon (w-event privacy with w = k):
+`temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def estimate_higher_order(
     tuples : "observed", "all" (of the places that occur; smoothing connects them), or a list of tuples
     labels : optional; the places that the codes 0..n-1 in the sequences stand for
 
-    States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a successor, also
-    the last of a sequence: see `drop_dead_ends`.
+    States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a
+    successor, also the last of a sequence: see `drop_dead_ends`.
 
     >>> P = estimate_higher_order([["a", "b", "a", "a", "b", "a"]], order=2)
     >>> P.states, P.probabilities.tolist()
@@ -51,11 +52,15 @@ def estimate_higher_order(
     smoothing = check_smoothing(smoothing)
     augmented = _augmented(sequences, order, labels)
     if not isinstance(tuples, str):
-        augmented = as_sequences(augmented, states=[(place,) for place in tuples] if order == 1 else tuples)
+        augmented = as_sequences(
+            augmented, states=[(place,) for place in tuples] if order == 1 else tuples
+        )
     elif tuples == "all":
         augmented = as_sequences(augmented, states=_all_tuples(augmented.labels.tolist(), order))
     elif tuples != "observed":
-        raise ValueError(f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one")
+        raise ValueError(
+            f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one"
+        )
     counts, states = count_transitions(augmented, direction=direction)
     if order == 1:
         return TransitionMatrix.from_counts(counts, smoothing, [place for (place,) in states])
@@ -74,10 +79,13 @@ def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     if not matrix.is_sparse:
         return matrix**k
     if k > 1 and matrix.background.any():
-        raise ValueError(f"a sparse matrix must have background 0, found {matrix.background.max():.3g}; make it dense")
+        raise ValueError(
+            f"a sparse matrix must have background 0, found {matrix.background.max():.3g}; make it dense"
+        )
     power = rows = matrix.probabilities
     for _ in range(k - 1):
-        _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")  # fewer where entries coincide
+        # fewer where entries coincide
+        _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")
         power = power @ rows
     return matrix if k == 1 else TransitionMatrix(power, states=matrix.states, normalize=True)
 
@@ -93,9 +101,13 @@ def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences
         )
     offsets = np.append(0, np.cumsum(lengths))
     first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
-    distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
+    distinct, codes = np.unique(
+        coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True
+    )
     names = coded.labels.tolist() if labels is None else labels
-    tuples = np.fromiter((tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct))
+    tuples = np.fromiter(
+        (tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct)
+    )
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
@@ -103,7 +115,9 @@ def _all_tuples(states: list, order: int) -> list:
     places = list(dict.fromkeys(place for state in states for place in state))
     n = len(places)
     if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
-        raise ValueError(f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use observed ones")
+        raise ValueError(
+            f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use observed ones"
+        )
     return list(product(places, repeat=order))
 
 
@@ -126,4 +140,6 @@ def _possible_steps(states: list, direction: str):
 
 def _check_stored(stored: int, name: str) -> None:
     if stored > MOST_STORED:
-        raise ValueError(f"{name} must store at most {MOST_STORED} probabilities, found {stored}; use larger cells")
+        raise ValueError(
+            f"{name} must store at most {MOST_STORED} probabilities, found {stored}; use larger cells"
+        )

@@ -1,7 +1,8 @@
 """Event-level budgets of linear mechanisms: a matrix times the series, plus noise.
 
-An event-level budget of time t bounds by how much everything that is ever published can change with the data
-of time t alone. It is the epsilon of that time in `temporal_privacy_leakage` (docs/theory/promises.md).
+An event-level budget of time t bounds by how much everything that is ever published can change with
+the data of time t alone. It is the epsilon of that time in `temporal_privacy_leakage`
+(docs/theory/promises.md).
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from tplrepro.validation import SMALLEST, as_numbers, check_delta, check_entries, check_horizon, check_sensitivity
+from tplrepro.validation import (
+    SMALLEST,
+    as_numbers,
+    check_delta,
+    check_entries,
+    check_horizon,
+    check_sensitivity,
+)
 
 EPS = float(np.finfo(float).eps)
 SMALL = 1e-150  # squares of smaller numbers underflow
@@ -21,7 +29,8 @@ UNDERFLOW = 1e-310  # exceeds what underflows in a sum
 
 
 def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
-    """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) / scale[r], (T,).
+    """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) /
+    scale[r], (T,).
 
     Parameters
     ----------
@@ -31,7 +40,8 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
     sensitivity : float > 0, by how much the number of one time changes with the data of that time
         For a vector of numbers, which all go through the same matrix, in the L1 norm.
 
-    The budgets are rounded up. ValueError for entries that are not finite and scales that are not above 0.
+    The budgets are rounded up. ValueError for entries that are not finite and scales that are not
+    above 0.
 
     >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).round(9).tolist()
     [0.5, 0.375, 0.25, 0.125]
@@ -44,11 +54,13 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
 def gaussian_event_level_budgets(
     strategy: Any, scale: ArrayLike, delta: float, *, n_states: int, sensitivity: float = sqrt(2.0)
 ) -> np.ndarray:
-    """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 - delta.
+    """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 -
+    delta.
 
-    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem 1'). The
-    data of one person have one of `n_states` values at each time. `strategy` as in `event_level_budgets`,
-    `scale` in standard deviations, `sensitivity` in the L2 norm: by default who moves changes two counts by
+    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem
+    1'). The data of one person have one of `n_states` values at each time. `strategy` as in
+    `event_level_budgets`, `scale` in standard deviations, `sensitivity` in the L2 norm: by default
+    who moves changes two counts by
     1. ValueError for numbers outside their ranges.
 
     >>> totals = np.tril(np.ones((4, 4)))
@@ -67,9 +79,12 @@ def gaussian_event_level_budgets(
 def gaussian_budgets_of_columns(
     squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
 ) -> np.ndarray:
-    """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1 (T,)."""
+    """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1
+    (T,)."""
     width, quantile = check_sensitivity(sensitivity), _quantile(squares.size, delta, n_states)
-    return (width * (width * (together - squares / 2.0)) + width * np.sqrt(squares) * quantile) * (1.0 + 1e-12)
+    return (width * (width * (together - squares / 2.0)) + width * np.sqrt(squares) * quantile) * (
+        1.0 + 1e-12
+    )
 
 
 def _quantile(horizon: int, delta: float, n_states: int) -> float:
@@ -79,21 +94,31 @@ def _quantile(horizon: int, delta: float, n_states: int) -> float:
 
 
 def _rounded_up(used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The sum of numbers times 2^exponent, 0 in columns that are not `used`, rounded up to inf if need be."""
+    """The sum of numbers times 2^exponent, 0 in columns that are not `used`, rounded up to inf if
+    need be."""
     with np.errstate(over="ignore", under="ignore"):
         parts = [np.ldexp(numbers + UNDERFLOW, exponent) + SMALLEST for numbers, exponent in terms]
         return np.where(used, np.sum(parts, axis=0) * (1.0 + 4.0 * EPS), 0.0)
 
 
 def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_array, int, float]:
-    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent, (R, T), the exponent, and a factor above rounding.
+    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent, (R, T), the exponent, and a factor
+    above rounding.
 
     Mantissas and exponents are divided separately, as their products may be no floats.
     """
-    matrix = strategy if hasattr(strategy, "tocsr") else as_numbers(strategy, "strategy must be numbers", "give rows")
+    matrix = (
+        strategy
+        if hasattr(strategy, "tocsr")
+        else as_numbers(strategy, "strategy must be numbers", "give rows")
+    )
     if matrix.ndim != 2:
-        raise ValueError(f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer")
-    scales = as_numbers(scale, "scale must be numbers above 0", "give one for all answers, or one for each")
+        raise ValueError(
+            f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer"
+        )
+    scales = as_numbers(
+        scale, "scale must be numbers above 0", "give one for all answers, or one for each"
+    )
     if scales.shape not in ((), matrix.shape[:1]) or not ((scales > 0.0) & (scales < np.inf)).all():
         raise ValueError(
             f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
@@ -101,10 +126,16 @@ def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_a
     weights = csr_array(abs(csr_array(matrix)))
     check_entries(weights.data, "entries of the strategy, over the scale,")
     rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    numbers = (weights.data, np.broadcast_to(scales, matrix.shape[:1])[rows], check_sensitivity(sensitivity))
+    numbers = (
+        weights.data,
+        np.broadcast_to(scales, matrix.shape[:1])[rows],
+        check_sensitivity(sensitivity),
+    )
     (entry, entry_power), (noise, noise_power), (width, width_power) = map(np.frexp, numbers)
     powers = entry_power - noise_power + width_power + 1
     exponent = int(powers[entry > 0.0].max(initial=-5000))
     with np.errstate(under="ignore"):
-        weights.data = np.ldexp(entry * width / noise, powers - 1 - exponent) + SMALLEST * (entry > 0.0)
+        weights.data = np.ldexp(entry * width / noise, powers - 1 - exponent) + SMALLEST * (
+            entry > 0.0
+        )
     return weights, exponent, 1.0 + (sum(weights.shape) + 8) * EPS

@@ -14,7 +14,8 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 
 @dataclass(frozen=True)
 class LinearGaussianSeries(FrozenArrays):
-    """x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
+    """x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0,
+    initial).
 
     >>> LinearGaussianSeries.autoregressive(0.5, 3, variance=2.0).covariance.tolist()
     [[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]]
@@ -30,7 +31,9 @@ class LinearGaussianSeries(FrozenArrays):
         d = np.size(self.value)
         for name in ("transition", "innovation", "initial", "value"):
             wanted = (d,) if name == "value" else (d, d)
-            matrix = as_numbers(getattr(self, name), f"{name} must be real numbers", "give an array")
+            matrix = as_numbers(
+                getattr(self, name), f"{name} must be real numbers", "give an array"
+            )
             if matrix.shape != wanted or not np.isfinite(matrix).all():
                 raise ValueError(
                     f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; "
@@ -44,16 +47,20 @@ class LinearGaussianSeries(FrozenArrays):
 
     @classmethod
     def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> Self:
-        """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation, of a variance > 0.
+        """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation, of a variance
+        > 0.
 
-        A single coefficient is the correlation of neighbours. ValueError if no stationary series has them, or
-        if roots near the unit circle leave less than 6 digits of the variance.
+        A single coefficient is the correlation of neighbours. ValueError if no stationary series
+        has them, or if roots near the unit circle leave less than 6 digits of the variance.
         """
         from scipy.linalg import companion
 
-        a = np.atleast_1d(as_numbers(coefficients, "coefficients must be real numbers", "give one or a list"))
+        a = np.atleast_1d(
+            as_numbers(coefficients, "coefficients must be real numbers", "give one or a list")
+        )
         variance = check_level(variance, "variance")
-        unit = np.diag(np.arange(a.size) == 0).astype(float)  # the covariance of a shock to the newest number
+        # the covariance of a shock to the newest number
+        unit = np.diag(np.arange(a.size) == 0).astype(float)
         usable = a.ndim == 1 and a.size > 0 and np.isfinite(a).all()
         transition = companion(np.r_[1.0, -a]) if usable else np.eye(1)
         radius = spectral_radius(transition)
@@ -67,9 +74,17 @@ class LinearGaussianSeries(FrozenArrays):
                 f"{radius:.9g}; give roots further below 1, or for AR(1) a correlation greater than -1 and less than 1"
             )
         if a.size == 1:
-            return cls(transition, variance * (1.0 - a) * (1.0 + a) * unit, unit[0], variance * unit, horizon)
+            return cls(
+                transition,
+                variance * (1.0 - a) * (1.0 + a) * unit,
+                unit[0],
+                variance * unit,
+                horizon,
+            )
         scale = variance / stationary[0, 0]
-        return cls(transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon)
+        return cls(
+            transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon
+        )
 
     @property
     def covariance(self) -> np.ndarray:
@@ -85,16 +100,25 @@ class LinearGaussianSeries(FrozenArrays):
         return K
 
 
-def stationary_covariance(transition: np.ndarray, innovation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """X = F X F^T + Q, and about how far rounding may have moved its entries: what a second solution adds."""
+def stationary_covariance(
+    transition: np.ndarray, innovation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """X = F X F^T + Q, and about how far rounding may have moved its entries: what a second
+    solution adds."""
     from scipy.linalg import solve_discrete_lyapunov
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # the second solution says more than SciPy's condition number
+        # the second solution says more than SciPy's condition number
+        with warnings.catch_warnings(action="ignore"):
             X = solve_discrete_lyapunov(transition, innovation)
-            return X, solve_discrete_lyapunov(transition, transition @ X @ transition.T + innovation - X)
-    except np.linalg.LinAlgError as error:  # on some processors, for roots that hardly differ from 1
-        raise ValueError(f"a series must be clearly stationary ({error}); give roots further below 1") from None
+            return X, solve_discrete_lyapunov(
+                transition, transition @ X @ transition.T + innovation - X
+            )
+    # on some processors, for roots that hardly differ from 1
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"a series must be clearly stationary ({error}); give roots further below 1"
+        ) from None
 
 
 def spectral_radius(matrix: np.ndarray) -> float:

@@ -1,8 +1,9 @@
-"""The leakage of observed outputs: the log-likelihood ratios that an adversary computes from one series of releases.
+"""The leakage of observed outputs: the log-likelihood ratios that an adversary computes from one
+series of releases.
 
-BPL, FPL and TPL are suprema over outputs. Here they are computed for the outputs of one run, with likelihood
-vectors x_t = Pr(o_t | l_t), past messages B (x_{t-1} * past_{t-1}) and future messages
-F (x_{t+1} * future_{t+1}).
+BPL, FPL and TPL are suprema over outputs. Here they are computed for the outputs of one run, with
+likelihood vectors x_t = Pr(o_t | l_t), past messages B (x_{t-1} * past_{t-1}) and future messages F
+(x_{t+1} * future_{t+1}).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 class MeasuredLeakage(OverTime):
     """The largest log-likelihood ratios of two states at each time, arrays (..., T) in nats.
 
-    `bpl` uses the outputs up to the time, `fpl` the outputs from the time on, and `tpl` all outputs.
+    `bpl` uses the outputs up to the time, `fpl` the outputs from the time on, and `tpl` all
+    outputs.
     """
 
     bpl: np.ndarray
@@ -37,7 +39,11 @@ class MeasuredLeakage(OverTime):
 
         index = RangeIndex(self.tpl.shape[-1], name="time")
         return DataFrame(
-            {name: values.reshape(-1, index.size).max(axis=0) for name, values in vars(self).items()}, index
+            {
+                name: values.reshape(-1, index.size).max(axis=0)
+                for name, values in vars(self).items()
+            },
+            index,
         )
 
 
@@ -46,10 +52,10 @@ def measured_leakage(
 ) -> MeasuredLeakage:
     """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 
-    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading axes are
-    runs. `LaplaceNoise.log_ratio` gives them for counts with Laplace noise. `backward` and `forward` are as
-    in `temporal_privacy_leakage`. ValueError if the likelihoods are not finite, or if their number of states
-    is not that of the matrices.
+    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading
+    axes are runs. `LaplaceNoise.log_ratio` gives them for counts with Laplace noise. `backward` and
+    `forward` are as in `temporal_privacy_leakage`. ValueError if the likelihoods are not finite, or
+    if their number of states is not that of the matrices.
 
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
@@ -69,10 +75,14 @@ def measured_leakage(
     before, after, states = arrays_of_both_sides(backward, forward, T)
     known = len(states or range(n))
     if known != n:
-        raise ValueError(f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'")
+        raise ValueError(
+            f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'"
+        )
     x = as_numbers(by_state(log_likelihoods, states, "log-likelihoods", (1,)), must, remedy)
     past = messages(x, before)
     future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(
-        bpl=np.ptp(past + x, axis=-1), fpl=np.ptp(x + future, axis=-1), tpl=np.ptp(past + x + future, axis=-1)
+        bpl=np.ptp(past + x, axis=-1),
+        fpl=np.ptp(x + future, axis=-1),
+        tpl=np.ptp(past + x + future, axis=-1),
     )

@@ -1,12 +1,12 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-A release with noise multiplier m_t shifts a normal law by 1 / m_t. The search works on budgets proportional
-to 1 / m_t^2; a single release may have the budget `epsilon`. Where two rows of a matrix have disjoint
-supports, all releases compose, the budgets add up, and equal ones are best. Otherwise the least total
-variance is sought with an approximation: the profile of all earlier releases is replaced by that of one
-normal shift with the same epsilon at delta, so that a step of correlation maps budgets to budgets, as L maps
-leakages in the recursion of TPL. The difference from the profiles is then added at each time, until both
-agree.
+A release with noise multiplier m_t shifts a normal law by 1 / m_t. The search works on budgets
+proportional to 1 / m_t^2; a single release may have the budget `epsilon`. Where two rows of a
+matrix have disjoint supports, all releases compose, the budgets add up, and equal ones are best.
+Otherwise the least total variance is sought with an approximation: the profile of all earlier
+releases is replaced by that of one normal shift with the same epsilon at delta, so that a step of
+correlation maps budgets to budgets, as L maps leakages in the recursion of TPL. The difference from
+the profiles is then added at each time, until both agree.
 """
 
 from __future__ import annotations
@@ -23,14 +23,28 @@ from tplrepro.allocation.minimisation import LeastError
 from tplrepro.allocation.optimal import MANY, solve_on_knots
 from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, as_loss_function, safely_below, steps_of_both_sides
+from tplrepro.leakage.temporal import (
+    Correlation,
+    as_loss_function,
+    safely_below,
+    steps_of_both_sides,
+)
 from tplrepro.search import fit_to_level
-from tplrepro.validation import check_choice, check_delta, check_horizon, check_level, one_number, with_index
+from tplrepro.validation import (
+    check_choice,
+    check_delta,
+    check_horizon,
+    check_level,
+    one_number,
+    with_index,
+)
 
 TOLERANCE = 1e-5  # relative, of squared multipliers
-CORRECTIONS = 8  # at most, of the approximation; usually two or three leave an error below `SETTLED` epsilon
+# at most, of the approximation; usually two or three leave an error below `SETTLED` epsilon
+CORRECTIONS = 8
 SETTLED = 1e-3
-DIGITS = 4  # of the logarithms of shares, so that profiles see equal releases in the middle of a long series
+# of the logarithms of shares, so that profiles see equal releases in the middle of a long series
+DIGITS = 4
 POINTS = 65  # of the approximation of a step
 
 
@@ -44,15 +58,17 @@ def allocate_noise(
     method: str = "equal",
     index: Any = None,
 ) -> np.ndarray:
-    """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) at each time.
+    """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) at
+    each time.
 
-    A multiplier is a standard deviation over the largest L2 distance between the answers for two values of
-    a user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")` takes it. The
-    `method` "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of a smaller sum of
-    squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found. `epsilon` is
-    in nats, `backward` and `forward` as in `temporal_privacy_profile`, with its errors; ValueError also for
-    a delta near the rounding of profiles. 500 releases take 0.1 to 4 s, 1,000 up to 30 s where correlation
-    takes hundreds of steps to fade, and least variance twice as long.
+    A multiplier is a standard deviation over the largest L2 distance between the answers for two
+    values of a user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")`
+    takes it. The `method` "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of
+    a smaller sum of squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller
+    was found. `epsilon` is in nats, `backward` and `forward` as in `temporal_privacy_profile`, with
+    its errors; ValueError also for a delta near the rounding of profiles. 500 releases take 0.1 to
+    4 s, 1,000 up to 30 s where correlation takes hundreds of steps to fade, and least variance
+    twice as long.
 
     Examples
     --------
@@ -74,7 +90,8 @@ def allocate_noise(
             "larger one, or budgets for pure DP (allocate_optimally)"
         )
     equal = series.fit(composed)
-    while series.adds_up and series.leakage(equal).max() > epsilon:  # other compositions round differently
+    # other compositions round differently
+    while series.adds_up and series.leakage(equal).max() > epsilon:
         equal = equal * (1.0 - TOLERANCE)
     if method == "least_variance" and not series.adds_up:
         unequal = series.fit(_least_variance(series, equal))
@@ -84,7 +101,8 @@ def allocate_noise(
 
 @dataclass(frozen=True)
 class _Series:
-    """Releases with Gaussian noise within (epsilon, delta), which a single release of `mu` reaches."""
+    """Releases with Gaussian noise within (epsilon, delta), which a single release of `mu`
+    reaches."""
 
     epsilon: float
     delta: float
@@ -95,7 +113,10 @@ class _Series:
     @cached_property
     def adds_up(self) -> bool:
         """Whether the first or the last value determines all others."""
-        return any(all(loss is not None and loss.is_identity for loss in side) for side in (self.before, self.after))
+        return any(
+            all(loss is not None and loss.is_identity for loss in side)
+            for side in (self.before, self.after)
+        )
 
     def shift(self, budgets: np.ndarray) -> np.ndarray:
         return self.mu * np.sqrt(budgets / self.epsilon)
@@ -142,7 +163,9 @@ class _Step:
             logs = np.log(np.maximum(eta * gaussian_delta(shift, before), 1e-300) / series.delta)
             point = int(np.argmax(logs <= 0.0))  # delta falls with the loss
             if point > 0:
-                epsilons[k] = losses[point - 1] + losses[1] * logs[point - 1] / (logs[point - 1] - logs[point])
+                epsilons[k] = losses[point - 1] + losses[1] * logs[point - 1] / (
+                    logs[point - 1] - logs[point]
+                )
         self.after = np.minimum(np.maximum.accumulate(series.budget(epsilons)), budgets).tolist()
         self.width = float(budgets[1])
 
@@ -154,7 +177,8 @@ class _Step:
 
 
 class _LeastVariance(LeastError):
-    """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by `correction` (T,)."""
+    """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by
+    `correction` (T,)."""
 
     def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
         T = correction.size
@@ -163,7 +187,9 @@ class _LeastVariance(LeastError):
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = _ascend(self.before, budgets, change)
-        fpl, dfpl = (values[::-1] for values in _ascend(self.after[::-1], budgets[::-1], change[::-1]))
+        fpl, dfpl = (
+            values[::-1] for values in _ascend(self.after[::-1], budgets[::-1], change[::-1])
+        )
         return bpl + fpl - budgets + self.correction, dbpl + dfpl - change
 
 
@@ -179,8 +205,12 @@ def _ascend(steps: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.nd
 
 
 def _least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
-    """Budgets (T,) in the proportions of the least total variance, by the corrected approximation."""
-    steps = {loss: None if loss is None else _Step(loss, series) for loss in {*series.before, *series.after}}
+    """Budgets (T,) in the proportions of the least total variance, by the corrected
+    approximation."""
+    steps = {
+        loss: None if loss is None else _Step(loss, series)
+        for loss in {*series.before, *series.after}
+    }
     before = [steps[loss] for loss in series.before]
     after = [steps[loss] for loss in series.after]
     on_knots = start.size > MANY and len(set(before)) == len(set(after)) == 1

@@ -1,15 +1,18 @@
-"""Privacy profiles of each ordered pair of states: the recursion without the largest over pairs at each step.
+"""Privacy profiles of each ordered pair of states: the recursion without the largest over pairs at
+each step.
 
-For two rows q, d of the transition matrix let a = q - g d, with positive and negative parts a+ and a-, and
-A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the states j and k, that of
-the mixtures of these laws by q and d is at most
+For two rows q, d of the transition matrix let a = q - g d, with positive and negative parts a+ and
+a-, and A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the
+states j and k, that of the mixtures of these laws by q and d is at most
 
     sum_jk a+_j a-_k / M  delta_jk(M / A)
 
-(the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below
-that. Losses below 0 of a pair follow from the reverse order. Work grows with n^4 points of the grid.
+(the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex
+function below that. Losses below 0 of a pair follow from the reverse order. Work grows with n^4
+points of the grid.
 
-`PairProfiles` composes and steps as a `PrivacyProfile` does: one recursion, `profile_recursion`, serves both.
+`PairProfiles` composes and steps as a `PrivacyProfile` does: one recursion, `profile_recursion`,
+serves both.
 """
 
 from collections.abc import Sequence
@@ -21,7 +24,15 @@ from typing import Any, Self
 import numpy as np
 
 from tplfrontier.pairwise import UP, log_ratios
-from tplfrontier.profile import EPS, MOST_LOSS, ROOM, PrivacyProfile, composed, interpolated, product_rounding
+from tplfrontier.profile import (
+    EPS,
+    MOST_LOSS,
+    ROOM,
+    PrivacyProfile,
+    composed,
+    interpolated,
+    product_rounding,
+)
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
 SETTLED = 1.0 + 1e-9  # the bound on the loss of a long run may be too large by this factor
@@ -60,7 +71,8 @@ class PairProfiles:
         return PairProfiles(result)
 
     def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PairProfiles":
-        """The profiles about the neighbouring state, through the product of `length` matrices of a loss function."""
+        """The profiles about the neighbouring state, through the product of `length` matrices of a
+        loss function."""
         if self.largest == 0.0:
             return self
         rows = loss.matrix.toarray()
@@ -77,7 +89,9 @@ class PairProfiles:
         lowered = {(i, j): _convex(mixed[i, j], mixed[j, i], grid) for i, j in pairs}
         return PairProfiles(
             {
-                pair: PrivacyProfile(bound, grid, float(bounds[pair])) if bound.any() else PrivacyProfile.nothing(grid)
+                pair: PrivacyProfile(bound, grid, float(bounds[pair]))
+                if bound.any()
+                else PrivacyProfile.nothing(grid)
                 for pair, bound in lowered.items()
             }
         )
@@ -86,21 +100,27 @@ class PairProfiles:
 Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correlated` and `largest`
 
 
-def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, grid: float) -> np.ndarray:
-    """Bounds at losses 0, grid, ... between the mixtures by q and d, rows with a relative error of `slack`.
+def _mixture(
+    q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, grid: float
+) -> np.ndarray:
+    """Bounds at losses 0, grid, ... between the mixtures by q and d, rows with a relative error of
+    `slack`.
 
-    Because likelihoods are not negative, the bound holds for all a >= q - g d, so that a is rounded up.
+    Because likelihoods are not negative, the bound holds for all a >= q - g d, so that a is rounded
+    up.
     """
     if (q == d).all():
         return np.zeros(1)
     losses = grid * np.arange(deltas.shape[2])
-    g = np.maximum(np.exp(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS), 1.0)  # rounded down
+    # rounded down
+    g = np.maximum(np.exp(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS), 1.0)
     a = q[:, None] - g * d[:, None]
     a += slack * (q[:, None] + g * d[:, None])
     gains, costs = np.maximum(a, 0.0), np.maximum(-a, 0.0)
     gained, paid = gains.sum(axis=0), costs.sum(axis=0)
     rounding = (4 + 2 * len(q)) * EPS
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # nothing gained, nothing paid
+    # nothing gained, nothing paid
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         before = np.maximum(np.log(paid / gained) * (1.0 - 8.0 * EPS) - 2.0 * rounding, 0.0)
         shares = np.nan_to_num(costs / paid)
     known = interpolated(deltas, grid, np.where(gained > 0.0, before, np.inf))
@@ -113,9 +133,11 @@ def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, gri
 
 
 def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
-    """The largest convex function of e^x below a bound at losses 0, grid, ..., and the reverse order's below 0.
+    """The largest convex function of e^x below a bound at losses 0, grid, ..., and the reverse
+    order's below 0.
 
-    The divergences are convex in e^x, the bound of one step need not be: chords between any points are bounds.
+    The divergences are convex in e^x, the bound of one step need not be: chords between any points
+    are bounds.
     """
     reverse = reverse[: max(int(MOST_LOSS / grid) - bound.size, 0) + 1]  # or e^x overflows
     losses = grid * np.arange(1 - reverse.size, bound.size)
@@ -124,7 +146,9 @@ def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
     from scipy.optimize import isotonic_regression
 
     g = np.exp(losses)
-    values = np.concatenate(((1.0 - g[: reverse.size - 1]) + g[: reverse.size - 1] * reverse[:0:-1], bound))
+    values = np.concatenate(
+        ((1.0 - g[: reverse.size - 1]) + g[: reverse.size - 1] * reverse[:0:-1], bound)
+    )
     slopes, widths = np.diff(values) / np.diff(g), np.diff(g)
     corners = isotonic_regression(slopes, weights=widths).blocks
     points = np.arange(reverse.size - 1, values.size - 1)  # the last one is a corner
@@ -151,18 +175,29 @@ def highest(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
 def higher(one: Profile, other: Profile) -> Profile:
     """The larger of two profiles at each loss, pair by pair."""
     if isinstance(one, PairProfiles):
-        return PairProfiles({pair: highest([profile, other.by_pair[pair]]) for pair, profile in one.by_pair.items()})
+        return PairProfiles(
+            {pair: highest([profile, other.by_pair[pair]]) for pair, profile in one.by_pair.items()}
+        )
     return highest([one, other])
 
 
 def raised(profile: PairProfiles) -> PairProfiles:
     """The same with bounds on the loss that are larger by a share of 1e-9."""
-    return PairProfiles({pair: replace(each, largest=each.largest * SETTLED) for pair, each in profile.by_pair.items()})
+    return PairProfiles(
+        {
+            pair: replace(each, largest=each.largest * SETTLED)
+            for pair, each in profile.by_pair.items()
+        }
+    )
 
 
 def is_within(new: Profile, old: Profile) -> bool:
-    """Whether a profile after a step, without its ROOM, is bounded by another, including rounding errors."""
-    parts = ([*each.by_pair.values()] if isinstance(each, PairProfiles) else [each] for each in (new, old))
+    """Whether a profile after a step, without its ROOM, is bounded by another, including rounding
+    errors."""
+    parts = (
+        [*each.by_pair.values()] if isinstance(each, PairProfiles) else [each]
+        for each in (new, old)
+    )
     for profile, bound in zip(*parts, strict=True):
         if profile.grid != bound.grid or profile.largest > bound.largest:
             return False
@@ -175,4 +210,6 @@ def is_within(new: Profile, old: Profile) -> bool:
 def together(profiles: Sequence[PrivacyProfile]) -> np.ndarray:
     """The deltas of profiles on one grid as rows, padded with the last of each."""
     size = max(profile.deltas.size for profile in profiles)
-    return np.array([np.pad(profile.deltas, (0, size - profile.deltas.size), "edge") for profile in profiles])
+    return np.array(
+        [np.pad(profile.deltas, (0, size - profile.deltas.size), "edge") for profile in profiles]
+    )

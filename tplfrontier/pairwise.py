@@ -1,16 +1,19 @@
 """Leakage of each ordered pair of states, for releases that separate some pairs less than others.
 
-R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) bounds the release of time t. One step of the backward recursion is
+R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) bounds the release of time t. One step of the backward
+recursion is
 
-    BPL_t[i, l] = R_t[i, l] + log max{B_i x / B_l x : 0 <= x_j <= e^BPL_{t-1}[j, k] x_k for all j, k}
+    BPL_t[i, l] = R_t[i, l] + log max{B_i x / B_l x : 0 <= x_j <= e^BPL_{t-1}[j, k] x_k for all j,
+    k}
 
-with the rows B_i of the backward matrix (Theorem 3 of docs/theory/promises.md). With one alpha for all pairs
-the logarithm is L(alpha) of [1].
+with the rows B_i of the backward matrix (Theorem 3 of docs/theory/promises.md). With one alpha for
+all pairs the logarithm is L(alpha) of [1].
 
-The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
-of tight constraints and the simplex method needs O(n^2) operations an exchange. From the last tree
-`trees.proved_ratio` makes a dual solution, which proves that no x exceeds a ratio, with all roundings on
-the safe side: a search that stops early gives a larger bound, never one that is too low.
+The maximum is that of a linear programme whose constraints join two variables each, so that a basis
+is a tree of tight constraints and the simplex method needs O(n^2) operations an exchange. From the
+last tree `trees.proved_ratio` makes a dual solution, which proves that no x exceeds a ratio, with
+all roundings on the safe side: a search that stops early gives a larger bound, never one that is
+too low.
 """
 
 from __future__ import annotations
@@ -47,9 +50,9 @@ UP = 1.0 + 2.0**-50
 class PairwiseLeakage(OverTime):
     """The leakages of T releases about each ordered pair of states, (T, n, n) each, in nats.
 
-    Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in
-    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, where none exceeds the sum of two
-    others via a third state.
+    Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to
+    time t in `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, where none
+    exceeds the sum of two others via a third state.
     """
 
     bounds: np.ndarray
@@ -63,7 +66,8 @@ class PairwiseLeakage(OverTime):
             return np.where(self.bounds < np.inf, self.bpl + self.fpl - self.bounds, np.inf)
 
     def to_frame(self) -> DataFrame:
-        """The largest of all pairs at each `time` from 0, in the columns bound, bpl, fpl and tpl; nats."""
+        """The largest of all pairs at each `time` from 0, in the columns bound, bpl, fpl and tpl;
+        nats."""
         from pandas import DataFrame, RangeIndex
 
         columns = {"bound": self.bounds, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
@@ -72,7 +76,11 @@ class PairwiseLeakage(OverTime):
 
 
 def pairwise_leakage(
-    bounds: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED, *, horizon: int | None = None
+    bounds: Any,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
+    *,
+    horizon: int | None = None,
 ) -> PairwiseLeakage:
     """BPL, FPL and TPL of each ordered pair of states (section 5 of docs/theory/promises.md).
 
@@ -85,11 +93,12 @@ def pairwise_leakage(
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side.
     horizon : int >= 1, optional; the number of releases T
 
-    ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that
-    disagree. Results are upper bounds also in floating point, mostly by about 1e-13. But likelihoods beyond
-    e^300 do not fit: where the leakage of a pair exceeds 300 nats, those after the next step may be much too
-    large, up to the largest of all pairs (on the identity 850 for 406 were seen). One step of one side
-    takes 4 s for 100 states without zeros and 0.3 s for 50, on two cores.
+    ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states
+    that disagree. Results are upper bounds also in floating point, mostly by about 1e-13. But
+    likelihoods beyond e^300 do not fit: where the leakage of a pair exceeds 300 nats, those after
+    the next step may be much too large, up to the largest of all pairs (on the identity 850 for 406
+    were seen). One step of one side takes 4 s for 100 states without zeros and 0.3 s for 50, on two
+    cores.
 
     Examples
     --------
@@ -112,7 +121,9 @@ def pairwise_leakage(
         listed = [bounds] * check_horizon(horizon)
     if not listed or horizon not in (None, len(listed)):
         wanted = "at least one" if horizon is None else f"{horizon} of them"
-        raise ValueError(f"bounds must be one matrix for each release, {wanted}, found {len(listed)}; {REMEDY}")
+        raise ValueError(
+            f"bounds must be one matrix for each release, {wanted}, found {len(listed)}; {REMEDY}"
+        )
     before, after, states = steps_of_both_sides(transition_matrix, backward, forward, len(listed))
     if states is None:
         states = listed[0].index.tolist() if hasattr(listed[0], "iloc") else range(len(listed[0]))
@@ -129,16 +140,23 @@ def transition_matrix(matrix: Any) -> TransitionMatrix | None:
     """The checked matrix of a step, None if it is not known."""
     if isinstance(matrix, PrivacyLossFunction):
         kind = type(matrix).__name__
-        raise ValueError(f"backward and forward must be matrices, found {kind}; give the matrix that it was made of")
+        raise ValueError(
+            f"backward and forward must be matrices, found {kind}; give the matrix that it was made of"
+        )
     return None if matrix is None else as_transition_matrix(matrix)
 
 
 def _closed(bounds: Any, states: Sequence) -> np.ndarray:
-    """Checked bounds (n, n) in the order of the states, lowered to the lengths of shortest paths."""
+    """Checked bounds (n, n) in the order of the states, lowered to the lengths of shortest
+    paths."""
     n = len(states)
-    closed = as_numbers(by_state(bounds, states, "bounds", (0, 1)), "bounds must be numbers", REMEDY).copy()
+    closed = as_numbers(
+        by_state(bounds, states, "bounds", (0, 1)), "bounds must be numbers", REMEDY
+    ).copy()
     if closed.shape != (n, n):
-        raise ValueError(f"bounds between {n} states must have shape ({n}, {n}), found {closed.shape}; {REMEDY}")
+        raise ValueError(
+            f"bounds between {n} states must have shape ({n}, {n}), found {closed.shape}; {REMEDY}"
+        )
     if not (closed >= 0.0).all():
         j, k = np.argwhere(~(closed >= 0.0))[0].tolist()
         raise ValueError(
@@ -146,23 +164,29 @@ def _closed(bounds: Any, states: Sequence) -> np.ndarray:
         )
     if closed.diagonal().any():
         j = int(np.argmax(closed.diagonal()))
-        raise ValueError(f"bounds must be 0 for a state and itself, found {closed[j, j]:g} at {states[j]!r}; {REMEDY}")
+        raise ValueError(
+            f"bounds must be 0 for a state and itself, found {closed[j, j]:g} at {states[j]!r}; {REMEDY}"
+        )
     for m in range(n):
         np.minimum(closed, (closed[:, m, None] + closed[m]) * UP, out=closed)
     return closed
 
 
 def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
-    """Leakages (n, n) along the bounds, where matrices[t - 1], or None, leads from time t - 1 to t."""
+    """Leakages (n, n) along the bounds, where matrices[t - 1], or None, leads from time t - 1 to
+    t."""
     leakages = [bounds[0]]
     steps = [*zip(matrices, bounds[1:], strict=True)]
     for P, bound in tracked(steps, "pairwise leakage", "step"):
-        leakages.append(bound if P is None else (bound + log_ratios(P.toarray(), leakages[-1])) * UP)
+        leakages.append(
+            bound if P is None else (bound + log_ratios(P.toarray(), leakages[-1])) * UP
+        )
     return leakages
 
 
 def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
-    """log max B_i x / B_l x for each pair (i, l) of rows, (n, n), under the bounds known (n, n), closed."""
+    """log max B_i x / B_l x for each pair (i, l) of rows, (n, n), under the bounds known (n, n),
+    closed."""
     rows, n, largest = frozen(rows), len(rows), known.max()
     losses = np.full((n, n), largest)
     allowed = np.where(known > max(CAPS), np.inf, known)

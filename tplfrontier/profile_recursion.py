@@ -1,10 +1,12 @@
-"""The recursion of privacy profiles along one side: what earlier releases tell about the value at each time.
+"""The recursion of privacy profiles along one side: what earlier releases tell about the value at
+each time.
 
     base_1 = nothing,    base_{t+1} = step_t(base_t (+) release_t)
 
-with the composition (+) and the step of correlation from time t to t + 1: Eq. (13) of [1] with profiles
-instead of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for each pair of states.
-Long runs of equal releases, and schedules that repeat, take fewer steps (`profile_runs`).
+with the composition (+) and the step of correlation from time t to t + 1: Eq. (13) of [1] with
+profiles instead of numbers. A base is a `PrivacyProfile`, or `PairProfiles`, which keep one for
+each pair of states. Long runs of equal releases, and schedules that repeat, take fewer steps
+(`profile_runs`).
 """
 
 from collections.abc import Sequence
@@ -25,7 +27,8 @@ from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_ti
 
 @dataclass(frozen=True, eq=False)
 class ProfileSeries(FrozenArrays):
-    """The privacy profiles of T time points: at time t `profiles[position[t]]`, bounded by `largest[t]`."""
+    """The privacy profiles of T time points: at time t `profiles[position[t]]`, bounded by
+    `largest[t]`."""
 
     profiles: tuple[Profile, ...]
     position: np.ndarray
@@ -35,15 +38,19 @@ class ProfileSeries(FrozenArrays):
         return self.position.size
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if none."""
+        """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if
+        none."""
         delta = one_number(check_delta(delta), "delta")
         epsilons = np.array([overall(profile).epsilon(delta) for profile in self.profiles])
         return np.minimum(epsilons[self.position], self.largest)
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0, nats."""
+        """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0,
+        nats."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
-        deltas = np.array([overall(profile).delta(epsilon) for profile in self.profiles])[self.position]
+        deltas = np.array([overall(profile).delta(epsilon) for profile in self.profiles])[
+            self.position
+        ]
         return np.where(epsilon >= self.largest, 0.0, deltas)
 
     def profile_at(self, t: int) -> PrivacyProfile:
@@ -62,10 +69,11 @@ class ProfileSeries(FrozenArrays):
 
 @dataclass(frozen=True)
 class Side:
-    """One side in the order in which its knowledge grows: R releases and the R - 1 `steps` between them.
+    """One side in the order in which its knowledge grows: R releases and the R - 1 `steps` between
+    them.
 
-    Release k is of the kind `released[k]`, at `times[k]`. `pauses` are the other time points: (time, number
-    of the release before, step from there).
+    Release k is of the kind `released[k]`, at `times[k]`. `pauses` are the other time points:
+    (time, number of the release before, step from there).
     """
 
     horizon: int
@@ -80,15 +88,27 @@ class Side:
         horizon, times, last = timeline.horizon, timeline.times, timeline.times.size - 1
         step, lengths = cache(Step), np.diff(times).tolist()
         steps_b = [*map(step, timeline.backward, lengths)]
-        steps_f = steps_b if timeline.forward == timeline.backward else [*map(step, timeline.forward, lengths)]
+        steps_f = (
+            steps_b
+            if timeline.forward == timeline.backward
+            else [*map(step, timeline.forward, lengths)]
+        )
         past, future = [], []
         for time, before, loss_b, after, loss_f in timeline.pauses:
-            past.append((time, before, step(loss_b, time - int(times[before]) if before >= 0 else 0)))
+            past.append(
+                (time, before, step(loss_b, time - int(times[before]) if before >= 0 else 0))
+            )
             length = int(times[after]) - time if after < times.size else 0
             future.append((horizon - 1 - time, last - after, step(loss_f, length)))
         return (
             cls(horizon, times.tolist(), released, steps_b, past),
-            cls(horizon, (horizon - 1 - times[::-1]).tolist(), released[::-1], steps_f[::-1], future[::-1]),
+            cls(
+                horizon,
+                (horizon - 1 - times[::-1]).tolist(),
+                released[::-1],
+                steps_f[::-1],
+                future[::-1],
+            ),
         )
 
     @property
@@ -97,28 +117,47 @@ class Side:
         return all(step.is_identity for step in (*self.steps, *(step for *_, step in self.pauses)))
 
     def profiles(
-        self, kinds: tuple[Profile, ...], nothing: Profile, first: Sequence = (), last: Sequence = ()
+        self,
+        kinds: tuple[Profile, ...],
+        nothing: Profile,
+        first: Sequence = (),
+        last: Sequence = (),
     ) -> ProfileSeries:
         """The profiles about the value at each time, of all releases before.
 
-        `first` are known. `last` are those of a shorter series, taken as soon as they bound the new ones.
+        `first` are known. `last` are those of a shorter series, taken as soon as they bound the new
+        ones.
         """
         runs = [(base, 1) for base in first or [nothing]]
         time, more = len(runs), len(self.released) - len(last)
-        steps = along(runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing)
-        for base, times in tracked(steps, "profiles", "time", total=len(self.released), size=lambda step: step[1]):
-            if last and time >= more and base is not runs[-1][0] and is_within(base, last[time - more]):
+        steps = along(
+            runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing
+        )
+        for base, times in tracked(
+            steps, "profiles", "time", total=len(self.released), size=lambda step: step[1]
+        ):
+            if (
+                last
+                and time >= more
+                and base is not runs[-1][0]
+                and is_within(base, last[time - more])
+            ):
                 runs += [(base, 1) for base in last[time - more :]]
                 break
             runs.append((base, times))
             time += times
         numbers: dict[Profile, int] = {}
-        before = np.repeat([numbers.setdefault(base, len(numbers)) for base, _ in runs], [times for _, times in runs])
+        before = np.repeat(
+            [numbers.setdefault(base, len(numbers)) for base, _ in runs],
+            [times for _, times in runs],
+        )
         bases = [*numbers]
         position, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
         bounds = np.array([kind.largest for kind in kinds])[self.released]
         # The bounds on the loss of all releases before each by the recursion of [1], rounded up.
-        largest[self.times] = accumulate_steps(self.steps, np.append(0.0, bounds[:-1]), _bound_after)
+        largest[self.times] = accumulate_steps(
+            self.steps, np.append(0.0, bounds[:-1]), _bound_after
+        )
         position[self.times] = before
         made: dict[tuple, int] = {}
         for time, index, step in self.pauses:

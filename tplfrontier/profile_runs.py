@@ -1,8 +1,9 @@
-"""Long runs of equal releases, and schedules that repeat, in fewer steps of the recursion of profiles.
+"""Long runs of equal releases, and schedules that repeat, in fewer steps of the recursion of
+profiles.
 
-Where two rows have disjoint supports only the number of releases counts. Near a fixed point the rest of a run
-is extrapolated, with a proof (`extrapolated`). A schedule that repeats is a run of its periods: 3,000
-releases of two alternating kinds take 0.3 s.
+Where two rows have disjoint supports only the number of releases counts. Near a fixed point the
+rest of a run is extrapolated, with a proof (`extrapolated`). A schedule that repeats is a run of
+its periods: 3,000 releases of two alternating kinds take 0.3 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,8 @@ BITS, MANY = 8, 1000
 
 
 class Step(NamedTuple):
-    """A step of correlation: the loss function of a product of `length` matrices, None if not known."""
+    """A step of correlation: the loss function of a product of `length` matrices, None if not
+    known."""
 
     loss: PrivacyLossFunction | None
     length: int
@@ -41,7 +43,8 @@ class Step(NamedTuple):
 def after_release(base: Profile, release: Profile, step: Step) -> Profile:
     """The profile after a release and a step of correlation.
 
-    The bound on the loss of a single profile is left out: it is computed beside, for each time of a run.
+    The bound on the loss of a single profile is left out: it is computed beside, for each time of a
+    run.
     """
     base = base.compose(release).correlated(*step)
     if base.largest == 0.0 or isinstance(base, PairProfiles):
@@ -50,9 +53,14 @@ def after_release(base: Profile, release: Profile, step: Step) -> Profile:
 
 
 def along(
-    base: Profile, steps: list[Step], released: list[int], kinds: Sequence[Profile], nothing: Profile
+    base: Profile,
+    steps: list[Step],
+    released: list[int],
+    kinds: Sequence[Profile],
+    nothing: Profile,
 ) -> Iterator[tuple[Profile, int]]:
-    """The profiles after each of the steps, each with the kind of the release before it, from `base` on.
+    """The profiles after each of the steps, each with the kind of the release before it, from
+    `base` on.
 
     Each comes with the number of successive steps after which it is the profile.
     """
@@ -67,7 +75,8 @@ def along(
 
 
 def periods(steps: list[Step], released: list[int]) -> Iterator[tuple[list[tuple[Step, int]], int]]:
-    """Runs of steps and releases before them: a period that the run repeats, and its number of steps.
+    """Runs of steps and releases before them: a period that the run repeats, and its number of
+    steps.
 
     A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
     """
@@ -76,13 +85,20 @@ def periods(steps: list[Step], released: list[int]) -> Iterator[tuple[list[tuple
         period, number = [], 0
         for length in range(1, MOST_PERIOD + 1):
             at = start + length
-            while at < len(steps) and all(x[at : at + MANY] == x[at - length : at - length + MANY] for x in both):
+            while at < len(steps) and all(
+                x[at : at + MANY] == x[at - length : at - length + MANY] for x in both
+            ):
                 at += MANY
             other = (t for t in range(at, len(steps)) if any(x[t] != x[t - length] for x in both))
             lasts = next(other, len(steps)) - start
-            repeated = [*zip(steps[start : start + length], released[start : start + length], strict=False)]
+            repeated = [
+                *zip(steps[start : start + length], released[start : start + length], strict=False)
+            ]
             longer = length == 1 or (lasts > number and lasts >= REPEATS * length)
-            if longer and (length == 1 or not any(step.loss is None or step.is_identity for step, _ in repeated)):
+            if longer and (
+                length == 1
+                or not any(step.loss is None or step.is_identity for step, _ in repeated)
+            ):
                 period, number = repeated, lasts
             if lasts >= length + MOST_PERIOD:
                 break  # no longer period would last longer
@@ -93,23 +109,32 @@ def periods(steps: list[Step], released: list[int]) -> Iterator[tuple[list[tuple
 def repetitions(
     base: Profile, period: list, times: int, powers: Powers, nothing: Profile
 ) -> Iterator[tuple[list[Profile], int]]:
-    """The profiles after each step of a period, of groups of repetitions, which share the highest; and their sizes."""
+    """The profiles after each step of a period, of groups of repetitions, which share the highest;
+    and their sizes."""
     step, kind = period[0]
     groups = [*pairwise([0, *ends_of_groups(times)])]
     if step.loss is None:
         cycles: Iterator = repeat([nothing])
-    elif step.is_identity and isinstance(base, PrivacyProfile):  # not all pairs pass such a step unchanged
+    # not all pairs pass such a step unchanged
+    elif step.is_identity and isinstance(base, PrivacyProfile):
         cycles = ([base.compose(powers.of(kind, end))] for _, end in groups)
     else:
         kept = prod(float(step.loss.hockey_stick(1.0)) for step, _ in period)
-        functions = [partial(after_release, release=powers.of(kind, 1), step=step) for step, kind in period]
-        cycles = highest_of_groups(endless(base, functions, max(1.0 - kept, EPS) / len(period)), groups)
+        functions = [
+            partial(after_release, release=powers.of(kind, 1), step=step) for step, kind in period
+        ]
+        cycles = highest_of_groups(
+            endless(base, functions, max(1.0 - kept, EPS) / len(period)), groups
+        )
     for cycle, (begin, end) in zip(cycles, groups, strict=False):
         yield cycle, end - begin
 
 
-def highest_of_groups(each: Iterator[list[Profile]], groups: list[tuple[int, int]]) -> Iterator[list[Profile]]:
-    """The highest of each group of cycles without end, which stay the same once two in a row are the same."""
+def highest_of_groups(
+    each: Iterator[list[Profile]], groups: list[tuple[int, int]]
+) -> Iterator[list[Profile]]:
+    """The highest of each group of cycles without end, which stay the same once two in a row are
+    the same."""
     cycle: list[Profile] = []
     for begin, end in groups:
         before, cycle = cycle, next(each)
@@ -132,7 +157,8 @@ def ends_of_groups(number: int) -> list[int]:
 
 
 def endless(base: Profile, steps: Sequence[Callable], forgotten: float) -> Iterator[list[Profile]]:
-    """The profiles after each of some steps that are repeated without end; at last always the same."""
+    """The profiles after each of some steps that are repeated without end; at last always the
+    same."""
     ends = following(lambda base: reduce(_applied, steps, base), base, forgotten)
     before, cycle = None, []
     for begin, end in pairwise(chain([base], ends)):
@@ -143,7 +169,8 @@ def endless(base: Profile, steps: Sequence[Callable], forgotten: float) -> Itera
 
 
 def following(after: Callable, base: Profile, forgotten: float) -> Iterator[Profile]:
-    """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the share `forgotten`."""
+    """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the
+    share `forgotten`."""
     marks: list[PrivacyProfile] = []
     lag = 1
     for done in count(1):
@@ -152,7 +179,8 @@ def following(after: Callable, base: Profile, forgotten: float) -> Iterator[Prof
             yield from repeat(base)
         yield base
         if isinstance(base, PairProfiles):  # whose steps are not affine
-            if is_within(before, raised(base)):  # it hardly changes: is there a bound that a step keeps?
+            # it hardly changes: is there a bound that a step keeps?
+            if is_within(before, raised(base)):
                 limit = raised(before)
                 if is_within(after(limit), limit):
                     yield from repeat(limit)
@@ -163,18 +191,23 @@ def following(after: Callable, base: Profile, forgotten: float) -> Iterator[Prof
                 marks, lag = marks[1::2], 2 * lag
 
 
-def extrapolated(marks: list[PrivacyProfile], lag: int, after: Callable, forgotten: float) -> Iterator:
-    """Upper bounds, to be `made`, of the next profiles of a run without end; none while it still changes much.
+def extrapolated(
+    marks: list[PrivacyProfile], lag: int, after: Callable, forgotten: float
+) -> Iterator:
+    """Upper bounds, to be `made`, of the next profiles of a run without end; none while it still
+    changes much.
 
-    `after` is a step G, affine and increasing in the deltas. If profiles l <= u and a rate r < 1 satisfy
+    `after` is a step G, affine and increasing in the deltas. If profiles l <= u and a rate r < 1
+    satisfy
 
         G(u) <= u   and   G(l) <= u - r (u - l),
 
-    a profile of at most l is at most u - r^m (u - l) after m steps: a step takes this bound to
-    (1 - r^m) G(u) + r^m G(l) <= u - r^(m+1) (u - l). So two evaluations of G prove all that follows.
+    a profile of at most l is at most u - r^m (u - l) after m steps: a step takes this bound to (1 -
+    r^m) G(u) + r^m G(l) <= u - r^(m+1) (u - l). So two evaluations of G prove all that follows.
 
-    `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from `limit_and_rate`.
-    Without this, 8,000 releases of a chain that stays with probability 0.9985 take 31 s, and more take longer.
+    `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from
+    `limit_and_rate`. Without this, 8,000 releases of a chain that stays with probability 0.9985
+    take 31 s, and more take longer.
     """
     if len(marks) < 3 or len({profile.grid for profile in marks}) > 1:
         return
@@ -183,7 +216,8 @@ def extrapolated(marks: list[PrivacyProfile], lag: int, after: Callable, forgott
     if guess is None:
         return
     ahead, rate = guess[0], guess[1] ** (1.0 / lag)
-    for room in ROOM / forgotten * 4.0 ** np.arange(5):  # above the rounding of a step; constants shrink, too
+    # above the rounding of a step; constants shrink, too
+    for room in ROOM / forgotten * 4.0 ** np.arange(5):
         near = PrivacyProfile(np.minimum(deltas[-1] + room, 1.0), grid)
         ends = np.maximum.accumulate(np.minimum(near.deltas + ahead, 1.0)[::-1])[::-1]
         candidates = [near, PrivacyProfile(ends, grid)]
@@ -194,8 +228,11 @@ def extrapolated(marks: list[PrivacyProfile], lag: int, after: Callable, forgott
                 yield from converging(high, low, rate, grid)
 
 
-def limit_and_rate(old: np.ndarray, last: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """How far above `new` the limit of a geometric series is, and its rate; None where both are too loose.
+def limit_and_rate(
+    old: np.ndarray, last: np.ndarray, new: np.ndarray
+) -> tuple[np.ndarray, float] | None:
+    """How far above `new` the limit of a geometric series is, and its rate; None where both are too
+    loose.
 
           old          last     new  ...  limit
            |  change / r  | change |  ahead  |        ahead = change r / (1 - r)
@@ -214,12 +251,17 @@ def limit_and_rate(old: np.ndarray, last: np.ndarray, new: np.ndarray) -> tuple[
     return ahead, rate
 
 
-def converging(limit: np.ndarray, near: np.ndarray, rate: float, grid: float) -> Iterator[Callable[[], PrivacyProfile]]:
-    """limit - rate^m (limit - near), rounded up, `made` when needed, for m = 1, 2, ..., and then always the limit."""
+def converging(
+    limit: np.ndarray, near: np.ndarray, rate: float, grid: float
+) -> Iterator[Callable[[], PrivacyProfile]]:
+    """limit - rate^m (limit - near), rounded up, `made` when needed, for m = 1, 2, ..., and then
+    always the limit."""
     share = 1.0
     while (share * (limit - near) > SETTLED * near + CHANGE).any():
         share *= rate * (1.0 - EPS)
-        yield partial(lambda share: PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid), share)
+        yield partial(
+            lambda share: PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid), share
+        )
     end = PrivacyProfile(limit, grid)
     yield from repeat(lambda: end)
 
@@ -234,4 +276,5 @@ def _applied(base: Profile, step: Callable) -> Profile:
 
 def _higher(one: list[Profile], other: list[Profile]) -> list[Profile]:
     pairs = () if one is other else zip(one, other, strict=True)
-    return [new if callable(old) else higher(old, made(new)) for old, new in pairs] or one  # `converging` rises
+    # `converging` rises
+    return [new if callable(old) else higher(old, made(new)) for old, new in pairs] or one

@@ -1,13 +1,14 @@
-"""Noise for a normal series: the least that keeps every value mu-GDP (`tplfrontier.gaussian_series`).
+"""Noise for a normal series: the least that keeps every value mu-GDP
+(`tplfrontier.gaussian_series`).
 
-The noise is independent, of one variance or of one for each time, or correlated, with a stationary, banded
-covariance. 1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v
-with v^T K_t = Var(x_t), so it is concave in the noise's covariance, and the noise that keeps mu is a convex
-set. Cutting planes minimise a linear cost over it: each linear program gives a lower bound, and each of its
-solutions a noise that keeps mu.
+The noise is independent, of one variance or of one for each time, or correlated, with a stationary,
+banded covariance. 1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v -
+Var(x_t) over all v with v^T K_t = Var(x_t), so it is concave in the noise's covariance, and the
+noise that keeps mu is a convex set. Cutting planes minimise a linear cost over it: each linear
+program gives a lower bound, and each of its solutions a noise that keeps mu.
 
-Without a band there is a closed form: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each
-time as if nothing else had been released, and no noise of less variance can.
+Without a band there is a closed form: noise shaped like the series, (change / mu)^2 K / Var(x),
+leaks at each time as if nothing else had been released, and no noise of less variance can.
 """
 
 from __future__ import annotations
@@ -24,19 +25,22 @@ from tplrepro.progress import Bar, tracked
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_level, warn_caller
 
-GAP, ROUNDS = 1e-4, 200  # largest relative distance of the cost from the least, and most linear programs
-MOST = 100.0  # largest variance, in that of equal independent noise; the cost may not depend on some of the noise
+# largest relative distance of the cost from the least, and most linear programs
+GAP, ROUNDS = 1e-4, 200
+# largest variance, in that of equal independent noise; the cost may not depend on some of the noise
+MOST = 100.0
 MAX_TIMES = 1000  # the linear programs hold matrices of this many times at most
 
 
 def allocate_series_noise(
     mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, *, equal: bool = True
 ) -> np.ndarray:
-    """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at every time.
+    """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at
+    every time.
 
     `mu` > 0 is `gaussian_mu` of a given (epsilon, delta); `covariance` and `change` as in
-    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all times, or
-    those of the least sum (to 1e-4), for T <= 1,000.
+    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all
+    times, or those of the least sum (to 1e-4), for T <= 1,000.
 
     Examples
     --------
@@ -48,11 +52,14 @@ def allocate_series_noise(
     if equal:
         return _least_equal(mu, covariance, change)
     K = _dense(covariance)
-    return _least_cost(mu, K, change, np.ones(len(K)), _least_equal(mu, K, change), np.square, np.asarray)
+    return _least_cost(
+        mu, K, change, np.ones(len(K)), _least_equal(mu, K, change), np.square, np.asarray
+    )
 
 
 def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
-    """The least variance of independent noise that keeps values mu-GDP in a stationary series of any length.
+    """The least variance of independent noise that keeps values mu-GDP in a stationary series of
+    any length.
 
     Arguments, rounding and errors as in `allocate_series_noise` and `gaussian_series_limit`.
 
@@ -64,7 +71,9 @@ def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float)
     mu, change = check_level(mu, "mu"), check_level(change, "change")
     gaussian_series_limit(series, 1.0, change)  # refuses series without a limit
     level = _level(mu, series, 1)
-    return _least_variance(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)
+    return _least_variance(
+        lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change
+    )
 
 
 def correlate_series_noise(
@@ -75,11 +84,13 @@ def correlate_series_noise(
     *,
     workload: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP throughout.
+    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP
+    throughout.
 
-    Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the `band`. The
-    total variance of the linear answers `workload` (k, T), by default of each value by itself, is least to
-    1e-4, else a UserWarning says so. Other arguments, rounding and errors as in `allocate_series_noise`.
+    Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the
+    `band`. The total variance of the linear answers `workload` (k, T), by default of each value by
+    itself, is least to 1e-4, else a UserWarning says so. Other arguments, rounding and errors as in
+    `allocate_series_noise`.
 
     Examples
     --------
@@ -90,10 +101,18 @@ def correlate_series_noise(
     mu, change, K = check_level(mu, "mu"), check_level(change, "change"), _dense(covariance)
     T = len(K)
     if isinstance(band, bool) or not isinstance(band, (int, np.integer)) or not 0 <= band < T:
-        raise ValueError(f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags")
-    A = np.eye(T) if workload is None else as_numbers(workload, "workload must be numbers", "give a row an answer")
+        raise ValueError(
+            f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags"
+        )
+    A = (
+        np.eye(T)
+        if workload is None
+        else as_numbers(workload, "workload must be numbers", "give a row an answer")
+    )
     if A.ndim != 2 or A.shape[1] != T or not np.isfinite(A).all() or not A.any():
-        raise ValueError(f"workload must be finite, not 0 and of shape (k, {T}), found {A.shape}; give a row an answer")
+        raise ValueError(
+            f"workload must be finite, not 0 and of shape (k, {T}), found {A.shape}; give a row an answer"
+        )
     distance = abs(np.subtract.outer(np.arange(T), np.arange(T)))
 
     def toeplitz(lags: np.ndarray) -> np.ndarray:
@@ -118,8 +137,9 @@ def _least_cost(
 ) -> np.ndarray:
     """The noise_of(x) of least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
 
-    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks too much
-    is mixed with twice the `start`, which leaks less than mu, in the share that concavity requires.
+    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks
+    too much is mixed with twice the `start`, which leaks less than mu, in the share that concavity
+    requires.
     """
     from scipy.optimize import linprog
 
@@ -127,7 +147,8 @@ def _least_cost(
     K, variances = K / unit, np.diagonal(K) / unit
 
     def tightest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least v^T (K + noise) v - Var(x_t), (T,), >= 1 where mu is kept, and its v, the columns (T, T)."""
+        """The least v^T (K + noise) v - Var(x_t), (T,), >= 1 where mu is kept, and its v, the
+        columns (T, T)."""
         weights, explained, remaining = regression(K, noise_of(x))
         return remaining * variances / explained, weights * (variances / explained)
 
@@ -144,8 +165,11 @@ def _least_cost(
     inner_values, _ = tightest(inner)
     lowest = float(cost[0])  # until a program says more
     for _round in tracked(range(ROUNDS), "least noise, at most", "round"):
-        solved = linprog(cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs")
-        if solved.fun is None:  # rounding leaves no solution beside variances of very different sizes
+        solved = linprog(
+            cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs"
+        )
+        # rounding leaves no solution beside variances of very different sizes
+        if solved.fun is None:
             break
         lowest = solved.fun
         if cost @ best <= (1.0 + GAP) * lowest:
@@ -175,10 +199,21 @@ def _least_cost(
     return noise
 
 
-def _least_equal(mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float) -> np.ndarray:
+def _least_equal(
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float
+) -> np.ndarray:
     """The least variance of independent noise, the same at all T times, (T,)."""
-    T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(check_covariance(covariance))
-    return np.full(T, _least_variance(lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change))
+    T = (
+        covariance.horizon
+        if isinstance(covariance, LinearGaussianSeries)
+        else len(check_covariance(covariance))
+    )
+    return np.full(
+        T,
+        _least_variance(
+            lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change
+        ),
+    )
 
 
 def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -> float:
@@ -196,14 +231,19 @@ def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -
         return -largest_within(within, -high, -max(high / 2.0, single))
 
 
-def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:
+def _within(
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float
+) -> bool:
     if not isinstance(covariance, LinearGaussianSeries):
         mu = mu * (1.0 - _rounding(check_covariance(covariance), noise))
-    return change * np.sqrt(information(covariance, noise).max()) <= _level(mu, covariance, len(noise))
+    return change * np.sqrt(information(covariance, noise).max()) <= _level(
+        mu, covariance, len(noise)
+    )
 
 
 def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
-    """What a computed mu may be: the recursions of a state of several numbers have fewer digits than that of one."""
+    """What a computed mu may be: the recursions of a state of several numbers have fewer digits
+    than that of one."""
     several = isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1
     return mu * (1.0 - 1e-8) if several else safely_below(mu, T)
 
@@ -211,20 +251,30 @@ def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> f
 def _rounding(K: np.ndarray, noise: np.ndarray) -> float:
     """The share by which rounding, of the covariance of a series as well, may change mu.
 
-    It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most, and an
-    error of the best v only to second order.
+    It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most,
+    and an error of the best v only to second order.
     """
     weights, explained, remaining = regression(K, noise)
     v = abs(weights) * (np.diagonal(K) / explained)
-    sizes = np.sum(v * (abs(K + (np.diag(noise) if noise.ndim == 1 else noise)) @ v), axis=0) + np.diagonal(K)
+    sizes = np.sum(
+        v * (abs(K + (np.diag(noise) if noise.ndim == 1 else noise)) @ v), axis=0
+    ) + np.diagonal(K)
     return float(len(K) * 2.0**-51 * (sizes * explained / (remaining * np.diagonal(K))).max())
 
 
 def _dense(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
     """The covariance (T, T) of a series of at most `MAX_TIMES` times."""
-    T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(np.atleast_1d(covariance))
+    T = (
+        covariance.horizon
+        if isinstance(covariance, LinearGaussianSeries)
+        else len(np.atleast_1d(covariance))
+    )
     if T > MAX_TIMES:
         raise ValueError(
             f"the program takes at most {MAX_TIMES} times, found {T}; take a shorter series, or equal variances"
         )
-    return covariance.covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)
+    return (
+        covariance.covariance
+        if isinstance(covariance, LinearGaussianSeries)
+        else check_covariance(covariance)
+    )

@@ -14,13 +14,14 @@ from tplrepro.validation import check_probability
 def allocate_for_several(
     allocate: Callable[[Any, Any], Any], pairs: Iterable[tuple[Any, Any]], *, share: float = 1.0
 ) -> Any:
-    """Budgets that are within alpha for each of several pairs of matrices, or for a share of the pairs.
+    """Budgets that are within alpha for each of several pairs of matrices, or for a share of the
+    pairs.
 
-    `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with each
-    budget, so that the least budget at each time is within alpha for every pair that counts; the pairs with
-    the least budget at any time are left out, so that a `share` in (0, 1] remains. The promise does not
-    hold for a matrix between them. ValueError if there is no pair; NoFiniteSupremumError if too many have
-    no budget.
+    `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with
+    each budget, so that the least budget at each time is within alpha for every pair that counts;
+    the pairs with the least budget at any time are left out, so that a `share` in (0, 1] remains.
+    The promise does not hold for a matrix between them. ValueError if there is no pair;
+    NoFiniteSupremumError if too many have no budget.
 
     Examples
     --------
@@ -40,7 +41,9 @@ def allocate_for_several(
             failures.append(error)
     number = len(found) + len(failures)
     if number == 0:
-        raise ValueError("pairs must hold at least one (backward, forward), found none; give draws of the chain")
+        raise ValueError(
+            "pairs must hold at least one (backward, forward), found none; give draws of the chain"
+        )
     count = ceil(share * number * (1.0 - 2.0**-52))  # 0.95 of 20 draws are 19
     if count > len(found):
         raise failures[0]

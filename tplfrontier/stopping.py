@@ -1,10 +1,11 @@
 """Budgets of least expected error for a series that ends with a given probability at each step.
 
-The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must hold
-for every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is that of the
-endless series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to infinity. The budgets are
-some first ones and then a constant tail. There FPL is the supremum of Theorem 11 of [1], and BPL tends to
-its supremum monotonically, so it is enough to constrain its first and its limiting value.
+The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must
+hold for every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is
+that of the endless series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to
+infinity. The budgets are some first ones and then a constant tail. There FPL is the supremum of
+Theorem 11 of [1], and BPL tends to its supremum monotonically, so it is enough to constrain its
+first and its limiting value.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
 EACH = 32  # of more first budgets than these, some are interpolated between others
 MANY_STARTS = 96  # up to this number, SLSQP runs from all starts
-IMPROVEMENT = 1e-7  # larger numbers are not tried after two relative improvements of the error below this
+# larger numbers are not tried after two relative improvements of the error below this
+IMPROVEMENT = 1e-7
 SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail
 
 
 @dataclass(frozen=True)
 class EndlessBudgets(FrozenArrays):
-    """Budgets for a series of any length: `first` (K,), K >= 0, then `tail` for each later release; nats."""
+    """Budgets for a series of any length: `first` (K,), K >= 0, then `tail` for each later release;
+    nats."""
 
     first: np.ndarray
     tail: float
@@ -36,11 +39,14 @@ class EndlessBudgets(FrozenArrays):
     def budgets(self, horizon: int) -> np.ndarray:
         """The budgets of the first `horizon` releases, (horizon,)."""
         horizon = check_horizon(horizon)
-        return np.concatenate([self.first[:horizon], np.full(max(horizon - self.first.size, 0), self.tail)])
+        return np.concatenate(
+            [self.first[:horizon], np.full(max(horizon - self.first.size, 0), self.tail)]
+        )
 
     @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
-        """E[sum_{t <= T} 1 / epsilon_t] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
+        """E[sum_{t <= T} 1 / epsilon_t] for a geometric T; of 1 / epsilon_t^2 for error =
+        "squared"."""
         p, power = _probability(stopping_probability), check_power(error)
         reached = (1.0 - p) ** np.arange(self.first.size + 1)
         return float((reached[:-1] / self.first**power).sum() + reached[-1] / p / self.tail**power)
@@ -54,14 +60,15 @@ def allocate_with_stopping(
     *,
     error: str = "absolute",
 ) -> EndlessBudgets:
-    """Budgets of least expected error within alpha however long the series, if it may end after each release.
+    """Budgets of least expected error within alpha however long the series, if it may end after
+    each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each release is
-    the last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`, with its arguments
-    and errors, to which it tends as p tends to 0; the best of several local optima, with at most 768 first
-    budgets; deterministic. Takes 0.03 to 1 s. Where the series probably ends soon, or the correlation is
-    strong, the best budgets fall for a long time, so that a series that continues gets very noisy. Look at
-    `tail`.
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each
+    release is the last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`,
+    with its arguments and errors, to which it tends as p tends to 0; the best of several local
+    optima, with at most 768 first budgets; deterministic. Takes 0.03 to 1 s. Where the series
+    probably ends soon, or the correlation is strong, the best budgets fall for a long time, so that
+    a series that continues gets very noisy. Look at `tail`.
 
     Examples
     --------
@@ -83,13 +90,19 @@ def allocate_with_stopping(
         problem = Endless(alpha, *sides, p, power, count)
         knots = np.append(np.arange(min(count, EACH)), count)
         if count > EACH:
-            knots = np.unique(np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int)))
+            knots = np.unique(
+                np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int))
+            )
         starts = [np.append(best.budgets(count), best.tail)]
         if count <= MANY_STARTS:
-            starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
+            starts += [
+                problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)
+            ]
         solutions = [problem.result(problem.solve(start, knots)) for start in starts]
         before = best.expected_error(p, error)
-        best = min([best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error))
+        best = min(
+            [best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error)
+        )
         improved = best.expected_error(p, error) < before * (1.0 - IMPROVEMENT)
         without_improvement = 0 if improved else without_improvement + 1
         if without_improvement == 2:
@@ -98,7 +111,8 @@ def allocate_with_stopping(
 
 
 class Endless(LeastError):
-    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its limit there."""
+    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its
+    limit there."""
 
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
         weights = p * (1.0 - p) ** np.arange(count + 1)
@@ -107,15 +121,19 @@ class Endless(LeastError):
         self.sides = backward, forward
         self.backward, self.forward = (Recursion([loss] * count) for loss in self.sides)
         # for a larger tail, the supremum of one side alone exceeds alpha
-        self.upper[-1] = np.log(min(L.budget_for(alpha) for L in self.sides if L is not None) / alpha)
+        self.upper[-1] = np.log(
+            min(L.budget_for(alpha) for L in self.sides if L is not None) / alpha
+        )
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
-        """The largest multiple within alpha, each budget less the margin of Algorithm 7 for rounding."""
+        """The largest multiple within alpha, each budget less the margin of Algorithm 7 for
+        rounding."""
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None
         tail, count = float(budgets[-1]), budgets.size - 1
-        while count > 0 and tail <= budgets[count - 1] <= tail * (1.0 + SAME):  # the tail's budget leaks no more
+        # the tail's budget leaks no more
+        while count > 0 and tail <= budgets[count - 1] <= tail * (1.0 + SAME):
             count -= 1
         return EndlessBudgets(budgets[:count], tail)
 

@@ -1,8 +1,9 @@
 """Temporal privacy profiles: the leakage of releases by any mechanisms, at every (epsilon, delta).
 
-BPL is the profile of the releases until t - 1, taken through one step of the backward correlation, composed
-with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL likewise from the end. At time
-t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
+BPL is the profile of the releases until t - 1, taken through one step of the backward correlation,
+composed with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL likewise
+from the end. At time t the releases before, at and after t are independent given the value, so
+their profiles compose (Eq. (11)).
 """
 
 from __future__ import annotations
@@ -21,18 +22,25 @@ from tplfrontier.pairwise import transition_matrix
 from tplfrontier.profile import EPS, Powers, PrivacyProfile, Release, automatic_grid, check_grid
 from tplfrontier.profile_recursion import ProfileSeries, Side
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.temporal import REQUIRED, Correlation, check_span, check_window, steps_of_both_sides
+from tplrepro.leakage.temporal import (
+    REQUIRED,
+    Correlation,
+    check_span,
+    check_window,
+    steps_of_both_sides,
+)
 from tplrepro.progress import tracked
 from tplrepro.validation import FrozenArrays, check_horizon
 
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrivacyProfile(FrozenArrays):
-    """The privacy profiles of T time points against one adversary, and of several time points together.
+    """The privacy profiles of T time points against one adversary, and of several time points
+    together.
 
-    `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no release. In a
-    run of more than 1,000 equal releases without a fixed point (the identity matrix has none) numbers of
-    releases are rounded up to 8 bits, which adds up to 1.2 % to an epsilon.
+    `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no
+    release. In a run of more than 1,000 equal releases without a fixed point (the identity matrix
+    has none) numbers of releases are rounded up to 8 bits, which adds up to 1.2 % to an epsilon.
     """
 
     kinds: tuple[Profile, ...]
@@ -43,15 +51,20 @@ class TemporalPrivacyProfile(FrozenArrays):
     #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
     _earlier: dict = field(default_factory=dict, repr=False)
-    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)  # where known
+    # where known
+    _sides: tuple[ProfileSeries, ProfileSeries] | None = field(default=None, repr=False)
 
     def following(self, earlier: TemporalPrivacyProfile) -> TemporalPrivacyProfile:
-        """This series, with the profiles that were already computed for a shorter one with which it begins.
+        """This series, with the profiles that were already computed for a shorter one with which it
+        begins.
 
-        Past profiles stay, and future ones are computed from the end back to where they hardly change, if all
-        time points have a release and both series the same grid.
+        Past profiles stay, and future ones are computed from the end back to where they hardly
+        change, if all time points have a release and both series the same grid.
         """
-        if overall(self._nothing).grid != overall(earlier._nothing).grid or not (self.releases >= 0).all():
+        if (
+            overall(self._nothing).grid != overall(earlier._nothing).grid
+            or not (self.releases >= 0).all()
+        ):
             return self
         times = np.arange(earlier.releases.size)
         past, future = earlier._before.each(times), earlier._after.each(times[::-1])
@@ -75,14 +88,18 @@ class TemporalPrivacyProfile(FrozenArrays):
         if not self._determined:
             return self._series(self._before, self._after)
         everything, horizon = self.user_level, self.releases.size
-        return ProfileSeries((everything,), np.zeros(horizon, int), np.full(horizon, everything.largest))
+        return ProfileSeries(
+            (everything,), np.zeros(horizon, int), np.full(horizon, everything.largest)
+        )
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP_T at each time, (T,), nats; inf if none."""
+        """The smallest proven epsilon of (epsilon, delta)-DP_T at each time, (T,), nats; inf if
+        none."""
         return self.both.epsilon(delta)
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP_T at each time, (T,); epsilon >= 0, nats."""
+        """The smallest proven delta of (epsilon, delta)-DP_T at each time, (T,); epsilon >= 0,
+        nats."""
         return self.both.delta(epsilon)
 
     def profile_at(self, t: int) -> PrivacyProfile:
@@ -90,20 +107,31 @@ class TemporalPrivacyProfile(FrozenArrays):
         return self.both.profile_at(t)
 
     def composed(self, first: int, last: int) -> PrivacyProfile:
-        """The profile about all the data from time `first` to `last`, both included (Theorem 3 of [1])."""
+        """The profile about all the data from time `first` to `last`, both included (Theorem 3 of
+        [1])."""
         check_span(first, last, self.releases.size)
-        return self.user_level if self._determined else self._windows(np.array([first]), last - first + 1)
+        return (
+            self.user_level
+            if self._determined
+            else self._windows(np.array([first]), last - first + 1)
+        )
 
     def w_event(self, w: int) -> PrivacyProfile:
-        """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of [1])."""
+        """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of
+        [1])."""
         w, windows = check_window(w, self.releases.size)
         return self.user_level if self._determined else self._windows(np.arange(windows), w)
 
     @property
     def user_level(self) -> PrivacyProfile:
         """The profile of all releases, for any correlation (Corollary 1 of [1])."""
-        powers, numbers = Powers(self.kinds), np.bincount(self.releases[self.releases >= 0]).tolist()
-        profile = self._composition([powers.of(kind, number) for kind, number in enumerate(numbers) if number])
+        powers, numbers = (
+            Powers(self.kinds),
+            np.bincount(self.releases[self.releases >= 0]).tolist(),
+        )
+        profile = self._composition(
+            [powers.of(kind, number) for kind, number in enumerate(numbers) if number]
+        )
         return replace(overall(profile), largest=fsum(self._bounds) * (1.0 + EPS))
 
     @cached_property
@@ -114,12 +142,17 @@ class TemporalPrivacyProfile(FrozenArrays):
     def _after(self) -> ProfileSeries:
         if self._sides:
             return self._sides[1]
-        side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._nothing)
+        side = (
+            self._before
+            if self._past == self._future
+            else self._future.profiles(self.kinds, self._nothing)
+        )
         return side.reversed()
 
     @property
     def _determined(self) -> bool:
-        """Whether all steps pass profiles unchanged, so that each time leaks what all releases leak together."""
+        """Whether all steps pass profiles unchanged, so that each time leaks what all releases leak
+        together."""
         single = isinstance(self._nothing, PrivacyProfile)
         return single and self._past.is_identity and self._future.is_identity
 
@@ -127,12 +160,18 @@ class TemporalPrivacyProfile(FrozenArrays):
         distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
         releases, profiles = [*self.kinds, self._nothing], []  # a release of -1 is none
         rows = [
-            [releases[kind], *(side.profiles[base] for side, base in zip(sides, bases, strict=True))]
+            [
+                releases[kind],
+                *(side.profiles[base] for side, base in zip(sides, bases, strict=True)),
+            ]
             for kind, *bases in distinct.tolist()
         ]
-        usual = Counter(chain.from_iterable(rows))  # those of most rows come first, so that their composition is shared
+        # those of most rows come first, so that their composition is shared
+        usual = Counter(chain.from_iterable(rows))
         for parts in tracked(rows, "profiles together", "time"):
-            profiles.append(overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True))))
+            profiles.append(
+                overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True)))
+            )
         largest = self._bounds
         for side in sides:
             largest = (largest + side.largest) * (1.0 + EPS)
@@ -184,7 +223,8 @@ def temporal_privacy_profile(
     grid: float | None = None,
     pairs: bool = False,
 ) -> TemporalPrivacyProfile:
-    """The privacy profiles of releases by any mechanisms: BPL, FPL and TPL at every (epsilon, delta).
+    """The privacy profiles of releases by any mechanisms: BPL, FPL and TPL at every (epsilon,
+    delta).
 
     Parameters
     ----------
@@ -201,7 +241,8 @@ def temporal_privacy_profile(
     pairs : whether to keep a profile for each ordered pair of states, which needs matrices
         Smaller bounds, at a cost per step that grows with n^4 (docs/theory/profiles.md).
 
-    ValueError for events that are unsupported or out of range, and as in `temporal_privacy_leakage`.
+    ValueError for events that are unsupported or out of range, and as in
+    `temporal_privacy_leakage`.
 
     Examples
     --------
@@ -243,8 +284,11 @@ def _distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return distinct, position.ravel()[np.cumsum(changes) - 1]
 
 
-def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
-    """The different releases, the number of each time's release among them (-1: none), and the grid."""
+def _read(
+    events: Any, horizon: int | None, grid: float | None
+) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
+    """The different releases, the number of each time's release among them (-1: none), and the
+    grid."""
     several = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
     if horizon is not None and not several:
         events = [(events, check_horizon(horizon))]

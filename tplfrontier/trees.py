@@ -1,8 +1,9 @@
 """The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method (see `pairwise`).
 
-A basis is a tree of tight constraints over the columns, with node 0 as its root: with p = parent[m], the node
-above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange cuts the tree above one node
-and scales x below the cut until another constraint becomes tight, which joins both parts again.
+A basis is a tree of tight constraints over the columns, with node 0 as its root: with p =
+parent[m], the node above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange
+cuts the tree above one node and scales x below the cut until another constraint becomes tight,
+which joins both parts again.
 """
 
 import numpy as np
@@ -10,16 +11,19 @@ import numpy as np
 from tplrepro.leakage.envelope.compiled import FAST, kernel
 from tplrepro.leakage.envelope.hulls import STEEPEST, equal_rows
 
-# FLOW and CLEAR only decide which cut comes next and when a search ends; `proved_ratio` is a bound for any last tree.
-# A flow is a difference of two numbers. It counts as negative only if it is below minus this share of their sum.
+# FLOW and CLEAR only decide which cut comes next and when a search ends; `proved_ratio` is a bound
+# for any last tree. A flow is a difference of two numbers. It counts as negative only if it is
+# below minus this share of their sum.
 FLOW = 2.0**-48
-# The sign of a flow that is a sum over the nodes below is certain where it exceeds this share of all gains.
+# The sign of a flow that is a sum over the nodes below is certain where it exceeds this share of
+# all gains.
 CLEAR = 1e-12
 
 
 @kernel()
 def place(parent, upper, bounds, order, y):
-    """Set y = log x, where every constraint of the tree is tight, and an order with each node after its parent."""
+    """Set y = log x, where every constraint of the tree is tight, and an order with each node after
+    its parent."""
     y[:] = np.nan
     y[0], order[0], placed = 0.0, 0, 1
     path = np.empty(parent.size, np.int64)
@@ -45,7 +49,8 @@ def gains_and_costs(q, d, x):
 
 @kernel()
 def sums_of_both_sides(values, factor, parent, order):
-    """For a cut above each node but the root, the sums of factor * values (n,), all >= 0, below the cut and elsewhere.
+    """For a cut above each node but the root, the sums of factor * values (n,), all >= 0, below the
+    cut and elsewhere.
 
     Nothing is subtracted, so that small sums are accurate.
     """
@@ -74,7 +79,9 @@ def arc_to_cut(q, d, parent, upper, order, x):
     cut, least = -1, 0.0
     for m in order[1:]:
         below, beside = gains_below[m] + costs_below[m], gains_beside[m] + costs_beside[m]
-        flow = gains_below[m] - costs_below[m] if below < beside else costs_beside[m] - gains_beside[m]
+        flow = (
+            gains_below[m] - costs_below[m] if below < beside else costs_beside[m] - gains_beside[m]
+        )
         flow = flow if upper[m] else -flow
         if flow < least and flow < -FLOW * min(below, beside):
             cut, least = m, flow
@@ -83,7 +90,8 @@ def arc_to_cut(q, d, parent, upper, order, x):
 
 @kernel()
 def clear_cut(q, d, parent, upper, order, x):
-    """As `arc_to_cut`, from fewer sums: the node is -1 where rounding errors of these could decide."""
+    """As `arc_to_cut`, from fewer sums: the node is -1 where rounding errors of these could
+    decide."""
     gain, cost, ratio = gains_and_costs(q, d, x)
     cut, least = -1, -CLEAR * gain.sum()
     for m in range(gain.size):
@@ -107,7 +115,8 @@ def least_sum(row, levels):
 
 @kernel()
 def exchange(cut, parent, upper, bounds, transposed, order, y):
-    """Cut the tree above a node, and join both parts by the first constraint that becomes tight as x changes in one.
+    """Cut the tree above a node, and join both parts by the first constraint that becomes tight as
+    x changes in one.
 
     Returns which nodes were below the cut, (n,) of bool.
     """
@@ -116,7 +125,8 @@ def exchange(cut, parent, upper, bounds, transposed, order, y):
     for m in order[1:]:
         below[m] = below[m] or below[parent[m]]
     above_falls = not upper[cut]
-    # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all others.
+    # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all
+    # others.
     table, sign = (bounds, -1.0) if above_falls else (transposed, 1.0)
     levels = np.empty(below.size)
     for m in range(below.size):
@@ -145,10 +155,11 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
 
     Weights w >= 0 of the tree's constraints, a dual solution, prove q x <= r d x if at each node m
 
-        q_m + sum of w e^D, constraints whose smaller end is m  <=  r d_m + sum of w, those whose larger end is m.
+        q_m + sum of w e^D, constraints whose smaller end is m  <=  r d_m + sum of w, those whose
+        larger end is m.
 
-    From the leaves up, each constraint carries what its lower node has too much, or can still take. What a
-    node has is rounded up, what it can take down.
+    From the leaves up, each constraint carries what its lower node has too much, or can still take.
+    What a node has is rounded up, what it can take down.
     """
     error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
     for m in order[1:]:
@@ -204,13 +215,15 @@ def restricted(matrix, columns):
 
 @kernel()
 def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
-    """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l] x_l, for each row j.
+    """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l]
+    x_l, for each row j.
 
-    The search starts from the tree of the row before, or from a star where other columns are above 0 in one
-    of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are chosen; `finite`, the
-    smaller of these and `bounds`, gives the x whose ratio is proved.
+    The search starts from the tree of the row before, or from a star where other columns are above
+    0 in one of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are
+    chosen; `finite`, the smaller of these and `bounds`, gives the x whose ratio is proved.
     """
-    columns, previous = np.empty(rows.shape[1], np.int64), -1  # those in use, and how many were before
+    # those in use, and how many were before
+    columns, previous = np.empty(rows.shape[1], np.int64), -1
     for j in range(rows.shape[0]):
         if equal_rows(rows, i, j):
             ratios[j] = 1.0
@@ -224,9 +237,17 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
         if size != previous or not same:
             previous = size
             used = columns[:size]
-            near, far, least = restricted(tilted, used), restricted(bounds, used), restricted(finite, used)
+            near, far, least = (
+                restricted(tilted, used),
+                restricted(bounds, used),
+                restricted(finite, used),
+            )
             transposed = near.T.copy()
-            parent, order, upper = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+            parent, order, upper = (
+                np.zeros(size, np.int64),
+                np.zeros(size, np.int64),
+                np.zeros(size, np.bool_),
+            )
             upper[:] = True
             y, q, d = np.empty(size), np.empty(size), np.empty(size)
         for m in range(size):

@@ -1,4 +1,5 @@
-"""Own data: from tables and logs to sequences, leakages with their uncertainty, budgets, and noisy releases.
+"""Own data: from tables and logs to sequences, leakages with their uncertainty, budgets, and noisy
+releases.
 
 >>> import tplreport as tr
 >>> noisy = tr.release_counts([105, 98], [0.5, 0.5], sensitivity=1)

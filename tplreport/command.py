@@ -1,4 +1,5 @@
-"""The console command ``tplrepro``: a subcommand for each job, of which ``--help`` lists the options."""
+"""The console command ``tplrepro``: a subcommand for each job, of which ``--help`` lists the
+options."""
 
 import argparse
 import json
@@ -23,7 +24,8 @@ EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice; "
     "4 a release was refused, because a leakage would exceed alpha"
 )
-SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")  # in the order of `schemes.SCHEMES`
+# in the order of `schemes.SCHEMES`
+SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
 #: Options that go to the reader of files, with their types, and their help.
 COLUMNS = {
     "user": (str, "column of users; by default found by its usual names, as the others"),
@@ -32,27 +34,60 @@ COLUMNS = {
     "latitude": (str, "column of latitudes, with --longitude and --cell-km in place of --state"),
     "longitude": (str, "column of longitudes"),
     "cell_km": (float, "side of the cells that positions fall into, km"),
-    "step": (str, "time between two time points, such as 1h; without it each observation is a step"),
+    "step": (
+        str,
+        "time between two time points, such as 1h; without it each observation is a step",
+    ),
     "max_gap": (str, "how long the last known state holds, or a sequence may pause, such as 6h"),
-    "time_format": (str, "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers"),
-    "time_unit": (str, "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet"),
-    "same_time": (str, "which of a user's states at one time counts: first, last or rows (their order); else an error"),
+    "time_format": (
+        str,
+        "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
+    ),
+    "time_unit": (
+        str,
+        "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet",
+    ),
+    "same_time": (
+        str,
+        "which of a user's states at one time counts: first, last or rows (their order); else an error",
+    ),
     "until": (str, "column of the ends of spells, which begin at --time"),
     "bins": (int, "number of bins of a state that is a measured number"),
     "binning": (str, "bins of equal shares (quantiles, the default) or of equal width"),
     "order": (str, "rows, if there are no times and the rows of each user are in order of time"),
-    "missing": (str, "texts that stand for no value, such as NA,null; by default the usual ones, with a warning"),
-    "box": (str, "south,north,west,east of the cells in degrees; a position outside ends a sequence"),
+    "missing": (
+        str,
+        "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
+    ),
+    "box": (
+        str,
+        "south,north,west,east of the cells in degrees; a position outside ends a sequence",
+    ),
 }
 #: Those that go to `tr.report` beside --alpha and --horizon.
 NUMBERS = {
     "draws": (int, "draws for the interval of the leakage; 0: none"),
-    "against": (str, "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'"),
-    "epsilon": (float, "budget of each release, nats; by default alpha in a report, the floor where one publishes"),
-    "delta": (float, "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers"),
-    "sensitivity": (float, "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count"),
+    "against": (
+        str,
+        "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
+    ),
+    "epsilon": (
+        float,
+        "budget of each release, nats; by default alpha in a report, the floor where one publishes",
+    ),
+    "delta": (
+        float,
+        "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers",
+    ),
+    "sensitivity": (
+        float,
+        "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
+    ),
     "smoothing": (float, "steps added to each row of counts, spread over the states"),
-    "confidence": (float, "that the true chain is among those that the plan withstands, such as 0.95"),
+    "confidence": (
+        float,
+        "that the true chain is among those that the plan withstands, such as 0.95",
+    ),
     "count": (float, "usual size of a count"),
 }
 #: What options have beside their type and help.
@@ -70,22 +105,37 @@ OPTIONS |= {
     "horizon": (int, "number of releases T"),
     "anyway": (bool, "recommend a plan though a check refuses the model"),
     "html": (str, "write the report as a page to this file"),
-    "budgets": (str, "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon"),
+    "budgets": (
+        str,
+        "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
+    ),
     "json": (bool, "print JSON in place of text"),
-    "matrix": (str, "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each"),
+    "matrix": (
+        str,
+        "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each",
+    ),
     "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
     "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
     "csv": (str, "write the table to this CSV file"),
     "plot": (str, "draw the leakages into this file (.png, .svg, .pdf)"),
-    "scheme": (str, f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)"),
+    "scheme": (
+        str,
+        f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
+    ),
     "floor": (float, "of a new file: the budget of each time, for ever"),
-    "plan": (str, "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor"),
+    "plan": (
+        str,
+        "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
+    ),
     "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
     "time_column": (str, "column of times of the counts; by default found by its usual names"),
     "numbered": (bool, "times are the numbers of the rows, and the column of times stays as it is"),
     "skip": (str, "let this time pass without a release, before anything is published"),
     "skip_until": (str, "the last of several times to skip"),
-    "resume": (str, "publish from a copy: the last time that may have been published elsewhere, or none"),
+    "resume": (
+        str,
+        "publish from a copy: the last time that may have been published elsewhere, or none",
+    ),
     "leakage": (bool, "the leakages of all times, in place of what was spent"),
     "noisy": (bool, "the noisy counts, in place of what was spent"),
     "backup": (str, "write a copy of the file, which is whole also while others publish"),
@@ -94,21 +144,25 @@ OPTIONS |= {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, by default those of the process; returns the exit status."""
+    """Run the command with these arguments, by default those of the process; returns the exit
+    status."""
     options = vars(_parser().parse_args(arguments))
     run, command = options.pop("run"), options.pop("command")
     try:
         spare_address_space()
         with extra(), warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print(  # without the line of Python that said so
+            # without the line of Python that said so
+            warnings.showwarning = lambda message, *_: print(
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
             return run(options)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "start new thread" not in str(error):  # a fault of ours
+        # a fault of ours
+        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
             raise
         print(f"tplrepro {command}: {_as_typed(told(error), options)}", file=sys.stderr)
-        return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG  # whose import may fail, too
+        # whose import may fail, too
+        return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG
 
 
 def _as_typed(message: str, options: dict) -> str:
@@ -130,21 +184,53 @@ def _parser() -> argparse.ArgumentParser:
     once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
     asked = ("leakage", "noisy", "csv", "json", "backup", "convert", "alpha", "sensitivity")
     for run, about, required, names in (
-        (_leakage, "what a series of budgets leaks over time", (), (*chain, "epsilon", "horizon", "budgets", *shown)),
-        (_budgets, "budgets that keep a level at every time", ("alpha", "horizon"), (*chain, "scheme", *shown)),
-        (_report, "which budgets keep a promise about the people in a file", ("alpha", "horizon"), reported),
+        (
+            _leakage,
+            "what a series of budgets leaks over time",
+            (),
+            (*chain, "epsilon", "horizon", "budgets", *shown),
+        ),
+        (
+            _budgets,
+            "budgets that keep a level at every time",
+            ("alpha", "horizon"),
+            (*chain, "scheme", *shown),
+        ),
+        (
+            _report,
+            "which budgets keep a promise about the people in a file",
+            ("alpha", "horizon"),
+            reported,
+        ),
         (_publish, "publish noisy counts that cannot leak twice", (), (*chain, *new_file, *once)),
         (_ledger, "what was spent and handed out", (), asked),
     ):
-        words: dict[str, Any] = {"help": about, "description": about, "epilog": EPILOG, "allow_abbrev": False}
+        words: dict[str, Any] = {
+            "help": about,
+            "description": about,
+            "epilog": EPILOG,
+            "allow_abbrev": False,
+        }
         command = commands.add_parser(run.__name__.strip("_"), **words)
         command.set_defaults(run=run)
-        for name in {_report: ["observations"], _publish: ["file", "counts"], _ledger: ["file"]}.get(run, []):
-            command.add_argument(name, help=OPTIONS[name][1], nargs="?" if name == "counts" else None)
+        for name in {
+            _report: ["observations"],
+            _publish: ["file", "counts"],
+            _ledger: ["file"],
+        }.get(run, []):
+            command.add_argument(
+                name, help=OPTIONS[name][1], nargs="?" if name == "counts" else None
+            )
         for name in (*required, *names):
             kind, about = OPTIONS[name]
-            words = {"action": "store_true"} if kind is bool else {"type": kind, "required": name in required}
-            command.add_argument(f"--{name.replace('_', '-')}", help=about, **words, **MORE.get(name, {}))
+            words = (
+                {"action": "store_true"}
+                if kind is bool
+                else {"type": kind, "required": name in required}
+            )
+            command.add_argument(
+                f"--{name.replace('_', '-')}", help=about, **words, **MORE.get(name, {})
+            )
     return parser
 
 
@@ -167,7 +253,9 @@ def _report(options: dict) -> int:
 def _chain(options: dict) -> tuple[Any, Any]:
     """Backward and forward matrices or loss functions."""
     if (options["matrix"] is None) == (options["data"] is None):
-        raise ValueError("the chain must be that of matrix= or data=, found both or neither; give one")
+        raise ValueError(
+            "the chain must be that of matrix= or data=, found both or neither; give one"
+        )
     if options["data"] is not None:
         from tplreport.reporting.plans import upper_pair
         from tplreport.reporting.report import counted_steps
@@ -175,7 +263,9 @@ def _chain(options: dict) -> tuple[Any, Any]:
         data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
         return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
     forward = _matrix(options["matrix"])
-    return _matrix(options["backward"]) if options["backward"] else forward.reverse(forward.stationary()), forward
+    return _matrix(options["backward"]) if options["backward"] else forward.reverse(
+        forward.stationary()
+    ), forward
 
 
 def _matrix(path: str) -> Any:
@@ -195,14 +285,20 @@ def _column(path: str, *names: str) -> Any:
     frame = pd.read_csv(path)
     found = [name for name in frame if name in names] or [*frame]
     if len(found) != 1:
-        raise ValueError(f"{path} must have one column {' or '.join(names)}, found {', '.join(found)}; rename it")
+        raise ValueError(
+            f"{path} must have one column {' or '.join(names)}, found {', '.join(found)}; rename it"
+        )
     return frame[found[0]].to_numpy(dtype=float)
 
 
 def _leakage(options: dict) -> int:
     if (options["epsilon"] is None) == (options["budgets"] is None):
-        raise ValueError("budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one")
-    budgets = options["epsilon"] if options["budgets"] is None else _column(options["budgets"], "epsilon")
+        raise ValueError(
+            "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
+        )
+    budgets = (
+        options["epsilon"] if options["budgets"] is None else _column(options["budgets"], "epsilon")
+    )
     leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
     return _show(leakage.to_frame(), options, leakage)
 
@@ -236,7 +332,12 @@ def _publish(options: dict) -> int:
     if given:
         sides = dict(zip(("backward", "forward"), _chain(options), strict=True))
         plan = _column(options["plan"], "epsilon", "noise_multiplier") if options["plan"] else None
-        given |= {"plan": plan, "allow_large": options["allow_large"], "step": _time(options["step"] or "1"), **sides}
+        given |= {
+            "plan": plan,
+            "allow_large": options["allow_large"],
+            "step": _time(options["step"] or "1"),
+            **sides,
+        }
     publisher = tr.Publisher(options["file"], **given)
     if options["resume"] is not None:
         publisher.resume(_time(options["resume"]))
@@ -273,7 +374,9 @@ def _ledger(options: dict) -> int:
         settings, entries = old_account(options["convert"])
         made = tr.Publisher(options["file"], **settings | _given(options, ("alpha", "sensitivity")))
         if len(made):
-            raise ValueError(f"{made.path} must be new, found one with {len(made)} times; take another name")
+            raise ValueError(
+                f"{made.path} must be new, found one with {len(made)} times; take another name"
+            )
         for budget, run in groupby(entries, itemgetter(0)):
             made.skip(len(made), len(made) + sum(count for _, count in run) - 1, budget)
     publisher = tr.Publisher(options["file"])
@@ -281,7 +384,9 @@ def _ledger(options: dict) -> int:
         publisher.backup(options["backup"])
     if options["leakage"]:
         return _show(publisher.leakage.to_frame(), options)
-    return _show(publisher.to_frame() if options["noisy"] else publisher.ledger.set_index("time"), options)
+    return _show(
+        publisher.to_frame() if options["noisy"] else publisher.ledger.set_index("time"), options
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Noise for series of counts: Laplace with a budget for each time (Theorem 1 of [1]), or Gaussian.
 
-OpenDP samples its noise exactly, safe against attacks on floating-point noise; its privacy map is checked
-against each budget. NumPy's noise serves reproducible experiments and is not safe: a warning says so.
+OpenDP samples its noise exactly, safe against attacks on floating-point noise; its privacy map is
+checked against each budget. NumPy's noise serves reproducible experiments and is not safe: a
+warning says so.
 
-Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
-scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of
-2^-39 times the scale or finer, where delta is less than 1e-22 too large, and the sum is then rounded, which
-keeps it. (Noise of a scale below 2^-21 has a grid of 2^-60, and is rounded to 0 on any.)
+Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise
+of its scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete
+noise on a grid of 2^-39 times the scale or finer, where delta is less than 1e-22 too large, and the
+sum is then rounded, which keeps it. (Noise of a scale below 2^-21 has a grid of 2^-60, and is
+rounded to 0 on any.)
 """
 
 from __future__ import annotations
@@ -20,10 +22,18 @@ from numpy.typing import ArrayLike
 from tplfrontier.checks import check_noise_multipliers
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import RngLike, as_numbers, check_budgets, check_choice, check_sensitivity, warn_caller
+from tplrepro.validation import (
+    RngLike,
+    as_numbers,
+    check_budgets,
+    check_choice,
+    check_sensitivity,
+    warn_caller,
+)
 
 LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
-LARGE = 20.0  # nats; a budget above it hides next to nothing, and is more often a count in the wrong place
+# nats; a budget above it hides next to nothing, and is more often a count in the wrong place
+LARGE = 20.0
 FINE = 40  # bits of the scale of Gaussian noise in steps of its grid
 
 
@@ -37,7 +47,8 @@ def release_counts(
     noise_multipliers: ArrayLike | None = None,
     allow_large: bool = False,
 ) -> Any:
-    """Add noise to the counts of each time: Laplace, scale sensitivity/epsilon_t (Theorem 1 of [1]), or Gaussian.
+    """Add noise to the counts of each time: Laplace, scale sensitivity/epsilon_t (Theorem 1 of
+    [1]), or Gaussian.
 
     Parameters
     ----------
@@ -56,11 +67,10 @@ def release_counts(
 
     allow_large : whether budgets may be above 20 nats, which hide next to nothing
 
-    Returns noisy counts of the shape of `series`, with the index, columns and name of a Series or DataFrame:
-    int64 for whole numbers under OpenDP, else floats.
-    ValueError for counts that are missing, above 64 bits or of another length than the budgets or
-    multipliers, for arguments that the mechanism does not take, and for Gaussian noise of a scale above
-    2^57.
+    Returns noisy counts of the shape of `series`, with the index, columns and name of a Series or
+    DataFrame: int64 for whole numbers under OpenDP, else floats. ValueError for counts that are
+    missing, above 64 bits or of another length than the budgets or multipliers, for arguments that
+    the mechanism does not take, and for Gaussian noise of a scale above 2^57.
 
     Examples
     --------
@@ -96,7 +106,9 @@ def release_counts(
         )
     sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
-        warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
+        warn_caller(
+            "NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'"
+        )
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
         return _labelled(counts + LaplaceNoise(scale).sample(counts.shape, rng=rng), series)
     if rng is not None:
@@ -123,7 +135,9 @@ def release_counts(
     noisy = np.empty_like(counts)
     order = np.argsort(levels, kind="stable")  # one call for all counts of a level
     for rows in np.split(order, np.flatnonzero(np.diff(levels[order])) + 1):
-        noisy[rows] = np.reshape(add[levels[rows[0]]](counts[rows].ravel().tolist()), counts[rows].shape)
+        noisy[rows] = np.reshape(
+            add[levels[rows[0]]](counts[rows].ravel().tolist()), counts[rows].shape
+        )
     return _labelled(noisy, series)
 
 
@@ -139,7 +153,9 @@ def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    metric, change = (l1_distance(T="i64"), int(sensitivity)) if whole else (l1_distance(T="f64"), sensitivity)
+    metric, change = (
+        (l1_distance(T="i64"), int(sensitivity)) if whole else (l1_distance(T="f64"), sensitivity)
+    )
     return _calibrated(make_laplace, whole, metric, change, sensitivity / budget, budget)
 
 
@@ -148,12 +164,18 @@ def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
 
-    rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)  # the square root in a sensitivity may be rounded down
-    return _calibrated(make_gaussian, whole, l2_distance(T="f64"), sensitivity, multiplier * sensitivity, rho)
+    # the square root in a sensitivity may be rounded down
+    rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)
+    return _calibrated(
+        make_gaussian, whole, l2_distance(T="f64"), sensitivity, multiplier * sensitivity, rho
+    )
 
 
-def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable[[list[int]], list[int]]:
-    """Adds to whole counts x the noise floor(N + 1/2), N on a fine grid: their sum is x + N, rounded."""
+def _rounded_gaussian(
+    whole: bool, sensitivity: float, multiplier: float
+) -> Callable[[list[int]], list[int]]:
+    """Adds to whole counts x the noise floor(N + 1/2), N on a fine grid: their sum is x + N,
+    rounded."""
     bits = min(max(FINE - frexp(multiplier * sensitivity)[1], 0), 60)
     measurement = _gaussian(whole, sensitivity * 2.0**bits, multiplier)
     ends = np.iinfo(np.int64)
@@ -161,14 +183,21 @@ def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Cal
     def add(counts: list[int]) -> list[int]:
         steps = measurement([0] * len(counts))
         half = (1 << bits) >> 1
-        return [min(max(x + ((N + half) >> bits), ends.min), ends.max) for x, N in zip(counts, steps, strict=True)]
+        return [
+            min(max(x + ((N + half) >> bits), ends.min), ends.max)
+            for x, N in zip(counts, steps, strict=True)
+        ]
 
     return add
 
 
-def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float) -> Callable:
-    """OpenDP's measurement with the smallest scale, from `scale` on, that keeps a change within a bound."""
-    from opendp.domains import atom_domain, vector_domain  # the prelude would load all of scikit-learn
+def _calibrated(
+    make: Callable, whole: bool, metric, change: float, scale: float, bound: float
+) -> Callable:
+    """OpenDP's measurement with the smallest scale, from `scale` on, that keeps a change within a
+    bound."""
+    # the prelude would load all of scikit-learn
+    from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 
     enable_features("contrib")  # OpenDP asks every user of its mechanisms to opt in
@@ -183,17 +212,29 @@ def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float
 
 def checked_counts(series: Any) -> np.ndarray:
     """Counts of any integer type as int64, others as floats."""
-    counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
+    counts = as_numbers(
+        series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)"
+    )
     series = series.toarray() if hasattr(series, "tocsr") else series
-    values = np.asarray(series, dtype=object if isinstance(series, (list, tuple)) else None)  # keeps all digits
-    if all(isinstance(count, (int, np.integer)) and not isinstance(count, bool) for count in values.flat):
+    # keeps all digits
+    values = np.asarray(series, dtype=object if isinstance(series, (list, tuple)) else None)
+    if all(
+        isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+        for count in values.flat
+    ):
         if values.size and int(values.max()) >= 2**63:
-            raise ValueError(f"whole counts must be below 2**63, found {values.max()}; give them as floats")
+            raise ValueError(
+                f"whole counts must be below 2**63, found {values.max()}; give them as floats"
+            )
         if values.size and int(values.min()) < -(2**63):
-            raise ValueError(f"whole counts must be at least -2**63, found {values.min()}; give them as floats")
+            raise ValueError(
+                f"whole counts must be at least -2**63, found {values.min()}; give them as floats"
+            )
         counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
-        raise ValueError(f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1")
+        raise ValueError(
+            f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1"
+        )
     if not np.isfinite(counts).all():
         raise ValueError(
             f"counts must be finite, found {counts[~np.isfinite(counts)][0]}; fill in missing counts before the release"

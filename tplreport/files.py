@@ -8,7 +8,9 @@ from pathlib import Path
 def write_whole(target: Path, content: bytes) -> None:
     """Write a file, and the folders that it needs, so that it is never seen half-written."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}", suffix=".partial")
+    handle, partial = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.name}", suffix=".partial"
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

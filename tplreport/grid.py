@@ -1,11 +1,12 @@
 """Grids: a geographic box divided into square cells of a given size in kilometres.
 
-Cells are the states of a chain. The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the
-3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes;
+Cells are the states of a chain. The locations of [5], Section 8, are cells of 0.34 km by 0.34 km
+within the 3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes;
 `BEIJING_3RD_RING`, `LOS_ANGELES` and `NEW_YORK` are ours.
 
-Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at
-most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 % are errors.
+Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale
+error of at most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 %
+are errors.
 """
 
 from __future__ import annotations
@@ -38,7 +39,12 @@ class Box(NamedTuple):
     def contains(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """Which points lie in the box, edges included."""
         latitude, longitude = _degrees(latitude), _degrees(longitude)
-        return (latitude >= self.south) & (latitude <= self.north) & (longitude >= self.west) & (longitude <= self.east)
+        return (
+            (latitude >= self.south)
+            & (latitude <= self.north)
+            & (longitude >= self.west)
+            & (longitude <= self.east)
+        )
 
 
 def _degrees(values: ArrayLike) -> np.ndarray:
@@ -72,11 +78,13 @@ NEW_YORK = Box(40.484, 40.918, -74.259, -73.701)
 class Grid:
     """Square cells over a box, numbered from the south-west corner eastwards, then northwards.
 
-    Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row + 1)`` in
-    units of `cell_km`. The last row and column may extend beyond the box; -1 means outside.
+    Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row
+    + 1)`` in units of `cell_km`. The last row and column may extend beyond the box; -1 means
+    outside.
 
-    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres.
-    Raises ValueError for an invalid box or size, a distortion above 1 %, and more than 2**31 - 1 cells.
+    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in
+    kilometres. Raises ValueError for an invalid box or size, a distortion above 1 %, and more than
+    2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells
@@ -94,16 +102,21 @@ class Grid:
     cell_km: float
     n_rows: int = field(init=False)
     n_columns: int = field(init=False)
-    _south_west: np.ndarray = field(init=False, repr=False, compare=False)  # (2,) the corner in projected km
+    # (2,) the corner in projected km
+    _south_west: np.ndarray = field(init=False, repr=False, compare=False)
     _projection: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
         with extra():
             import pyproj
 
-        box, cell_km = as_box(self.box), check_positive(self.cell_km, "cell_km", "give a size such as 0.34")
+        box, cell_km = (
+            as_box(self.box),
+            check_positive(self.cell_km, "cell_km", "give a size such as 0.34"),
+        )
         south, north, west, east = box
-        nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))  # latitude where the box is widest
+        # latitude where the box is widest
+        nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))
         half_width = np.radians(east - west) / 2 * np.cos(np.radians(nearest))
         if np.cosh(half_width) - 1 > MOST_DISTORTION:
             raise ValueError(
@@ -112,11 +125,17 @@ class Grid:
                 "give a smaller box="
             )
         projection = pyproj.Proj(
-            proj="tmerc", ellps="WGS84", units="m", lat_0=(south + north) / 2, lon_0=(west + east) / 2
+            proj="tmerc",
+            ellps="WGS84",
+            units="m",
+            lat_0=(south + north) / 2,
+            lon_0=(west + east) / 2,
         )
         # The projected box has curved edges: the grid covers all of them.
         x, y = projection(*np.meshgrid(np.linspace(west, east, 65), np.linspace(south, north, 65)))
-        n_columns, n_rows = (max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y))
+        n_columns, n_rows = (
+            max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y)
+        )
         if n_rows * n_columns > MOST_CELLS:
             raise ValueError(
                 f"the grid must have at most {MOST_CELLS} cells, found {n_rows} x {n_columns}; "
@@ -137,7 +156,8 @@ class Grid:
         return np.stack([east, north], axis=-1) / 1000 - self._south_west
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
-        """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for NaN."""
+        """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for
+        NaN."""
         latitude, longitude = np.atleast_1d(_degrees(latitude)), np.atleast_1d(_degrees(longitude))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise ValueError(
@@ -148,7 +168,11 @@ class Grid:
         inside = np.flatnonzero(self.box.contains(latitude, longitude))
         for start in range(0, len(inside), CHUNK):
             part = inside[start : start + CHUNK]
-            column, row = np.floor(self.project(latitude[part], longitude[part]) / self.cell_km).astype(np.int64).T
+            column, row = (
+                np.floor(self.project(latitude[part], longitude[part]) / self.cell_km)
+                .astype(np.int64)
+                .T
+            )
             # A point on the northern or eastern edge belongs to the last cell.
             row, column = row.clip(0, self.n_rows - 1), column.clip(0, self.n_columns - 1)
             cells[part] = row * self.n_columns + column

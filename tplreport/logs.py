@@ -1,12 +1,13 @@
 """Event logs from files: XES (IEEE 1849), and CSV as process-mining tools export it.
 
-XES is read safely and in bounded memory, by expat, fed in blocks: an event takes about 240 bytes at most. A
-file with a document type declaration is refused before any entity is declared, so entities can neither be
-expanded (billion laughs) nor fetched; the length and nesting of elements are limited. Nested attributes,
-globals, classifiers and extensions are ignored.
+XES is read safely and in bounded memory, by expat, fed in blocks: an event takes about 240 bytes at
+most. A file with a document type declaration is refused before any entity is declared, so entities
+can neither be expanded (billion laughs) nor fetched; the length and nesting of elements are
+limited. Nested attributes, globals, classifiers and extensions are ignored.
 
-The columns of a CSV file are found by name: the XES names that ProM and pm4py write, or the ones that Disco
-does. `datasets.table` describes the format of the rows, `datasets.time_steps` that of times.
+The columns of a CSV file are found by name: the XES names that ProM and pm4py write, or the ones
+that Disco does. `datasets.table` describes the format of the rows, `datasets.time_steps` that of
+times.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,16 +33,17 @@ PHASE = "lifecycle:transition"
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
-EVENTS_AT_ONCE = 1 << 14  # converted into columns; as Python objects they take several times the memory
+# converted into columns; as Python objects they take several times the memory
+EVENTS_AT_ONCE = 1 << 14
 PARENTS = {"log": "", "trace": "log", "event": "trace"}
 
 
 def read_xes(path: str | Path) -> pd.DataFrame:
     """Read an XES log, plain or compressed, into a frame with one event a row.
 
-    Events without a name or a time are skipped and counted, and events out of order are sorted. Raises
-    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name
-    and time.
+    Events without a name or a time are skipped and counted, and events out of order are sorted.
+    Raises DataFormatError if the file is not XES, declares a document type, ends early, or has no
+    event with name and time.
 
     Returns
     -------
@@ -66,23 +68,29 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     events = parser.events()
     batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
     columns = {"number": np.int32, ACTIVITY: str, TIMESTAMP: str, "line": np.int32}
-    parts = (pd.DataFrame(batch, columns=[*columns]).astype(columns) for batch in chain(batches, [[]]))
+    parts = (
+        pd.DataFrame(batch, columns=[*columns]).astype(columns) for batch in chain(batches, [[]])
+    )
     table = pd.concat(parts, ignore_index=True)
     lines = table.pop("line").to_numpy()
     table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
     remedy = "check that the export of the traces took their events and times along"
-    return _as_log(path, "event", table, lambda row: int(lines[row]), remedy, phases=sorted(parser.phases))
+    return _as_log(
+        path, "event", table, lambda row: int(lines[row]), remedy, phases=sorted(parser.phases)
+    )
 
 
 def read_csv(path: str | Path) -> pd.DataFrame:
-    """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are ignored.
+    """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are
+    ignored.
 
-    The header names the columns as in XES, or by usual names such as "Case ID", "Activity" and "Timestamp".
-    Times are ISO 8601; those without an offset are in UTC. For other tables use `pandas.read_csv` and rename
-    the columns: a log is any DataFrame with these columns.
+    The header names the columns as in XES, or by usual names such as "Case ID", "Activity" and
+    "Timestamp". Times are ISO 8601; those without an offset are in UTC. For other tables use
+    `pandas.read_csv` and rename the columns: a log is any DataFrame with these columns.
 
-    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column is
-    missing, a row does not fit the header, the file is empty or not UTF-8, or no row has all three.
+    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column
+    is missing, a row does not fit the header, the file is empty or not UTF-8, or no row has all
+    three.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -92,20 +100,33 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
     wanted = dict.fromkeys(ROLES)
-    blocks = table_blocks(path, wanted, remedy="name it by a header such as case,activity,timestamp")
-    table = pa.concat_tables([rows.table.cast(pa.schema([(role, pa.string()) for role in ROLES])) for rows in blocks])
-    events = pd.DataFrame({ROLES[role]: pyarrow.compute.fill_null(table[role], "").to_pandas() for role in wanted})
+    blocks = table_blocks(
+        path, wanted, remedy="name it by a header such as case,activity,timestamp"
+    )
+    table = pa.concat_tables(
+        [rows.table.cast(pa.schema([(role, pa.string()) for role in ROLES])) for rows in blocks]
+    )
+    events = pd.DataFrame(
+        {ROLES[role]: pyarrow.compute.fill_null(table[role], "").to_pandas() for role in wanted}
+    )
     remedy = "check the file, or read it by pandas.read_csv"
     return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), remedy)
 
 
 def _as_log(
-    path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], remedy: str, **more: Any
+    path: str | Path,
+    unit: str,
+    events: pd.DataFrame,
+    line: Callable[[int], int],
+    remedy: str,
+    **more: Any,
 ) -> pd.DataFrame:
-    """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
+    """The log of a file's `events`, rows of texts: case, activity and time, each of which may be
+    empty.
 
-    `line` gives the line of an event in the file; messages call an event `unit`. Events with a defect are
-    counted and left out; DataFormatError with the `remedy` if no event is valid. `more` are attributes of the log.
+    `line` gives the line of an event in the file; messages call an event `unit`. Events with a
+    defect are counted and left out; DataFormatError with the `remedy` if no event is valid. `more`
+    are attributes of the log.
     """
     times, _ = parse_times(texts_of(events[TIMESTAMP]))
     defects = Defects()
@@ -115,13 +136,20 @@ def _as_log(
 
     lacking = {f"{unit} without {name}": events[name] == "" for name in COLUMNS}
     good = np.ones(len(events), dtype=bool)
-    for reason, lacks in (lacking | {f"{unit} with an unreadable {TIMESTAMP}": np.isnat(times)}).items():
+    for reason, lacks in (
+        lacking | {f"{unit} with an unreadable {TIMESTAMP}": np.isnat(times)}
+    ).items():
         bad = np.flatnonzero(lacks & good)
         defects.known(reason, bad.size, partial(place, bad))
         good[bad] = False
     if not good.any():
-        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or f"no {unit}s"
-        raise DataFormatError(f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path)
+        counts = (
+            ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items())
+            or f"no {unit}s"
+        )
+        raise DataFormatError(
+            f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path
+        )
     rows = np.flatnonzero(good)
     cases, times = pd.factorize(events[CASE])[0][rows], times[rows]
     in_file = np.argsort(cases, kind="stable")
@@ -140,7 +168,8 @@ class _Parser:
         self.names: list[str] = []  # of the traces so far; may be empty
         self.phases: set[str] = set()  # of activities, such as start and complete
         self.met: list[tuple[int, str, str, int]] = []  # parsed events that were not yielded yet
-        self.open: list[tuple[str, dict[str, str]]] = [("", {})]  # open log, trace and event with their attributes
+        # open log, trace and event with their attributes
+        self.open: list[tuple[str, dict[str, str]]] = [("", {})]
         self.nested = 0  # number of open elements inside them
         self.expat = ParserCreate(namespace_separator=" ")
         self.expat.StartElementHandler = self._start
@@ -148,24 +177,34 @@ class _Parser:
         self.expat.StartDoctypeDeclHandler = self._refuse
 
     def events(self) -> Iterator[tuple[int, str, str, int]]:
-        """Number of the trace, activity, time and line of each event; `names` is complete after the last event."""
+        """Number of the trace, activity, time and line of each event; `names` is complete after the
+        last event."""
         fed, head = 0, b""
-        for block in chain(file_blocks(self.path, lambda: self.expat.CurrentLineNumber, READ_BYTES), [b""]):
+        for block in chain(
+            file_blocks(self.path, lambda: self.expat.CurrentLineNumber, READ_BYTES), [b""]
+        ):
             head = head or block[:4096]
             fed += len(block)
             try:
                 self.expat.Parse(block, not block)
             except DataFormatError:
                 raise
-            except (ExpatError, LookupError, ValueError) as error:  # LookupError, ValueError: unknown encodings
+            # LookupError, ValueError: unknown encodings
+            except (ExpatError, LookupError, ValueError) as error:
                 found = _described(str(error), head, not block)
-                raise self._error(f"expected an XES event log, found {found}", "mend it or download it again") from None
+                raise self._error(
+                    f"expected an XES event log, found {found}", "mend it or download it again"
+                ) from None
             if fed - self.expat.CurrentByteIndex > LONGEST_TAG_BYTES:
-                raise self._error(f"an element must be at most {LONGEST_TAG_BYTES >> 20} MiB long, found a longer one")
+                raise self._error(
+                    f"an element must be at most {LONGEST_TAG_BYTES >> 20} MiB long, found a longer one"
+                )
             yield from self.met
             self.met = []
 
-    def _error(self, problem: str, remedy: str = "check that this is the right file") -> DataFormatError:
+    def _error(
+        self, problem: str, remedy: str = "check that this is the right file"
+    ) -> DataFormatError:
         return DataFormatError(f"{problem}; {remedy}", self.path, self.expat.CurrentLineNumber)
 
     def _refuse(self, *_):
@@ -189,7 +228,9 @@ class _Parser:
             key = attributes.get("key")
             if key in (ACTIVITY, TIMESTAMP):
                 if key in found:
-                    raise self._error(f"<{parent}> must have one {key}, found two", "leave one of them out")
+                    raise self._error(
+                        f"<{parent}> must have one {key}, found two", "leave one of them out"
+                    )
                 found[key] = attributes.get("value", "")
             elif key == PHASE:
                 self.phases.add(attributes.get("value", "").lower())
@@ -210,12 +251,15 @@ class _Parser:
 
 def _described(error: str, head: bytes, at_end: bool) -> str:
     if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<" or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return f"XML with {error.partition(': line ')[0]}" + (": the file ends early" if at_end else "")
+        return f"XML with {error.partition(': line ')[0]}" + (
+            ": the file ends early" if at_end else ""
+        )
     return describe_content(head) if head else "an empty file"
 
 
 def _labels(names: list[str]) -> list[str]:
-    """The names of cases; the 17th case without a name becomes "trace 17", or "trace 17'" if that name is taken."""
+    """The names of cases; the 17th case without a name becomes "trace 17", or "trace 17'" if that
+    name is taken."""
     unnamed, mark = [number for number, name in enumerate(names, 1) if not name], ""
     while not {f"trace {number}{mark}" for number in unnamed}.isdisjoint(names):
         mark += "'"

@@ -1,7 +1,8 @@
 """Little address space (`ulimit -v`): what is done to need less of it, and how its want is told.
 
-Threads of Arrow and OpenBLAS, and an arena of the C library for each, reserve most of what a small report takes: 2.1 GB
-on two cores, and 0.4 GB without them. Where there is no more, these libraries abort, or wait for ever.
+Threads of Arrow and OpenBLAS, and an arena of the C library for each, reserve most of what a small
+report takes: 2.1 GB on two cores, and 0.4 GB without them. Where there is no more, these libraries
+abort, or wait for ever.
 """
 
 import os
@@ -27,7 +28,9 @@ def spare_address_space() -> None:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             if limit < LEAST * 2**20:
-                raise MemoryError(f"{LEAST} MiB of address space are needed, found {limit >> 20}; raise it (ulimit -v)")
+                raise MemoryError(
+                    f"{LEAST} MiB of address space are needed, found {limit >> 20}; raise it (ulimit -v)"
+                )
             os.environ.update(ONE_THREAD, ARROW_DEFAULT_MEMORY_POOL="system")
             CDLL(None).mallopt(M_ARENA_MAX, 1)
 
@@ -38,4 +41,8 @@ def told(error: Exception) -> str:
     >>> told(RuntimeError("can't start new thread")), told(ValueError("found 3"))
     ('more memory is needed than there is; raise its limit (ulimit -v)', 'found 3')
     """
-    return "more memory is needed than there is; raise its limit (ulimit -v)" if WANT.search(str(error)) else str(error)
+    return (
+        "more memory is needed than there is; raise its limit (ulimit -v)"
+        if WANT.search(str(error))
+        else str(error)
+    )

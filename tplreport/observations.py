@@ -1,11 +1,12 @@
-"""From anybody's observations (who was in which state at what time) to sequences of states, in three calls.
+"""From anybody's observations (who was in which state at what time) to sequences of states, in
+three calls.
 
-`read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences` cuts them
-into sequences; `read_sequences` is all three. A row is one observation, a spell with an end, or a sequence of
-states; `table` says which files are read. A state is the value of a column, or the cell of a geographic
-position. Labels are the same whatever the format (see `rows`). Observations are ordered by instant; time
-steps of a day or more follow the local clock given by the offset or time zone, shorter ones UTC, since a
-clock goes back.
+`read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences`
+cuts them into sequences; `read_sequences` is all three. A row is one observation, a spell with an
+end, or a sequence of states; `table` says which files are read. A state is the value of a column,
+or the cell of a geographic position. Labels are the same whatever the format (see `rows`).
+Observations are ordered by instant; time steps of a day or more follow the local clock given by the
+offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
 from __future__ import annotations
@@ -73,7 +74,11 @@ class WhatWasRead:
     def lines(self) -> tuple[str, ...]:
         """In words, a line each."""
         columns = ", ".join(f"{role} from {name!r}" for role, name in self.columns.items())
-        columns += "" if "user" in self.columns else "; no column of users: all rows of a file are one user's"
+        columns += (
+            ""
+            if "user" in self.columns
+            else "; no column of users: all rows of a file are one user's"
+        )
         span = "" if self.span is None else f", from {self.span[0]} to {self.span[1]}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
@@ -81,7 +86,12 @@ class WhatWasRead:
             f"{which} row: {', '.join(f'{name} {value}' for name, value in row.items())}"
             for which, row in (("first", self.first), ("last", self.last))
         )
-        return f"Read: {columns}", f"Times: {self.times}{span}", f"Rows: {used:,} of {self.rows:,} count{reasons}", ends
+        return (
+            f"Read: {columns}",
+            f"Times: {self.times}{span}",
+            f"Rows: {used:,} of {self.rows:,} count{reasons}",
+            ends,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +106,8 @@ class Observed(Sequences):
 
 @dataclass(eq=False)
 class Table:
-    """The rows of a file, by user, which `read_table` returns, and their states, which `to_states` adds."""
+    """The rows of a file, by user, which `read_table` returns, and their states, which `to_states`
+    adds."""
 
     source: str
     columns: dict[str, Hashable]
@@ -105,23 +116,30 @@ class Table:
     states: Codes
     width: int  # states a row of the file holds
     rows: RowsByUser = field(default_factory=RowsByUser)
-    edges: np.ndarray = field(default_factory=lambda: np.array([np.inf, -np.inf] * 2))  # of positions
+    # of positions
+    edges: np.ndarray = field(default_factory=lambda: np.array([np.inf, -np.inf] * 2))
     ends: list[dict[str, str]] = field(default_factory=list)  # the first and the last row
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
     ties: str | None = None  # as `same_time`: events of a log are in order
     cells_of: Callable[[pd.DataFrame], np.ndarray] | None = None  # of rows; -1 for none
     labels_of: Callable[[np.ndarray], Any] = np.asarray
-    declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # cells that are states in any case
+    # cells that are states in any case
+    declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def box(self) -> tuple[float, float, float, float]:
-        """South, north, west and east of all positions; DataFormatError if they are not on the globe."""
+        """South, north, west and east of all positions; DataFormatError if they are not on the
+        globe."""
         south, north, west, east = self.edges.tolist()
         if not (-90 <= south <= north <= 90 and -180 <= west <= east <= 180):
-            found = f"latitudes from {south:g} to {north:g} and longitudes from {west:g} to {east:g}"
+            found = (
+                f"latitudes from {south:g} to {north:g} and longitudes from {west:g} to {east:g}"
+            )
             problem = "positions must be degrees within 90 north and south, 180 east and west"
-            raise DataFormatError(f"{problem}, found {found}; give box= to leave others out", self.source)
+            raise DataFormatError(
+                f"{problem}, found {found}; give box= to leave others out", self.source
+            )
         return south, north, west, east
 
 
@@ -159,17 +177,21 @@ def read_table(
     missing : texts that stand for no value, such as "NA,null"; by default `MISSING`, with a warning
     progress : show how many rows were read
 
-    Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to 44 bytes a row).
+    Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to
+    44 bytes a row).
 
-    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
-    missing column, missing or unreadable users or times, and arguments that do not fit together.
+    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError
+    for a missing column, missing or unreadable users or times, and arguments that do not fit
+    together.
     """
     check_choice(order or "rows", "order", ("rows",))
     check_choice(time_unit or "s", "time_unit", UNITS)
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
         if not data.exists():
-            raise FileNotFoundError(f"there must be a file or folder {data}, found none; check its name")
+            raise FileNotFoundError(
+                f"there must be a file or folder {data}, found none; check its name"
+            )
         kind = format_of(data)
         if kind == "spmf":
             _check_unused("an SPMF file", user=user, time=time, state=state, until=until)
@@ -183,7 +205,9 @@ def read_table(
     states_of_row, parts = _several(data, state), _several(data, time)
     wanted: dict[str, Hashable] = {"user": user}
     if states_of_row:
-        _check_unused("a table with a sequence a row", until=until, latitude=latitude, longitude=longitude)
+        _check_unused(
+            "a table with a sequence a row", until=until, latitude=latitude, longitude=longitude
+        )
         wanted |= {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
         if order is not None:
@@ -193,19 +217,37 @@ def read_table(
         else:
             wanted["time"] = time
         is_position = positions or latitude is not None or longitude is not None
-        wanted |= dict(zip(POSITION, (latitude, longitude), strict=True)) if is_position else {"state": state}
+        wanted |= (
+            dict(zip(POSITION, (latitude, longitude), strict=True))
+            if is_position
+            else {"state": state}
+        )
         wanted |= {} if until is None else {"until": until}
         if "time" in wanted and time is None:
             _check_times(data, wanted)
     source = open_source(data, wanted)
-    words = MISSING if missing is None else missing.split(",") if isinstance(missing, str) else missing
+    words = (
+        MISSING if missing is None else missing.split(",") if isinstance(missing, str) else missing
+    )
     absent = frozenset([*words, ""])
     columns = {thing: name for thing, name in source.columns.items() if name is not None}
     width = len(states_of_row) or 1
-    place: Callable[[int], str] = source.place if width == 1 else lambda row: source.place(row // (width + 1))
-    table = Table(source.name, columns, place, Codes("user", absent), Codes("state", absent), width, unit=time_unit)
+    place: Callable[[int], str] = (
+        source.place if width == 1 else lambda row: source.place(row // (width + 1))
+    )
+    table = Table(
+        source.name,
+        columns,
+        place,
+        Codes("user", absent),
+        Codes("state", absent),
+        width,
+        unit=time_unit,
+    )
     try:
-        _gather(table, tracked(source.blocks, "reading", "row", size=len, show=progress), time_format)
+        _gather(
+            table, tracked(source.blocks, "reading", "row", size=len, show=progress), time_format
+        )
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
     for text, count in table.states.absent.items():
@@ -217,7 +259,9 @@ def read_table(
     notes = data.attrs if isinstance(data, pd.DataFrame) else {}
     if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
-        warn_caller(f"{source.name} was read without {reasons}: what is left counts as if nothing lay between")
+        warn_caller(
+            f"{source.name} was read without {reasons}: what is left counts as if nothing lay between"
+        )
     table.ties = "rows" if "phases" in notes else None
     if len(phases := notes.get("phases", ())) > 1:
         warn_caller(
@@ -230,7 +274,9 @@ def read_table(
 def _check_unused(data: str, **arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise ValueError(f"{data} must be read without {name}, found {name}={value!r}; leave it out")
+            raise ValueError(
+                f"{data} must be read without {name}, found {name}={value!r}; leave it out"
+            )
 
 
 def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
@@ -243,7 +289,10 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     if ".." not in given:
         return [*given.split("+")]
     parts = given.split("..")
-    ends = [names.index(part) if part in names else int(part) if part.isdecimal() else -1 for part in parts]
+    ends = [
+        names.index(part) if part in names else int(part) if part.isdecimal() else -1
+        for part in parts
+    ]
     if len(ends) != 2 or not 0 <= ends[0] < ends[1] < len(names):
         raise ValueError(
             f"state 'first..last' must name two columns in order, found {given!r}; the columns of {data} are {names}"
@@ -252,22 +301,34 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
 
 
 def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
-    """ValueError if no column of times has a usual name, with the names of those whose values look like times."""
+    """ValueError if no column of times has a usual name, with the names of those whose values look
+    like times."""
     names = column_names(data)
     if {*map(plain_name, names)} & {*USUAL_NAMES["time"]}:
         return
     head = first_rows(data, names)
-    likely = [repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])]
+    likely = [
+        repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])
+    ]
     found = f"; {' and '.join(likely)} hold{'s' * (len(likely) == 1)} times" if likely else ""
     remedy = "name their column by time=, or give order='rows' if the rows of each user are in order of time"
     source = data.attrs.get("source", "the DataFrame") if isinstance(data, pd.DataFrame) else data
     try:
-        next(open_source(data, {thing: name for thing, name in wanted.items() if thing != "time"}).blocks, None)
+        next(
+            open_source(
+                data, {thing: name for thing, name in wanted.items() if thing != "time"}
+            ).blocks,
+            None,
+        )
     except DataFormatError as error:
         problem = str(error).removeprefix(f"{error.file}: ")
-        raise DataFormatError(f"{problem}{found}" + f"; {remedy}" * bool(found), error.file) from None
+        raise DataFormatError(
+            f"{problem}{found}" + f"; {remedy}" * bool(found), error.file
+        ) from None
     columns = ", ".join(map(repr, names[:12]))
-    raise DataFormatError(f"there must be times, found none among the columns {columns}{found}: {remedy}", source)
+    raise DataFormatError(
+        f"there must be times, found none among the columns {columns}{found}: {remedy}", source
+    )
 
 
 def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | None) -> None:
@@ -278,10 +339,18 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         for block in blocks:
             place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
             long = _long(block, begin, table.width) if table.width > 1 else block
-            found = {key: threads.submit(of.factorized, long[key]).result for key, of in codes.items() if key in long}
+            found = {
+                key: threads.submit(of.factorized, long[key]).result
+                for key, of in codes.items()
+                if key in long
+            }
             given = with_instants(block, time_format, place, kinds)
             block = long if table.width > 1 else given
-            columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
+            columns = {
+                name: block[name].to_numpy()
+                for name in block
+                if name not in ("user", "state", *POSITION)
+            }
             columns["user"] = np.zeros(len(block), np.int32)
             if "user" in block:
                 columns["user"] = table.users.of(block["user"], place, found["user"])
@@ -293,11 +362,15 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
             for k, name in enumerate(block.columns.intersection(POSITION)):
                 columns[name] = _degrees(block[name], name, place)
                 table.edges[2 * k] = np.fmin.reduce(columns[name], initial=table.edges[2 * k])
-                table.edges[2 * k + 1] = np.fmax.reduce(columns[name], initial=table.edges[2 * k + 1])
+                table.edges[2 * k + 1] = np.fmax.reduce(
+                    columns[name], initial=table.edges[2 * k + 1]
+                )
             if "time" in block and table.width == 1:
                 first, last = columns["time"].min(), columns["time"].max()
                 table.span = [min([first, *table.span]), max([last, *table.span])]
-            table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][:: 2 if table.ends else 1]
+            table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][
+                :: 2 if table.ends else 1
+            ]
             table.rows.add(columns)
             begin += len(block)
     if not begin:
@@ -310,12 +383,14 @@ def _shown(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
     """A row as it was understood."""
     values = {name: block[name].iloc[row] for name in block if name not in LOCAL.values()}
     return {
-        name: str(value if name in LOCAL else plain_label(value, table.users.missing)) for name, value in values.items()
+        name: str(value if name in LOCAL else plain_label(value, table.users.missing))
+        for name, value in values.items()
     }
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
-    """A row for each state of a row that is a sequence, and one without a state after it, which ends it."""
+    """A row for each state of a row that is a sequence, and one without a state after it, which
+    ends it."""
     values = block.drop(columns="user", errors="ignore").assign(end=None).to_numpy(dtype=object)
     long = pd.DataFrame({"time": begin + np.arange(values.size), "state": values.ravel()})
     if "user" in block:
@@ -332,11 +407,15 @@ def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     wrong = np.isnan(numbers) & ~(column.isna() | texts.isin(MISSING)).to_numpy()
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"{name} must be in degrees, found {texts.iloc[row][:40]!r} in {place(row)}; correct it")
+        raise ValueError(
+            f"{name} must be in degrees, found {texts.iloc[row][:40]!r} in {place(row)}; correct it"
+        )
     return numbers
 
 
-def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles") -> Table:
+def to_states(
+    table: Table, *, grid: Grid | None = None, bins: int | None = None, binning: str = "quantiles"
+) -> Table:
     """The rows of a table with the cell of a grid, a bin, or the value of a column as state.
 
     Parameters
@@ -348,7 +427,9 @@ def to_states(table: Table, *, grid: Grid | None = None, bins: int | None = None
     """
     if grid is not None:
         return replace(
-            table, cells_of=lambda part: grid.cell(part["latitude"], part["longitude"]), labels_of=grid.labels
+            table,
+            cells_of=lambda part: grid.cell(part["latitude"], part["longitude"]),
+            labels_of=grid.labels,
         )
     cell_of, labels = _binned(table, bins, binning)
     declared = np.unique(cell_of[:-1]) if table.states.is_declared else table.declared
@@ -368,7 +449,8 @@ def to_sequences(
     same_time: str | None = None,
     progress: bool = True,
 ) -> Sequences:
-    """The sequences of states of each user, with what was read as `reading`; states are those of `to_states`.
+    """The sequences of states of each user, with what was read as `reading`; states are those of
+    `to_states`.
 
     Parameters
     ----------
@@ -382,20 +464,28 @@ def to_sequences(
         By default different states are an error, and equal ones count once, with a warning; events of an XES log are
         "rows".
 
-    The values of the result may be mapped from a temporary file. ValueError for numbers as times that can be
-    no seconds, a user in two states at one time, and the errors of `fixed_steps`.
+    The values of the result may be mapped from a temporary file. ValueError for numbers as times
+    that can be no seconds, a user in two states at one time, and the errors of `fixed_steps`.
     """
     cells_of = table.cells_of
     if cells_of is None:
-        return to_sequences(to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress)
+        return to_sequences(
+            to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress
+        )
     check_choice(same_time or "rows", "same_time", SAME_TIME)
     if table.width > 1:
-        _check_unused("a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time)
+        _check_unused(
+            "a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time
+        )
     elif step is not None and not table.span:
-        raise ValueError(f"there must be times, found none for step={step!r} in {table.source}; name their column")
+        raise ValueError(
+            f"there must be times, found none for step={step!r} in {table.source}; name their column"
+        )
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     rows = table.rows
-    of_users = tracked(ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress)
+    of_users = tracked(
+        ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
+    )
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
         of_users = _in_seconds(of_users, table, cutter.seconds)
@@ -428,14 +518,24 @@ def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWa
     span, dropped = None, dict(dropped) if table.width == 1 else {}
     if table.span:
         is_number = not isinstance(table.span[0], np.datetime64 | pd.Timestamp)
-        unit = f"in {table.unit}" if table.unit else "seconds" if is_timed else "which order the rows"
+        unit = (
+            f"in {table.unit}" if table.unit else "seconds" if is_timed else "which order the rows"
+        )
         times = f"numbers, {unit}" if is_number else "time stamps"
         first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
         span = str(first), str(last)
-    columns = {role: str(name) for role, name in table.columns.items() if not role.startswith("state ")}
+    columns = {
+        role: str(name) for role, name in table.columns.items() if not role.startswith("state ")
+    }
     if table.width > 1:
-        columns["states"] = ", ".join(str(name) for role, name in table.columns.items() if role not in columns)
-    first, last, rows = table.ends[0], table.ends[-1], table.rows.n_rows // (table.width + (table.width > 1))
+        columns["states"] = ", ".join(
+            str(name) for role, name in table.columns.items() if role not in columns
+        )
+    first, last, rows = (
+        table.ends[0],
+        table.ends[-1],
+        table.rows.n_rows // (table.width + (table.width > 1)),
+    )
     return WhatWasRead(table.source, columns, times, span, rows, dropped, first, last)
 
 
@@ -458,9 +558,10 @@ def read_sequences(
     """Sequences of states from observations, one per row in any order.
 
     `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of
-    `to_sequences`, `bins` and `binning` those of `to_states`. For positions, `cell_km` is the side of the
-    cells of a `Grid` over `box`, (south, north, west, east), by default around all positions; states are
-    named by row and column. The result has what was read as `reading`. Errors are those of the three.
+    `to_sequences`, `bins` and `binning` those of `to_states`. For positions, `cell_km` is the side
+    of the cells of a `Grid` over `box`, (south, north, west, east), by default around all
+    positions; states are named by row and column. The result has what was read as `reading`. Errors
+    are those of the three.
 
     Examples
     --------
@@ -471,13 +572,21 @@ def read_sequences(
     """
     is_position = box is not None or any(columns.get(name) is not None for name in POSITION)
     if (is_position and cell_km is None) or (cell_km is not None and state is not None):
-        found = {"state": state, "cell_km": cell_km, "box": box} | {name: columns.get(name) for name in POSITION}
+        found = {"state": state, "cell_km": cell_km, "box": box} | {
+            name: columns.get(name) for name in POSITION
+        }
         raise ValueError(
             f"states must be a column or the cells of positions, found {found}; give state, or cell_km with the "
             "columns of positions"
         )
     table = read_table(
-        data, user=user, time=time, state=state, positions=cell_km is not None, progress=progress, **columns
+        data,
+        user=user,
+        time=time,
+        state=state,
+        positions=cell_km is not None,
+        progress=progress,
+        **columns,
     )
     grid = None
     if cell_km is not None:
@@ -518,21 +627,26 @@ def _joined(
 
 
 def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:
-    """The cell of each code of a state, the last for code -1, and labels; measured numbers need bins."""
+    """The cell of each code of a state, the last for code -1, and labels; measured numbers need
+    bins."""
     labels = table.states.labels
     numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(texts_of(pd.Series(labels)))
     if bins is None:
         if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
             return np.append(np.arange(len(labels), dtype=np.int32), np.int32(-1)), labels
         measured = int(np.argmax(numbers != np.floor(numbers)))
-        row = min(int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured])
+        row = min(
+            int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured]
+        )
         raise ValueError(
             f"states must be whole numbers or labels, found {labels[measured]} in {table.place(row)}; "
             "give bins=5, with binning='quantiles' or 'width'"
         )
     check_choice(binning, "binning", ("quantiles", "width"))
     if numbers is None or bins < 2:
-        raise ValueError(f"bins must be at least 2, of numbers, found {bins}; change bins=, or leave it out")
+        raise ValueError(
+            f"bins must be at least 2, of numbers, found {bins}; change bins=, or leave it out"
+        )
     low, high, shares = numbers.min(), numbers.max(), np.linspace(0, 1, bins + 1)
     if binning == "width":
         edges = np.unique(low + (high - low) * shares)
@@ -540,7 +654,9 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
         edges = np.unique(_quantiles(numbers, table.states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
-    names = np.array([f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"])
+    names = np.array(
+        [f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"]
+    )
     return np.append(index, -1).astype(np.int32), names
 
 
@@ -549,5 +665,6 @@ def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> n
     order = np.argsort(numbers)
     order = order[counts[order] > 0]
     upto = np.cumsum(counts[order])
-    first_and_last = np.column_stack([upto - counts[order], upto - 1])  # index of each among all numbers in order
+    # index of each among all numbers in order
+    first_and_last = np.column_stack([upto - counts[order], upto - 1])
     return np.interp(shares * (upto[-1] - 1), first_and_last.ravel(), numbers[order].repeat(2))

@@ -1,15 +1,15 @@
-"""Leakages of many users, one transition matrix each (section 3.5 of [1]: leakage is personal; the worst user
-counts).
+"""Leakages of many users, one transition matrix each (section 3.5 of [1]: leakage is personal; the
+worst user counts).
 
-Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with few states are
-computed many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss function object for
-each user, and 1.27 ms with objects for the matrices, too.
+Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with few states
+are computed many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss
+function object for each user, and 1.27 ms with objects for the matrices, too.
 
 Batches of users run through joblib, with any of its backends: processes by default,
-``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.
-Each worker holds one batch at a time; the result takes about 16 T + 85 bytes per user beside her sequences.
-With a folder, workers keep each finished batch there, named by a hash of its input, so that a run continues
-after an interruption.
+``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or
+the batches. Each worker holds one batch at a time; the result takes about 16 T + 85 bytes per user
+beside her sequences. With a folder, workers keep each finished batch there, named by a hash of its
+input, so that a run continues after an interruption.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ BATCH = 1024
 
 @dataclass(frozen=True)
 class PopulationLeakage(FrozenArrays):
-    """Leakages of the same releases about each of U users, in nats: `epsilons` (T,), `bpl` and `fpl` (U, T).
+    """Leakages of the same releases about each of U users, in nats: `epsilons` (T,), `bpl` and
+    `fpl` (U, T).
 
     `transitions` (U,) is the number of steps that each user's matrix was estimated from.
     """
@@ -77,21 +78,29 @@ class PopulationLeakage(FrozenArrays):
         return self.users[int(np.argmax(self.largest))]
 
     def to_frame(self) -> DataFrame:
-        """A DataFrame with the columns bpl, fpl and tpl, and a row for each user and time (from 0); nats."""
+        """A DataFrame with the columns bpl, fpl and tpl, and a row for each user and time (from 0);
+        nats."""
         from pandas import DataFrame, MultiIndex
 
-        index = MultiIndex.from_product([self.users, range(self.epsilons.size)], names=["user", "time"])
-        return DataFrame({name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}, index=index)
+        index = MultiIndex.from_product(
+            [self.users, range(self.epsilons.size)], names=["user", "time"]
+        )
+        return DataFrame(
+            {name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}, index=index
+        )
 
     def _repr_html_(self) -> str:
         from pandas import DataFrame, Index
 
         users = Index(self.users, name="user", tupleize_cols=False)
         heading = f"leakages of {counted(len(users), 'user', ',')} by {counted(self.epsilons.size, 'release')}, nats"
-        return as_html(heading, DataFrame({"steps": self.transitions, "largest TPL": self.largest}, users))
+        return as_html(
+            heading, DataFrame({"steps": self.transitions, "largest TPL": self.largest}, users)
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the largest and the median TPL of users over time with Matplotlib, on `ax` or new axes."""
+        """Draw the largest and the median TPL of users over time with Matplotlib, on `ax` or new
+        axes."""
         from pandas import DataFrame, RangeIndex
 
         tpl = {"largest": self.maximum, "median": np.median(self.tpl, axis=0)}
@@ -127,8 +136,8 @@ def population_leakage(
     folder : where to keep and find finished batches, Parquet files with the columns user, time, bpl and fpl
     progress : show a progress bar
 
-    ValueError for no users, budgets or options outside their ranges, and, with the user's name, for a user
-    without any state or without a matrix, and as `as_sequences`.
+    ValueError for no users, budgets or options outside their ranges, and, with the user's name, for
+    a user without any state or without a matrix, and as `as_sequences`.
 
     Examples
     --------
@@ -144,15 +153,23 @@ def population_leakage(
     budgets = check_budgets(epsilons, horizon=horizon)
     smoothing = check_smoothing(smoothing)
     batch_size = check_horizon(batch_size, "batch_size")
-    if prior_weight is not None and not (prior_weight := check_smoothing(prior_weight, "prior_weight")):
-        raise ValueError("prior_weight must be finite and above 0, found 0; pass None for no pooling")
+    if prior_weight is not None and not (
+        prior_weight := check_smoothing(prior_weight, "prior_weight")
+    ):
+        raise ValueError(
+            "prior_weight must be finite and above 0, found 0; pass None for no pooling"
+        )
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all processors")
+        raise ValueError(
+            f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all processors"
+        )
     users, first, data = _by_user(_of_users(sequences_by_user, n_states))
     observed = np.diff(data.offsets[first])
     if not observed.all():
         user = users[int(np.argmin(observed))]
-        raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
+        raise ValueError(
+            f"each user needs an observed state, found none for user {user!r}; leave her out"
+        )
     pooled = dict.fromkeys(SIDES) if prior_weight is None else pooled_matrices(data, smoothing)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -160,17 +177,24 @@ def population_leakage(
     options = data.n_states, budgets, pooled, smoothing, prior_weight, loss
     bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
     starts = range(0, len(users), batch_size)
-    tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
+    tasks = (
+        delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options)
+        for k in starts
+    )
     failed = []
     with Bar(len(starts), "population", "batch", progress) as bar:
-        for k, result in zip(starts, Parallel(n_jobs=n_jobs, return_as="generator")(tasks), strict=True):
+        for k, result in zip(
+            starts, Parallel(n_jobs=n_jobs, return_as="generator")(tasks), strict=True
+        ):
             if isinstance(result, str):
                 failed.append(result)
             else:
                 bpl[k : k + batch_size], fpl[k : k + batch_size] = result
             bar.update()
     if failed:
-        raise ValueError(f"{failed[0]}; leave her out ({len(failed)} of {len(starts)} batches met such a user)")
+        raise ValueError(
+            f"{failed[0]}; leave her out ({len(failed)} of {len(starts)} batches met such a user)"
+        )
     transitions = np.add.reduceat(np.maximum(data.lengths - 1, 0), first[:-1])
     for leakages in (bpl, fpl):
         leakages.setflags(write=False)  # so that the result holds them without a copy
@@ -182,8 +206,8 @@ def loss_of_all_users(
 ) -> tuple[PrivacyLossFunction, PrivacyLossFunction]:
     """Backward and forward loss function of all users: at each alpha the largest of the users' own.
 
-    Leakages with them are never below those of `population_leakage`, so that budgets for them keep alpha for
-    each user. `matrix` holds the pooled matrix; arguments as there.
+    Leakages with them are never below those of `population_leakage`, so that budgets for them keep
+    alpha for each user. `matrix` holds the pooled matrix; arguments as there.
 
     Examples
     --------
@@ -207,7 +231,8 @@ def loss_of_all_users(
             for side, rows in matrices.items():
                 hulls[side].append(hull_of_several(rows))
     backward, forward = (
-        PrivacyLossFunction.of_hull(pooled[side], hull_of_points(np.vstack(hulls[side]))) for side in SIDES
+        PrivacyLossFunction.of_hull(pooled[side], hull_of_points(np.vstack(hulls[side])))
+        for side in SIDES
     )
     return backward, forward
 
@@ -215,9 +240,13 @@ def loss_of_all_users(
 def _of_users(data: Any, n_states: int | None) -> Sequences:
     if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
         kind = type(data).__name__
-        raise ValueError(f"sequences_by_user must map each user to her sequences, found {kind}; give a dict")
+        raise ValueError(
+            f"sequences_by_user must map each user to her sequences, found {kind}; give a dict"
+        )
     if not len(data):
-        raise ValueError("a population needs at least one user, found none; give a dict from user to sequences")
+        raise ValueError(
+            "a population needs at least one user, found none; give a dict from user to sequences"
+        )
     allowed = None if n_states is None else range(check_horizon(n_states, "n_states"))
     try:
         return as_sequences(data, n_states)
@@ -236,7 +265,8 @@ def _about(user: Any, function: Callable, *arguments) -> Any:
 
 
 def _by_user(data: Sequences) -> tuple[list, np.ndarray, Sequences]:
-    """The U users in order of first appearance, where the sequences of each begin (U + 1,), and these, user by user."""
+    """The U users in order of first appearance, where the sequences of each begin (U + 1,), and
+    these, user by user."""
     import pandas as pd
 
     codes, _ = pd.factorize(data.users, use_na_sentinel=False)
@@ -248,7 +278,8 @@ def _by_user(data: Sequences) -> tuple[list, np.ndarray, Sequences]:
 
 
 def _batch(data: Sequences, first: np.ndarray, start: int, stop: int) -> tuple:
-    """Users start, ..., stop - 1: their names, their first sequences, the offsets of these, and their values.
+    """Users start, ..., stop - 1: their names, their first sequences, the offsets of these, and
+    their values.
 
     A tuple is sent with its task, so that another worker can repeat it.
     """
@@ -259,7 +290,8 @@ def _batch(data: Sequences, first: np.ndarray, start: int, stop: int) -> tuple:
 
 
 def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str:
-    """BPL and FPL of some users, (2, B, T), kept in the folder; or the error message about one of them."""
+    """BPL and FPL of some users, (2, B, T), kept in the folder; or the error message about one of
+    them."""
     import joblib
     import pandas as pd
 
@@ -273,8 +305,12 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
     except ValueError as error:
         return str(error)
     if done is not None:
-        index = pd.MultiIndex.from_product([map(str, batch[0]), range(shape[2])], names=["user", "time"])
-        frame = pd.DataFrame(dict(zip(("bpl", "fpl"), leakages.reshape(2, -1), strict=True)), index=index)
+        index = pd.MultiIndex.from_product(
+            [map(str, batch[0]), range(shape[2])], names=["user", "time"]
+        )
+        frame = pd.DataFrame(
+            dict(zip(("bpl", "fpl"), leakages.reshape(2, -1), strict=True)), index=index
+        )
         write_whole(done, frame.reset_index().to_parquet())
     return leakages
 
@@ -295,7 +331,10 @@ def _leakages_of_users(
     if n >= SPARSE_FROM:
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
-            both = (_about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight) for side in SIDES)
+            both = (
+                _about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight)
+                for side in SIDES
+            )
             result = temporal_privacy_leakage(budgets, *map(loss, both))
             leakages[:, u] = result.bpl, result.fpl
         return leakages
@@ -314,8 +353,11 @@ def _leakages_of_users(
     return leakages
 
 
-def _leakages_along(matrices: np.ndarray, budgets: np.ndarray, loss: type[PrivacyLossFunction]) -> np.ndarray:
-    """Leakages (M, T) of the recursion along budgets (T,) with the loss of each of M matrices (M, n, n)."""
+def _leakages_along(
+    matrices: np.ndarray, budgets: np.ndarray, loss: type[PrivacyLossFunction]
+) -> np.ndarray:
+    """Leakages (M, T) of the recursion along budgets (T,) with the loss of each of M matrices (M,
+    n, n)."""
     from tplrepro.leakage.envelope import SMALL, leakages_of_small  # Numba loads on first use
 
     leakages = np.full((len(matrices), budgets.size), np.nan)

@@ -1,15 +1,19 @@
-"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and handed out.
+"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and
+handed out.
 
-Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is drawn,
-and the noisy value before it is returned. After a crash in between the budget counts as spent, and the value
-is drawn once. The same time and counts give the same value again; other counts are refused. Processes and
-threads share a file by SQLite's locks; values are drawn outside of them, and the first that is stored counts.
+Contract. A time's intention (its budget, a digest of its counts) is on the disk before its noise is
+drawn, and the noisy value before it is returned. After a crash in between the budget counts as
+spent, and the value is drawn once. The same time and counts give the same value again; other counts
+are refused. Processes and threads share a file by SQLite's locks; values are drawn outside of them,
+and the first that is stored counts.
 
-A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite cannot
-see: a copy, an older state that was put back, a new name. Such a file is read, and publishes after `resume`.
-Each transaction locks the mark, too: SQLite's locks of a file are gone once anybody in the process closes it.
+A mark beside the file (``name.mark``: its identity, inode and number of changes) shows what SQLite
+cannot see: a copy, an older state that was put back, a new name. Such a file is read, and publishes
+after `resume`. Each transaction locks the mark, too: SQLite's locks of a file are gone once anybody
+in the process closes it.
 
-The file holds a digest of the true counts, from which small counts can be guessed: keep it as you keep them.
+The file holds a digest of the true counts, from which small counts can be guessed: keep it as you
+keep them.
 """
 
 from __future__ import annotations
@@ -42,7 +46,13 @@ from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
 from tplrepro.progress import Bar
-from tplrepro.validation import check_budgets, check_choice, check_delta, check_level, check_sensitivity
+from tplrepro.validation import (
+    check_budgets,
+    check_choice,
+    check_delta,
+    check_level,
+    check_sensitivity,
+)
 from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +60,8 @@ FORMAT = "tplreport publisher 2"
 SKIPPED, INTENDED, PUBLISHED, ELSEWHERE = range(4)
 KINDS = ("skipped", "spent, not drawn", "published", "spent elsewhere")
 CHUNK = 50_000  # times a transaction
-COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"  # of times
+# of times
+COLUMNS = "position INTEGER PRIMARY KEY, count INTEGER, kind INTEGER, budget REAL, digest BLOB, noisy BLOB"
 WAIT = 60.0  # seconds, for other processes
 #: Held by each transaction. A fork waits for it: a child that inherits its locks can never write.
 LOCK = RLock()
@@ -62,7 +73,8 @@ def _is_inside() -> bool:
 
 
 def _hold() -> None:
-    """Acquire LOCK if a signal's handler ended the wait for it by an exception: Python forks all the same."""
+    """Acquire LOCK if a signal's handler ended the wait for it by an exception: Python forks all
+    the same."""
     while not _is_inside():
         with suppress(BaseException):
             LOCK.acquire()
@@ -75,9 +87,9 @@ os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_
 class Publisher:
     """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
 
-    `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same settings.
-    A file that was deleted is not made anew while its mark is there. Scripts that run again should open it
-    without settings, so that it is an error in any case.
+    `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same
+    settings. A file that was deleted is not made anew while its mark is there. Scripts that run
+    again should open it without settings, so that it is an error in any case.
 
     Parameters
     ----------
@@ -90,8 +102,8 @@ class Publisher:
     delta : float, 0 < delta < 1, with a plan of noise multipliers of Gaussian noise that keep (alpha, delta)
     step : int or text such as "1h", the distance of two times: whole numbers, or dates
 
-    ValueError for settings that do not keep the promise; OSError for a file that cannot be used; RuntimeError
-    for what a signal's handler asks while a call that it interrupts uses a file.
+    ValueError for settings that do not keep the promise; OSError for a file that cannot be used;
+    RuntimeError for what a signal's handler asks while a call that it interrupts uses a file.
 
     Examples
     --------
@@ -128,8 +140,12 @@ class Publisher:
         self._mark_path = self.path.with_name(f"{self.path.name}.mark")
         settings: dict = {}
         given = backward is not REQUIRED, forward is not REQUIRED, step != 1
-        if any(given) or any(value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)):
-            settings = _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large)
+        if any(given) or any(
+            value is not None for value in (alpha, sensitivity, mechanism, floor, plan, delta)
+        ):
+            settings = _checked(
+                backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large
+            )
             settings["step"] = Clock.checked_step(step)
             self._create(settings)
         with self._transaction(write=False) as (database, state):
@@ -139,7 +155,9 @@ class Publisher:
                 f"{self.path} was made with other settings of {', '.join(different)}; open it without settings, or "
                 "take a new file, whose releases add to those of this one"
             )
-        self._backward, self._forward = (loss_of(self.settings[side]) for side in ("backward", "forward"))
+        self._backward, self._forward = (
+            loss_of(self.settings[side]) for side in ("backward", "forward")
+        )
         if self.settings["plan"] is None:
             limits = self.settings["alpha"], self._backward, self._forward
             self._filter = TemporalFilter(*limits, floor=self.settings["floor"])
@@ -156,49 +174,67 @@ class Publisher:
             return state["next"]
 
     def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
-        """The noisy counts of one time point, whole numbers for whole numbers, in the form of `counts`.
+        """The noisy counts of one time point, whole numbers for whole numbers, in the form of
+        `counts`.
 
-        A number, a mapping or Series with labels, which must be the same at each time, or an array. `epsilon`
-        is in place of the floor. The value of a time that was published before is returned again, and logged.
-        LeakageExceededError if the budget would raise a TPL above alpha; ValueError for other counts than
-        before, or a time that is not the next.
+        A number, a mapping or Series with labels, which must be the same at each time, or an array.
+        `epsilon` is in place of the floor. The value of a time that was published before is
+        returned again, and logged. LeakageExceededError if the budget would raise a TPL above
+        alpha; ValueError for other counts than before, or a time that is not the next.
         """
-        row = pd.Series(counts, ["count"] if np.ndim(counts) == 0 and not isinstance(counts, Mapping) else None)
-        noisy = pd.Series(self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)[0], row.index)
+        row = pd.Series(
+            counts, ["count"] if np.ndim(counts) == 0 and not isinstance(counts, Mapping) else None
+        )
+        noisy = pd.Series(
+            self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)[0], row.index
+        )
         if isinstance(counts, Mapping):
             return noisy.to_dict()
         if isinstance(counts, pd.Series):
             return noisy.rename(counts.name)
         return noisy.item() if np.ndim(counts) == 0 else noisy.to_numpy()
 
-    def publish_table(self, counts: Any, epsilon: float | None = None, progress: bool = True) -> Any:
+    def publish_table(
+        self, counts: Any, epsilon: float | None = None, progress: bool = True
+    ) -> Any:
         """The noisy counts of many times, which are the index of the Series or DataFrame `counts`.
 
-        Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before it.
+        Fast: a million in a minute. If one is refused, so are all after the last full 50,000 before
+        it.
         """
         table = counts.to_frame("count") if isinstance(counts, pd.Series) else counts
         parts = []
         with Bar(len(table), "publishing", "time", progress) as bar:
             for first in range(0, max(len(table), 1), CHUNK):
                 part = table.iloc[first : first + CHUNK]
-                parts.append(self._publish(part.index, part.to_numpy(), table.columns.tolist(), epsilon))
+                parts.append(
+                    self._publish(part.index, part.to_numpy(), table.columns.tolist(), epsilon)
+                )
                 bar.update(len(part))
         noisy = pd.DataFrame(np.concatenate(parts), table.index, table.columns)
         return noisy["count"].rename(counts.name) if isinstance(counts, pd.Series) else noisy
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> np.ndarray:
         values = checked_counts(counts)
-        with self._transaction(write=False) as (_, state):  # what is known is returned from a copy, too
-            is_new = state["clock"] is None or self._clock(state).positions(times)[-1] >= state["next"]
+        # what is known is returned from a copy, too
+        with self._transaction(write=False) as (_, state):
+            is_new = (
+                state["clock"] is None or self._clock(state).positions(times)[-1] >= state["next"]
+            )
         with self._transaction(write=is_new) as (database, state):
             clock = self._clock(state, times)
             values, order = _in_columns(state, values, labels)
             positions = clock.positions(times)
             clock.check_follow(positions, state["next"])
-            ends, old = (positions[0], positions[-1]), min(state["next"] - positions[0], len(positions))
+            ends, old = (
+                (positions[0], positions[-1]),
+                min(state["next"] - positions[0], len(positions)),
+            )
             rows = zip(positions, values, strict=True)
             digests = [sha256(f"{at}".encode() + row.tobytes()).digest()[:16] for at, row in rows]
-            known = dict(_rows(database, "position, digest", f"kind IN ({INTENDED}, {PUBLISHED})", *ends))
+            known = dict(
+                _rows(database, "position, digest", f"kind IN ({INTENDED}, {PUBLISHED})", *ends)
+            )
             for at, digest in zip(positions[:old], digests, strict=False):
                 if at not in known:
                     raise ValueError(
@@ -211,28 +247,45 @@ class Publisher:
                     )
             if new := positions[old:]:
                 if not is_new:
-                    raise OSError(f"{self.path} was put back or replaced while it was read; publish again")
+                    raise OSError(
+                        f"{self.path} was put back or replaced while it was read; publish again"
+                    )
                 budgets = self._spend(state, len(new), epsilon)
                 different = [*{*budgets}]
-                self._noise(np.zeros((len(different), 1), values.dtype), different)  # else an error, and nothing spent
+                # else an error, and nothing spent
+                self._noise(np.zeros((len(different), 1), values.dtype), different)
                 insert = f"INSERT INTO times VALUES (?, 1, {INTENDED}, ?, ?, zeroblob({8 * len(labels)}))"
                 database.executemany(insert, zip(new, budgets, digests[old:], strict=True))
                 state["next"] += len(new)
             intended = _rows(database, "position, budget", f"kind = {INTENDED}", *ends)
         if old:
-            some = f"time {clock.label(ends[0])} was" if len(positions) == 1 else f"{old} of {len(positions)} were"
-            LOG.warning("%s published before, with the same counts: what was handed out is returned again", some)
+            some = (
+                f"time {clock.label(ends[0])} was"
+                if len(positions) == 1
+                else f"{old} of {len(positions)} were"
+            )
+            LOG.warning(
+                "%s published before, with the same counts: what was handed out is returned again",
+                some,
+            )
         drawn = []
         if intended:
-            noisy = self._noise(values[[at - ends[0] for at, _ in intended]], [budget for _, budget in intended])
+            noisy = self._noise(
+                values[[at - ends[0] for at, _ in intended]], [budget for _, budget in intended]
+            )
             drawn = [(row.tobytes(), at) for row, (at, _) in zip(noisy, intended, strict=True)]
-        with self._transaction(write=bool(drawn)) as (database, _):  # another process may have drawn first
+        # another process may have drawn first
+        with self._transaction(write=bool(drawn)) as (database, _):
             update = f"UPDATE times SET kind = {PUBLISHED}, noisy = ? WHERE position = ? AND kind = {INTENDED}"
             database.executemany(update, drawn)
             stored_rows = _rows(database, "noisy", f"kind = {PUBLISHED}", *ends)
         if len(stored_rows) < len(values):
-            raise ValueError("times were drawn while resume was called, which counts them as spent elsewhere")
-        return np.frombuffer(b"".join(row for (row,) in stored_rows), values.dtype).reshape(values.shape)[:, order]
+            raise ValueError(
+                "times were drawn while resume was called, which counts them as spent elsewhere"
+            )
+        return np.frombuffer(b"".join(row for (row,) in stored_rows), values.dtype).reshape(
+            values.shape
+        )[:, order]
 
     def _noise(self, counts: np.ndarray, budgets: list[float]) -> np.ndarray:
         levels: dict = {"noise_multipliers" if self.settings["delta"] else "epsilons": budgets}
@@ -240,11 +293,14 @@ class Publisher:
         return release_counts(counts, **levels, **chosen, allow_large=True)
 
     def _spend(self, state: dict, count: int, epsilon: float | None) -> list[float]:
-        """The budgets of the next times; LeakageExceededError, or ValueError after the end of a plan."""
+        """The budgets of the next times; LeakageExceededError, or ValueError after the end of a
+        plan."""
         if self._filter is None:
             plan, first = self.settings["plan"], state["next"]
             if epsilon is not None:
-                raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
+                raise ValueError(
+                    "a plan holds the budget of each time, found epsilon; leave it out"
+                )
             if first + count > len(plan):
                 raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
             return plan[first : first + count]
@@ -265,15 +321,18 @@ class Publisher:
             clock.check_follow([first], state["next"])
             if (earliest := min(first, last)) < state["next"]:
                 passed, following = clock.label(earliest), clock.label(state["next"])
-                raise ValueError(f"time {passed} has passed, {following} is next; give that, and until not before it")
+                raise ValueError(
+                    f"time {passed} has passed, {following} is next; give that, and until not before it"
+                )
             self._pass(database, state, last - first + 1, float(epsilon))
         return self
 
     def resume(self, until: Any = None) -> Self:
-        """Publish from a file that is a copy, was renamed or was put back, when the other one is out of use.
+        """Publish from a file that is a copy, was renamed or was put back, when the other one is
+        out of use.
 
-        `until` is the last time that may have been published since the copy was made: all times up to it
-        count as spent, with as much as alpha allows. None: nothing was published since.
+        `until` is the last time that may have been published since the copy was made: all times up
+        to it count as spent, with as much as alpha allows. None: nothing was published since.
         """
         with self._transaction(copies=True) as (database, state):
             state["number"] = max(state["number"], self._marked()[2])
@@ -290,8 +349,11 @@ class Publisher:
                     self._pass(database, state, count, None)
         return self
 
-    def _pass(self, database: sqlite3.Connection, state: dict, count: int, budget: float | None) -> None:
-        """Let `count` times pass: skipped (budget 0), or with a budget that was spent elsewhere (None: not known)."""
+    def _pass(
+        self, database: sqlite3.Connection, state: dict, count: int, budget: float | None
+    ) -> None:
+        """Let `count` times pass: skipped (budget 0), or with a budget that was spent elsewhere
+        (None: not known)."""
         if budget:
             self._spend(state, count, budget)
         elif self._filter and budget is None:  # the tightest state that it can be in
@@ -299,12 +361,16 @@ class Publisher:
         elif self._filter:
             self._filter.skip(count)
         kind = SKIPPED if budget == 0.0 else ELSEWHERE
-        database.execute("INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)", (state["next"], count, kind, budget))
+        database.execute(
+            "INSERT INTO times VALUES (?, ?, ?, ?, NULL, NULL)",
+            (state["next"], count, kind, budget),
+        )
         state["next"] += count
 
     @property
     def remaining(self) -> float:
-        """The largest budget of the next time; of a plan its budget (with a delta: noise multiplier)."""
+        """The largest budget of the next time; of a plan its budget (with a delta: noise
+        multiplier)."""
         with self._transaction(write=False) as (_, state):
             if self._filter:
                 return self._filter.remaining
@@ -313,12 +379,16 @@ class Publisher:
 
     @property
     def ledger(self) -> pd.DataFrame:
-        """What was spent: time, number of times, budget or noise multiplier (NaN if not known), kind."""
+        """What was spent: time, number of times, budget or noise multiplier (NaN if not known),
+        kind."""
         with self._transaction(write=False) as (database, state):
             rows = _rows(database, "position, count, budget, kind")
         level = "noise_multiplier" if self.settings["delta"] else "epsilon"
         table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
-        return table.assign(time=self._clock(state).index(table["time"]), kind=[KINDS[kind] for kind in table["kind"]])
+        return table.assign(
+            time=self._clock(state).index(table["time"]),
+            kind=[KINDS[kind] for kind in table["kind"]],
+        )
 
     @property
     def leakage(self) -> Any:
@@ -326,7 +396,9 @@ class Publisher:
         with self._transaction(write=False) as (database, _):
             rows = _rows(database, "budget, count")
         if any(budget is None for budget, _ in rows):
-            raise ValueError("leakages need all budgets, found times spent elsewhere; each is within alpha")
+            raise ValueError(
+                "leakages need all budgets, found times spent elsewhere; each is within alpha"
+            )
         return _leakages(rows, self.settings["delta"], self._backward, self._forward)
 
     def to_frame(self) -> pd.DataFrame:
@@ -335,17 +407,25 @@ class Publisher:
             rows = _rows(database, "position, noisy", f"kind = {PUBLISHED}")
         values = np.frombuffer(b"".join(noisy for _, noisy in rows), state["kind"])
         values = values.reshape(len(rows), len(state["columns"])).copy()
-        return pd.DataFrame(values, self._clock(state).index([at for at, _ in rows]), state["columns"])
+        return pd.DataFrame(
+            values, self._clock(state).index([at for at, _ in rows]), state["columns"]
+        )
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV."""
         self.to_frame().to_csv(path)
 
     def backup(self, path: str | os.PathLike) -> None:
-        """Write a copy of the file, which is whole also while others publish; ValueError for this file."""
+        """Write a copy of the file, which is whole also while others publish; ValueError for this
+        file."""
         if Path(path).exists() and Path(path).samefile(self.path):
-            raise ValueError(f"a backup must be another file than {self.path}, found the same; take another name")
-        with self._transaction(write=False) as (database, _), closing(sqlite3.connect(path)) as copy:
+            raise ValueError(
+                f"a backup must be another file than {self.path}, found the same; take another name"
+            )
+        with (
+            self._transaction(write=False) as (database, _),
+            closing(sqlite3.connect(path)) as copy,
+        ):
             database.backup(copy)
 
     def _create(self, settings: dict) -> None:
@@ -362,17 +442,25 @@ class Publisher:
                 self._mark(mark, state)
 
     @contextmanager
-    def _transaction(self, write: bool = True, copies: bool = False) -> Iterator[tuple[sqlite3.Connection, dict]]:
-        """One transaction, and the state that it may change; to write, the file must be no copy, but for `copies`."""
+    def _transaction(
+        self, write: bool = True, copies: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, dict]]:
+        """One transaction, and the state that it may change; to write, the file must be no copy,
+        but for `copies`."""
         with self._connection(write, new=False, copies=copies) as (database, mark):
             if (found := _setting(database, "format")) != FORMAT:
-                raise ValueError(f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name")
+                raise ValueError(
+                    f"a publisher's file must be of format {FORMAT!r}, found {found!r}; check its name"
+                )
             state = _setting(database, "state")
             if self._identity not in (None, state["id"]):
-                raise OSError(f"{self.path} was replaced by another file while it was open; open it again")
+                raise OSError(
+                    f"{self.path} was replaced by another file while it was open; open it again"
+                )
             if write and not copies:
                 self._check_original(state, mark)
-            if self._filter and self._filter.state != (found := tuple(state["filter"])):  # else it knows what remains
+            # else it knows what remains
+            if self._filter and self._filter.state != (found := tuple(state["filter"])):
                 self._filter.state = found
             yield database, state
             if write:
@@ -384,8 +472,11 @@ class Publisher:
                 self._mark(mark, state)
 
     @contextmanager
-    def _connection(self, write: bool, new: bool, copies: bool) -> Iterator[tuple[sqlite3.Connection, int]]:
-        """A transaction of a connection of its own, and the locked mark; OSError if the file is not usable."""
+    def _connection(
+        self, write: bool, new: bool, copies: bool
+    ) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """A transaction of a connection of its own, and the locked mark; OSError if the file is not
+        usable."""
         if not (self.path.is_file() and self.path.stat().st_size):
             remedy = "open it by its new name, or make one with settings"
             if has_spent := self._marked()[2] > 0:
@@ -394,9 +485,13 @@ class Publisher:
                     "resume(until); or take a new name, whose releases add to those that were made"
                 )
             if has_spent or not new:
-                raise FileNotFoundError(f"there must be a publisher's file {self.path}, found none; {remedy}")
+                raise FileNotFoundError(
+                    f"there must be a publisher's file {self.path}, found none; {remedy}"
+                )
         if _is_inside():
-            raise RuntimeError(f"{self.path} must be used after the call that a signal interrupts, found within it")
+            raise RuntimeError(
+                f"{self.path} must be used after the call that a signal interrupts, found within it"
+            )
         try:
             with (
                 LOCK,
@@ -417,14 +512,17 @@ class Publisher:
     def _locked(self, write: bool, new: bool) -> Iterator[int]:
         """Lock the mark; -1 if there is none, or none that whoever reads may write. `new`: make it.
 
-        Whoever reads locks it for himself, too: of several who share a lock, a writer would wait for ever.
+        Whoever reads locks it for himself, too: of several who share a lock, a writer would wait
+        for ever.
         """
         mark, process = -1, os.getpid()
         try:
             mark = os.open(self._mark_path, os.O_RDWR | (os.O_CREAT if new else 0), 0o644)
         except OSError as error:
             if write and not isinstance(error, FileNotFoundError):
-                raise sqlite3.OperationalError(f"{self._mark_path.name}: {error.strerror}") from None
+                raise sqlite3.OperationalError(
+                    f"{self._mark_path.name}: {error.strerror}"
+                ) from None
         try:
             until = monotonic() + WAIT
             while mark >= 0:
@@ -446,7 +544,9 @@ class Publisher:
         """OSError unless the file has one name and the mark of its state."""
         found = os.stat(self.path)
         if found.st_nlink > 1:
-            raise OSError(f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others")
+            raise OSError(
+                f"{self.path} must have one name, found {found.st_nlink} hard links; remove the others"
+            )
         identity, inode, last = self._marked()
         if mark < 0 or (identity, inode) != (state["id"], found.st_ino) or last > state["number"]:
             raise OSError(
@@ -456,7 +556,8 @@ class Publisher:
             )
 
     def _marked(self) -> tuple[str, int, int]:
-        """The identity, the inode and the number of changes in the mark, if there is one; if damaged, 1."""
+        """The identity, the inode and the number of changes in the mark, if there is one; if
+        damaged, 1."""
         try:
             text = self._mark_path.read_text(errors="replace")
             identity, inode, number = text.split()
@@ -491,39 +592,57 @@ def _set(database: sqlite3.Connection, name: str, value: Any) -> None:
     database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
 
 
-def _rows(database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62) -> list:
-    ordered = f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
+def _rows(
+    database: sqlite3.Connection, columns: str, where: str = "1", first: int = 0, last: int = 2**62
+) -> list:
+    ordered = (
+        f"SELECT {columns} FROM times WHERE {where} AND position BETWEEN ? AND ? ORDER BY position"
+    )
     return database.execute(ordered, (first, last)).fetchall()
 
 
 def _in_columns(state: dict, values: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
-    """Counts (T, n) in the order and kind of those published so far, and where each of the labels is in that order."""
+    """Counts (T, n) in the order and kind of those published so far, and where each of the labels
+    is in that order."""
     if not state["columns"]:
-        known = all(isinstance(label, (str, int, float)) and label == label for label in labels)  # no NaN
+        # no NaN
+        known = all(isinstance(label, (str, int, float)) and label == label for label in labels)
         if not known or len({*labels}) < len(labels):
-            raise ValueError(f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them")
+            raise ValueError(
+                f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them"
+            )
         state |= {"columns": labels, "kind": values.dtype.str}
     columns, kind = state["columns"], state["kind"]
     if {*labels} != {*columns} or len(labels) != len(columns):
-        raise ValueError(f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them")
+        raise ValueError(
+            f"counts must have the labels {columns[:5]} as before, found {labels[:5]}; rename them"
+        )
     if values.dtype.str != kind and np.dtype(kind).kind == "i":
         raise ValueError("counts must be whole numbers as before, found decimals; round them")
     values = np.ascontiguousarray(values[:, [labels.index(name) for name in columns]], dtype=kind)
     return values, [columns.index(label) for label in labels]
 
 
-def _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large: bool) -> dict:
+def _checked(
+    backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large: bool
+) -> dict:
     """The settings of a publisher that keeps its promise, as JSON has them."""
     if alpha is None:
-        raise ValueError("a publisher needs the level alpha that every TPL keeps, found none; give nats")
+        raise ValueError(
+            "a publisher needs the level alpha that every TPL keeps, found none; give nats"
+        )
     alpha, sensitivity = check_level(alpha), check_sensitivity(sensitivity)
     if alpha > LARGE and not allow_large:
-        raise ValueError(f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True")
+        raise ValueError(
+            f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True"
+        )
     backward, forward = loss_functions(backward, forward)
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
-        raise ValueError("a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise")
+        raise ValueError(
+            "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
+        )
     fitting = "opendp" if delta is None else "opendp-gaussian"
     check_choice(mechanism, "mechanism", (None, fitting))
     if plan is None:
@@ -534,15 +653,29 @@ def _checked(backward, forward, alpha, sensitivity, mechanism, floor, plan, delt
         leakages = _leakages(zip(plan, repeat(1)), delta, backward, forward)
         worst = (leakages.tpl if delta is None else leakages.epsilon(delta)).max()
         if worst > alpha:
-            promise = f"every TPL within alpha = {alpha:g}" + (f" and delta = {delta:g}" if delta else "")
+            promise = f"every TPL within alpha = {alpha:g}" + (
+                f" and delta = {delta:g}" if delta else ""
+            )
             raise ValueError(f"the plan must keep {promise}, found {worst:.6g}; add noise")
-    levels = {"alpha": alpha, "sensitivity": sensitivity, "floor": float(floor or 0.0), "plan": plan, "delta": delta}
+    levels = {
+        "alpha": alpha,
+        "sensitivity": sensitivity,
+        "floor": float(floor or 0.0),
+        "plan": plan,
+        "delta": delta,
+    }
     return levels | {"mechanism": fitting, "backward": stored(backward), "forward": stored(forward)}
 
 
-def _leakages(rows: Iterable[tuple[float, int]], delta: float | None, backward: Any, forward: Any) -> Any:
-    """Of rows (budget, or with a delta noise multiplier, which is 0 without a release; number of times)."""
-    runs = [(level, sum(count for _, count in run)) for level, run in groupby(rows, key=lambda row: row[0])]
+def _leakages(
+    rows: Iterable[tuple[float, int]], delta: float | None, backward: Any, forward: Any
+) -> Any:
+    """Of rows (budget, or with a delta noise multiplier, which is 0 without a release; number of
+    times)."""
+    runs = [
+        (level, sum(count for _, count in run))
+        for level, run in groupby(rows, key=lambda row: row[0])
+    ]
     if delta is None:
         account = TemporalAccountant(backward, forward)
         for budget, count in runs:
@@ -550,5 +683,7 @@ def _leakages(rows: Iterable[tuple[float, int]], delta: float | None, backward: 
         return account.leakage
     from dp_accounting import GaussianDpEvent
 
-    events = [(GaussianDpEvent(multiplier) if multiplier else None, count) for multiplier, count in runs]
+    events = [
+        (GaussianDpEvent(multiplier) if multiplier else None, count) for multiplier, count in runs
+    ]
     return tf.temporal_privacy_profile(events, backward, forward)

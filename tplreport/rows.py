@@ -1,7 +1,9 @@
-"""Rows of observations as they are gathered: labels as codes, rows by user, in memory or in a temporary file.
+"""Rows of observations as they are gathered: labels as codes, rows by user, in memory or in a
+temporary file.
 
-Labels of users and states are the same whatever format they come from: text without blanks around it, whole
-numbers (1, 1.0, "1" and "1.0") as whole numbers, if all labels of the column are, and no other number twice.
+Labels of users and states are the same whatever format they come from: text without blanks around
+it, whole numbers (1, 1.0, "1" and "1.0") as whole numbers, if all labels of the column are, and no
+other number twice.
 """
 
 import errno
@@ -30,15 +32,18 @@ WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
 class Spill:
-    """Arrays, one after the other: in memory while they are small, in a temporary file from then on.
+    """Arrays, one after the other: in memory while they are small, in a temporary file from then
+    on.
 
-    The file has no name, stands in the folder that TMPDIR names, and is gone once the process ends, however it ends.
+    The file has no name, stands in the folder that TMPDIR names, and is gone once the process ends,
+    however it ends.
     """
 
     def __init__(self) -> None:
         self.file = tempfile.SpooledTemporaryFile(IN_MEMORY)
         self.size = 0  # bytes
-        self.places: list[tuple[int, int, np.dtype]] = []  # first byte, length and type of each array
+        # first byte, length and type of each array
+        self.places: list[tuple[int, int, np.dtype]] = []
 
     def __del__(self) -> None:
         self.file.close()  # which removes it, unless an array is mapped from it
@@ -67,7 +72,8 @@ class Spill:
         return np.frombuffer(self.file.read((stop - start) * kind.itemsize), kind)
 
     def joined(self) -> np.ndarray:
-        """All arrays, which have one type, as one array; it is mapped from the temporary file if there is one."""
+        """All arrays, which have one type, as one array; it is mapped from the temporary file if
+        there is one."""
         if self.size > IN_MEMORY:
             return np.memmap(self.file, self.places[0][2], "r")
         self.file.seek(0)
@@ -97,22 +103,30 @@ class RowsByUser:
         self.counts = counts
 
     def parts(self) -> Iterator[pd.DataFrame]:
-        """About `PART` rows at a time, sorted by user, those of a user in order; "row" is their number from 0."""
+        """About `PART` rows at a time, sorted by user, those of a user in order; "row" is their
+        number from 0."""
         part_of = (np.cumsum(self.counts) - self.counts) // PART
         limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
-        edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(len(self.blocks.places))]
+        edges = [
+            np.searchsorted(self.blocks.read(k)["user"], limits).tolist()
+            for k in range(len(self.blocks.places))
+        ]
         for number in range(len(limits) - 1):
             pieces = [self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)]
             order = np.argsort(np.concatenate([piece["user"] for piece in pieces]), kind="stable")
-            if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years beyond it
+            # pandas finds a common type, and refuses years beyond it
+            if len({piece.dtype for piece in pieces}) > 1:
                 yield pd.concat(map(pd.DataFrame, pieces), ignore_index=True).take(order)
             else:
                 joined = np.concatenate(pieces).take(order)
-                yield pd.DataFrame({name: joined[name] for name in joined.dtype.names or ()}, copy=False)
+                yield pd.DataFrame(
+                    {name: joined[name] for name in joined.dtype.names or ()}, copy=False
+                )
 
 
 def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
-    """A label as it counts; None for a missing one. TypeError for a list or another value that is no label.
+    """A label as it counts; None for a missing one. TypeError for a list or another value that is
+    no label.
 
     >>> [plain_label(label) for label in (" a ", "1.0", 2.0, True, "007", "NA", float("nan"), 1.5)]
     ['a', 1, 2, 'True', '007', None, None, 1.5]
@@ -157,15 +171,20 @@ class Codes:
     def __init__(self, name: str, missing: frozenset[str]) -> None:
         self.name, self.missing = name, missing
         self.code_of: dict[Hashable, int] = {}
-        self.codes = lru_cache(None, typed=True)(self._code)  # looks at each label once, whatever blocks have it
-        self.known, self.code_of_known = pa.array([], pa.string()), np.zeros(0, np.int32)  # the first `KNOWN` labels
+        # looks at each label once, whatever blocks have it
+        self.codes = lru_cache(None, typed=True)(self._code)
+        # the first `KNOWN` labels
+        self.known, self.code_of_known = pa.array([], pa.string()), np.zeros(0, np.int32)
         self.is_settled = False  # whether the last block had no others
         self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
 
-    def of(self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Any]) -> np.ndarray:
-        """The codes of a block, int32, -1 for a missing value; `found` gives what `factorized` does."""
+    def of(
+        self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Any]
+    ) -> np.ndarray:
+        """The codes of a block, int32, -1 for a missing value; `found` gives what `factorized`
+        does."""
         try:
             codes, labels, code, declared = found()
             self.is_declared |= len(declared) > len(labels)
@@ -182,7 +201,8 @@ class Codes:
         return np.append(code, np.int32(-1))[codes]
 
     def factorized(self, column: pd.Series) -> tuple[np.ndarray, Any, np.ndarray, list]:
-        """The number of each row's label, the labels in order of occurrence, their codes, and those declared."""
+        """The number of each row's label, the labels in order of occurrence, their codes, and those
+        declared."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
             if array.type in (pa.string(), pa.int64()) and len(self.known) <= KNOWN:
@@ -196,13 +216,20 @@ class Codes:
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
             column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
         codes, labels = pd.factorize(column)
-        declared = column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else []
+        declared = (
+            column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else []
+        )
         return codes, labels, np.array([*map(self.codes, labels.tolist())], np.int32), declared
 
     def _looked_up(self, array: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray]:
-        """The number of each row's label, labels, and their codes; what is known is looked up without Python."""
+        """The number of each row's label, labels, and their codes; what is known is looked up
+        without Python."""
         if self.known.type != array.type:
-            self.known, self.code_of_known, self.is_settled = pa.array([], array.type), self.code_of_known[:0], False
+            self.known, self.code_of_known, self.is_settled = (
+                pa.array([], array.type),
+                self.code_of_known[:0],
+                False,
+            )
         if self.is_settled:
             found = pa.compute.index_in(array, value_set=self.known)
             if found.null_count == array.null_count:
@@ -225,7 +252,9 @@ class Codes:
             raise TypeError("a character NUL")
         return self.code_of.setdefault(name, len(self.code_of))
 
-    def _no_label(self, column: pd.Series, place: Callable[[int], str], error: Exception) -> ValueError:
+    def _no_label(
+        self, column: pd.Series, place: Callable[[int], str], error: Exception
+    ) -> ValueError:
         """The error for the first value that is no label."""
         for row, label in enumerate(column.tolist()):
             try:
@@ -235,7 +264,9 @@ class Codes:
                     f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in {place(row)} "
                     f"({error}); write a row for each, such as by DataFrame.explode, or correct it"
                 )
-        return ValueError(f"{self.name} must be one text or number a row, found {error} near {place(0)}; correct it")
+        return ValueError(
+            f"{self.name} must be one text or number a row, found {error} near {place(0)}; correct it"
+        )
 
     @property
     def labels(self) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The allocation schemes side by side: budgets for alpha-DP_T, and the error that they cause.
 
-Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from print.
+Budgets are rounded down to `DIGITS` digits, so that the promise holds for budgets copied from
+print.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,8 @@ ROUNDING = 1e-9
 
 
 def equal_shares(alpha: float, horizon: int) -> np.ndarray:
-    """alpha / T for each of T releases (T,), lower by what rounding adds to their sum, so that a filter accepts all.
+    """alpha / T for each of T releases (T,), lower by what rounding adds to their sum, so that a
+    filter accepts all.
 
     >>> 0.1 + 0.1 + 0.1 > 0.3, float(equal_shares(0.3, 3).sum()) <= 0.3
     (True, True)
@@ -43,7 +45,8 @@ SCHEMES: dict[str, Callable[..., np.ndarray]] = {
 
 
 def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
-    """Each number with `digits` significant digits, never larger; one that has them but for rounding errors stays.
+    """Each number with `digits` significant digits, never larger; one that has them but for
+    rounding errors stays.
 
     >>> rounded_down([2 / 3, 0.25, 0.1 - 1e-15]).tolist()
     [0.666666, 0.25, 0.099999999999999]
@@ -64,12 +67,20 @@ def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> np.ndar
 
 
 def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
-    """Mean of the expected absolute Laplace noise of releases, sensitivity / epsilon_t (Theorem 1 of [1])."""
+    """Mean of the expected absolute Laplace noise of releases, sensitivity / epsilon_t (Theorem 1
+    of [1])."""
     return float(np.mean(sensitivity / np.asarray(budgets, dtype=float)))
 
 
-def gaussian_error(alpha: float, delta: float, functions: tuple[Any, Any], horizon: int, sensitivity: float) -> float:
-    """Mean absolute error of a count under equal noise that keeps (alpha, delta), where two cells change."""
+def gaussian_error(
+    alpha: float, delta: float, functions: tuple[Any, Any], horizon: int, sensitivity: float
+) -> float:
+    """Mean absolute error of a count under equal noise that keeps (alpha, delta), where two cells
+    change."""
     from tplfrontier.noise import allocate_noise
 
-    return float(allocate_noise(alpha, delta, *functions, horizon).max()) * sensitivity / np.sqrt(np.pi)
+    return (
+        float(allocate_noise(alpha, delta, *functions, horizon).max())
+        * sensitivity
+        / np.sqrt(np.pi)
+    )

@@ -1,7 +1,7 @@
 """The transition matrix of each user, shrunk towards the pooled matrix of all users.
 
-Row i of a user is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w in
-pseudo-transitions; without pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s.
+Row i of a user is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w
+in pseudo-transitions; without pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ ENTRIES = 1 << 16
 
 
 def pooled_matrices(data: Sequences, smoothing: float) -> dict[str, TransitionMatrix | None]:
-    """The backward and forward matrix of all users; without smoothing, users in a state that nobody leaves stay."""
+    """The backward and forward matrix of all users; without smoothing, users in a state that nobody
+    leaves stay."""
     counts, _ = count_transitions(data)
     pooled: dict[str, TransitionMatrix | None] = {}
     for side, steps in {"backward": counts.T, "forward": counts}.items():
@@ -30,7 +31,11 @@ def pooled_matrices(data: Sequences, smoothing: float) -> dict[str, TransitionMa
 
 
 def sparse_user_matrix(
-    sequences: Sequences, side: str, prior: TransitionMatrix | None, smoothing: float, weight: float | None
+    sequences: Sequences,
+    side: str,
+    prior: TransitionMatrix | None,
+    smoothing: float,
+    weight: float | None,
 ) -> TransitionMatrix:
     """The matrix of one user over very many states, like those of a sparse `prior`."""
     counts, _ = count_transitions(sequences, direction=side)
@@ -67,11 +72,16 @@ def user_matrices(
         cells = np.ravel_multi_index((owner[now] - start, state[now - 1], state[now]), shape)
         counts = np.bincount(cells, minlength=members.size * n**2).reshape(shape)
         of_side = {"forward": counts, "backward": counts.swapaxes(1, 2)}
-        yield members, {side: _estimates(of_side[side], P, smoothing, weight) for side, P in pooled.items()}
+        yield (
+            members,
+            {side: _estimates(of_side[side], P, smoothing, weight) for side, P in pooled.items()},
+        )
 
 
 @np.errstate(all="ignore")
-def _estimates(counts, prior: TransitionMatrix | None, smoothing: float, weight: float | None) -> np.ndarray:
+def _estimates(
+    counts, prior: TransitionMatrix | None, smoothing: float, weight: float | None
+) -> np.ndarray:
     """Matrices (M, n, n), NaN where there is none, from counts (M, n, n)."""
     counts = np.ascontiguousarray(counts)  # the order of its sums depends on it
     totals = counts.sum(axis=2)

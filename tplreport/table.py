@@ -1,9 +1,9 @@
 """Tables of observations: the files of a folder, their columns by usual names, and their rows.
 
-A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon, tab or "|")
-that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field
-with a quote in it is quoted; any other row is an error that names its line. A last line without end is a
-warning: the file may be cut.
+A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon,
+tab or "|") that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the
+first, and a field with a quote in it is quoted; any other row is an error that names its line. A
+last line without end is a warning: the file may be cut.
 """
 
 import csv
@@ -50,11 +50,29 @@ USUAL_NAMES = {
         *("user", "userid", "uid", "person", "session", "sequence", "id"),
     ),
     "time": (
-        *("time:timestamp", "completetimestamp", "endtimestamp", "timestamp", "time", "datetime", "eventtime"),
+        *(
+            "time:timestamp",
+            "completetimestamp",
+            "endtimestamp",
+            "timestamp",
+            "time",
+            "datetime",
+            "eventtime",
+        ),
         *("starttimestamp", "date", "day"),
     ),
     "state": (
-        *("concept:name", "activity", "activityid", "activityname", "state", "place", "cell", "location", "page"),
+        *(
+            "concept:name",
+            "activity",
+            "activityid",
+            "activityname",
+            "state",
+            "place",
+            "cell",
+            "location",
+            "page",
+        ),
         *("label", "event", "eventname", "taskid", "task"),
     ),
     "latitude": ("latitude", "lat"),
@@ -73,7 +91,19 @@ FORMATS = {
     "spmf": rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s",
 }
 #: Ends of the names of files that are read from a folder.
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".jsonl", ".gz", ".bz2", ".xz", ".zip")
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".feather",
+    ".arrow",
+    ".jsonl",
+    ".gz",
+    ".bz2",
+    ".xz",
+    ".zip",
+)
 MARK = b"\xef\xbb\xbf"
 
 
@@ -83,12 +113,18 @@ def plain_name(name: Hashable) -> str:
 
 
 def find_columns(
-    wanted: Mapping[str, Hashable], names: Sequence[Hashable], source: str | Path, kind: str = "", remedy: str = ""
+    wanted: Mapping[str, Hashable],
+    names: Sequence[Hashable],
+    source: str | Path,
+    kind: str = "",
+    remedy: str = "",
 ) -> dict[str, int]:
-    """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
+    """The position of the column for each key of `wanted`, by its name there or by a usual name if
+    that is None.
 
-    Users may be absent if not named. For the error, `source` and `kind` say where the names stand and in what
-    kind of file, and `remedy` how to name columns where the caller has no arguments for it.
+    Users may be absent if not named. For the error, `source` and `kind` say where the names stand
+    and in what kind of file, and `remedy` how to name columns where the caller has no arguments for
+    it.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
@@ -107,12 +143,19 @@ def find_columns(
         elif found or name is not None or thing != "user" or remedy:
             wrong.append(thing)
     if wrong:
-        named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong)
+        named = ", ".join(
+            thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong
+        )
         shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
-        remedy = remedy or f"name {'it' if len(wrong) == 1 else 'them'} by {', '.join(f'{thing}=' for thing in wrong)}"
+        remedy = (
+            remedy
+            or f"name {'it' if len(wrong) == 1 else 'them'} by {', '.join(f'{thing}=' for thing in wrong)}"
+        )
         if "state" in wrong and wanted["state"] is None and "state=" in remedy:
             remedy += ", or all states of a row as state='first..last'"
-        raise DataFormatError(f"there must be one column of {named}, found {shown}; {remedy}", source)
+        raise DataFormatError(
+            f"there must be one column of {named}, found {shown}; {remedy}", source
+        )
     return places
 
 
@@ -126,14 +169,22 @@ def read_header(path: str | Path) -> tuple[str, list[str], str]:
         text = "\0"
     if not text.strip() or "\0" in text:
         found = describe_content(first.strip() and head)
-        raise DataFormatError(f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1)
+        raise DataFormatError(
+            f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1
+        )
     if text.startswith("#"):
-        raise DataFormatError(f"a header must not begin with #, found {text[:40]!r}; remove # or the comment", path, 1)
+        raise DataFormatError(
+            f"a header must not begin with #, found {text[:40]!r}; remove # or the comment", path, 1
+        )
     if "\r" in text:
-        raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1)
+        raise DataFormatError(
+            "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1
+        )
     separator = max(",;\t|", key=text.count)
     lines = head.decode(errors="replace").splitlines()[:2]
-    names, *second = ([field.strip() for field in _fields([line], separator, path)[0]] for line in lines)
+    names, *second = (
+        [field.strip() for field in _fields([line], separator, path)[0]] for line in lines
+    )
     has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
     if has_row_names and len(second[0]) == len(names) + 1:
         names = ["", *names]  # R leaves out the name of the column of row names
@@ -145,7 +196,9 @@ def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str
     try:
         return [*csv.reader(lines, delimiter=separator)]
     except csv.Error as error:
-        raise DataFormatError(f"there must be a table of short names, found another file ({error})", path, 1) from None
+        raise DataFormatError(
+            f"there must be a table of short names, found another file ({error})", path, 1
+        ) from None
 
 
 def table_blocks(
@@ -162,21 +215,29 @@ def table_blocks(
     If a column is given by number, the file has no header. Other arguments as in `find_columns` and
     `read_rows`.
     """
-    defects = defects or Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
+    defects = defects or Defects(
+        "as many fields as in line 1, any with a quote in quotes, and numbers as degrees"
+    )
     separator, names, kind = read_header(path)
     # On a command line, numbers are positions of columns, unless the header has all of them.
     digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
     if not digits.issubset(names):
-        wanted = {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
+        wanted = {
+            thing: int(str(given)) if given in digits else given for thing, given in wanted.items()
+        }
     numbered = any(isinstance(given, int) for given in wanted.values())
-    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy)
+    places = find_columns(
+        wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy
+    )
     columns = dict.fromkeys(map(str, range(len(names)))) | {
         str(place): types.get(k, pa.string()) for k, place in places.items()
     }
     nulls = MISSING if "latitude" in places else ("",)
     parse = partial(parse_table, columns=columns, delimiter=separator, nulls=nulls, quotes=quotes)
     for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
-        rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns([*places])
+        rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns(
+            [*places]
+        )
         yield rows
 
 
@@ -189,7 +250,9 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
             if row < len(rows):
                 return rows.place(row)[1]
             row -= len(rows)
-    raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
+    raise DataFormatError(
+        f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path
+    )
 
 
 #: What a damaged Parquet or Feather file raises.
@@ -199,7 +262,9 @@ BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
 def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
     """A Parquet or Feather file, or a partitioned folder, and the names of its columns."""
     try:
-        whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
+        whole = pa.dataset.dataset(
+            path, format=kind, partitioning="hive" if path.is_dir() else None
+        )
         return whole, whole.schema.names
     except BROKEN as error:
         raise _broken(error, path, kind) from None
@@ -216,7 +281,8 @@ def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
 
 
 def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
-    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of `wanted`."""
+    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of
+    `wanted`."""
     whole, names = _dataset(path, kind)
     columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
     try:
@@ -224,19 +290,26 @@ def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iter
         if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
             pieces = (group for piece in pieces for group in piece.split_by_row_group())
         for batch in chain.from_iterable(
-            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19) for piece in pieces
+            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19)
+            for piece in pieces
         ):
             table = pa.Table.from_batches([batch]).select([*columns.values()])
             table.validate(full=True)  # bytes that are not what their types say would crash later
-            yield _frame(table.rename_columns([*columns]).replace_schema_metadata(None))  # without pandas' notes
+            # without pandas' notes
+            yield _frame(table.rename_columns([*columns]).replace_schema_metadata(None))
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
 
 def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
     """The lines of a file that are not blank, with their numbers from 1, block by block."""
-    for block, first_line in line_blocks(path, 1 << 22):  # as Python objects they take several times the memory
-        yield [(number, line) for number, line in enumerate(block.split(b"\n"), first_line) if line.strip()]
+    # as Python objects they take several times the memory
+    for block, first_line in line_blocks(path, 1 << 22):
+        yield [
+            (number, line)
+            for number, line in enumerate(block.split(b"\n"), first_line)
+            if line.strip()
+        ]
 
 
 def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
@@ -249,11 +322,19 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
         if not columns:
             names = [*dict.fromkeys(name for row in first for name in row)]
             is_nested = any(isinstance(value, list | dict) for value in first[0].values())
-            kind = " in JSON, with lists or records in it: write one object a line" if is_nested else ""
-            columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
+            kind = (
+                " in JSON, with lists or records in it: write one object a line"
+                if is_nested
+                else ""
+            )
+            columns = {
+                thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()
+            }
         table = _json_table(lines, first, [*columns.values()])
         if table is None:
-            rows = chain(first, (_json_object(line, number, path) for number, line in lines[SAMPLE:]))
+            rows = chain(
+                first, (_json_object(line, number, path) for number, line in lines[SAMPLE:])
+            )
             values = [[row.get(name) for name in columns.values()] for row in rows]
             yield pd.DataFrame(values, columns=[*columns], dtype=object)
         else:
@@ -272,17 +353,24 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
     except (ValueError, RecursionError):
         problem = repr(line[:40].decode("utf-8", "replace"))
     raise DataFormatError(
-        f"there must be one JSON object a line, found {problem}; write one object a line", path, number
+        f"there must be one JSON object a line, found {problem}; write one object a line",
+        path,
+        number,
     )
 
 
-def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]) -> pa.Table | None:
-    """The columns of these lines, read at once; None where types change, or a number could lose digits."""
+def _json_table(
+    lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]
+) -> pa.Table | None:
+    """The columns of these lines, read at once; None where types change, or a number could lose
+    digits."""
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     types = [{*(type(row.get(name)) for row in first)} - {type(None)} for name in names]
     if not all(len(found) == 1 and found <= {*kinds} for found in types):
         return None
-    schema = pa.schema([(name, kinds[found.pop()]) for name, found in zip(names, types, strict=True)])
+    schema = pa.schema(
+        [(name, kinds[found.pop()]) for name, found in zip(names, types, strict=True)]
+    )
     content = b"\n".join(line for _, line in lines)
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     size = pa.json.ReadOptions(use_threads=False, block_size=len(content) + 1)
@@ -292,7 +380,8 @@ def _json_table(lines: list[tuple[int, bytes]], first: list[dict], names: list[H
     except pa.ArrowException:
         return None
     is_exact = not any(
-        pa.types.is_floating(column.type) and (pa.compute.max(pa.compute.abs(column)).as_py() or 0) >= 2**53
+        pa.types.is_floating(column.type)
+        and (pa.compute.max(pa.compute.abs(column)).as_py() or 0) >= 2**53
         for column in table.columns
     )
     return table if is_exact and table.num_rows == len(lines) else None
@@ -304,9 +393,20 @@ def read_workbook(path: Path) -> pd.DataFrame:
 
     try:
         # Text cells stay text: "007" is no number, and "NA" is a name.
-        frame = pd.read_excel(path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""])
-    except (CalamineError, zipfile.BadZipFile, ValueError, TypeError, KeyError, OverflowError) as error:
-        problem = f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
+        frame = pd.read_excel(
+            path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""]
+        )
+    except (
+        CalamineError,
+        zipfile.BadZipFile,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+    ) as error:
+        problem = (
+            f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
+        )
         raise DataFormatError(problem, path) from None
     frame = frame.infer_objects().set_axis(pd.RangeIndex(2, len(frame) + 2, name="row"))
     frame.attrs["source"] = str(path)
@@ -314,13 +414,16 @@ def read_workbook(path: Path) -> pd.DataFrame:
 
 
 def read_spmf(path: Path) -> pd.DataFrame:
-    """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names an item."""
+    """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names
+    an item."""
     names = dict[str, str]()
     items, users, places = list[str](), list[int](), list[int]()
     try:
         lines = path.read_text("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise DataFormatError(f"an SPMF file must be text in UTF-8 ({error}); convert it", path) from None
+        raise DataFormatError(
+            f"an SPMF file must be text in UTF-8 ({error}); convert it", path
+        ) from None
     for number, line in enumerate(lines, 1):
         if line.startswith("@ITEM="):
             item, _, names[item] = line.removeprefix("@ITEM=").partition("=")
@@ -341,21 +444,28 @@ def read_spmf(path: Path) -> pd.DataFrame:
         name = names.setdefault(item, item)
         if item_of.setdefault(name, item) != item:
             both = f"{item_of[name]} and {item}"
-            raise DataFormatError(f"items must have different names, found {name!r} for {both}; rename one", path)
-    frame = pd.DataFrame({"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line"))
+            raise DataFormatError(
+                f"items must have different names, found {name!r} for {both}; rename one", path
+            )
+    frame = pd.DataFrame(
+        {"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line")
+    )
     frame.attrs["source"] = str(path)
     return frame
 
 
 def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
-    """A small table of numbers, whose index is the column `time`, or one of a usual name; DataFormatError for others.
+    """A small table of numbers, whose index is the column `time`, or one of a usual name;
+    DataFormatError for others.
 
     Whole numbers stay whole. Commas are decimal beside ";" and tabs.
     """
     separator, names, _ = read_header(path)
     if number := next((name for name in names if re.fullmatch(r"\W*\d[\d\W]*", name)), None):
         remedy = f"add a line of names, such as 'cell {number}': a first row of counts would be published as it is"
-        raise DataFormatError(f"counts must begin with names of their columns, found {number!r}; {remedy}", path)
+        raise DataFormatError(
+            f"counts must begin with names of their columns, found {number!r}; {remedy}", path
+        )
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
     decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
     try:
@@ -363,18 +473,35 @@ def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
             counts = pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         must = "counts must be in UTF-8, with as many fields in each line as in the first"
-        raise DataFormatError(f"{must}, found: {str(error).strip()}; export them again", path) from None
-    times = [name for name in counts if name == time or (time is None and plain_name(name) in USUAL_NAMES["time"])][:1]
+        raise DataFormatError(
+            f"{must}, found: {str(error).strip()}; export them again", path
+        ) from None
+    times = [
+        name
+        for name in counts
+        if name == time or (time is None and plain_name(name) in USUAL_NAMES["time"])
+    ][:1]
     if time is not None and not times:
-        raise DataFormatError(f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it", path)
+        raise DataFormatError(
+            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it", path
+        )
     counts = counts.set_index(times) if times else counts
     for name, column in counts.items():  # a cell that is no number would get no noise
-        wrong = ~np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)) | (column.dtype.kind not in "iuf")
+        wrong = ~np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)) | (
+            column.dtype.kind not in "iuf"
+        )
         if wrong.any():
-            place, remedy = f"{str(column[wrong].iloc[0])!r} in column {name!r}", "name a column of times 'time'"
-            raise DataFormatError(f"counts must be such as 1234 or 98.2, found {place}; correct it, or {remedy}", path)
+            place, remedy = (
+                f"{str(column[wrong].iloc[0])!r} in column {name!r}",
+                "name a column of times 'time'",
+            )
+            raise DataFormatError(
+                f"counts must be such as 1234 or 98.2, found {place}; correct it, or {remedy}", path
+            )
     if not counts.size:
-        raise DataFormatError(f"there must be a row and a column of counts, found {counts.shape}; add them", path)
+        raise DataFormatError(
+            f"there must be a row and a column of counts, found {counts.shape}; add them", path
+        )
     return counts
 
 
@@ -418,13 +545,17 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
             return f"line {line_of(row, file, wanted)} of {file}"
         return f"row {row} of {file}"
 
-    found = {thing: name if name is not None else _usual(thing, names) for thing, name in wanted.items()}
+    found = {
+        thing: name if name is not None else _usual(thing, names) for thing, name in wanted.items()
+    }
     return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, found)
 
 
 def _usual(thing: str, names: Sequence[Hashable]) -> Hashable:
     """The column of a usual name, if there is one."""
-    return next((name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None)
+    return next(
+        (name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None
+    )
 
 
 def format_of(path: Path) -> str | None:
@@ -450,7 +581,11 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
         return [*read_workbook(path).columns]
     if kind == "json":
         lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
-        return [*dict.fromkeys(name for number, line in lines for name in _json_object(line, number, path))]
+        return [
+            *dict.fromkeys(
+                name for number, line in lines for name in _json_object(line, number, path)
+            )
+        ]
     return [*(_dataset(path, kind) if kind in ("parquet", "ipc") else read_header(path))[1]]
 
 
@@ -463,33 +598,43 @@ def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataF
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The file itself, or the tables of a folder; a folder that is partitioned counts as one file."""
+    """The file itself, or the tables of a folder; a folder that is partitioned counts as one
+    file."""
     if not path.is_dir():
         return [path]
     filled = sorted(file for file in path.iterdir() if file.is_file() and file.stat().st_size)
     files = [file for file in filled if file.suffix.lower() in TABLES]
     if files:
-        if others := [file.name for file in filled if file not in files and file.name[0] not in "._"]:
+        if others := [
+            file.name for file in filled if file not in files and file.name[0] not in "._"
+        ]:
             ends = f"only those that end in {', '.join(TABLES)} are read"
-            warn_caller(f"{counted(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}")
+            warn_caller(
+                f"{counted(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}"
+            )
         return files
     if next(path.rglob("*.parquet"), None):
         return [path]
     plt = next(path.rglob("*.plt"), None)
     remedy = "read it by experiments.datasets.readers.geolife" if plt else "check it"
-    problem = f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}"
+    problem = (
+        f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}"
+    )
     raise DataFormatError(problem, path)
 
 
 def _blocks_of_files(
     path: Path, files: list[Path], wanted: Mapping[str, Hashable], starts: list[int]
 ) -> Iterator[pd.DataFrame]:
-    """The blocks of all files, which must have the same columns; `starts` gets the first row after each file."""
+    """The blocks of all files, which must have the same columns; `starts` gets the first row after
+    each file."""
     rows, names = 0, list[str]()
     for file in files:
         for block in filter(len, _blocks_of_file(file, wanted)):
             if "user" not in block and files != [path]:
-                user = re.sub(f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE)
+                user = re.sub(
+                    f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE
+                )
                 block = block.assign(user=pd.Categorical([user]).repeat(len(block)))
             names = names or list(block)
             if {*names} != {*block}:
@@ -505,7 +650,9 @@ def _blocks_of_files(
 
 def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
     """The error for a column that is of one kind here and of another one there."""
-    return DataFormatError(f"a column must be of one kind in all files, found two ({error}); convert one", path)
+    return DataFormatError(
+        f"a column must be of one kind in all files, found two ({error}); convert one", path
+    )
 
 
 def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:

@@ -1,9 +1,9 @@
 """Uncertainty of an estimated chain: posterior or bootstrap draws, and intervals of leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s), whose mean
-is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
-Leakage is a maximum, so noise in the matrix raises it: an interval need not contain the leakage of the
-estimate.
+A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s),
+whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users)
+with replacement. Leakage is a maximum, so noise in the matrix raises it: an interval need not
+contain the leakage of the estimate.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -15,7 +15,14 @@ import numpy as np
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.progress import Bar
-from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horizon, check_probability, check_smoothing
+from tplrepro.validation import (
+    FrozenArrays,
+    RngLike,
+    as_generator,
+    check_horizon,
+    check_probability,
+    check_smoothing,
+)
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
@@ -23,12 +30,14 @@ LARGEST_DENSE = 20_000
 TIMES_AT_ONCE = 1 << 24
 
 
-def posterior_draws(counts: Any, smoothing: float, draws: int, *, rng: RngLike) -> Iterator[TransitionMatrix]:
+def posterior_draws(
+    counts: Any, smoothing: float, draws: int, *, rng: RngLike
+) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
-    `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices.
-    `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys', 0: the
-    improper prior under which steps never seen stay impossible).
+    `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward
+    matrices. `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5:
+    Jeffreys', 0: the improper prior under which steps never seen stay impossible).
 
     >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=0)
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
@@ -37,7 +46,8 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, *, rng: RngLike) 
     """
     draws, smoothing = check_horizon(draws, "draws"), check_smoothing(smoothing)
     table, states = checked_counts(counts)
-    TransitionMatrix.from_counts(table, smoothing, states)  # counts without an estimate have no posterior
+    # counts without an estimate have no posterior
+    TransitionMatrix.from_counts(table, smoothing, states)
     if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
             f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
@@ -46,8 +56,11 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, *, rng: RngLike) 
     return (_posterior_draw(shape, rng, states) for _ in range(draws))
 
 
-def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states: Sequence) -> TransitionMatrix:
-    """Normalised gamma variates in logarithms: for small shapes the variates themselves underflow."""
+def _posterior_draw(
+    shape: np.ndarray, rng: np.random.Generator, states: Sequence
+) -> TransitionMatrix:
+    """Normalised gamma variates in logarithms: for small shapes the variates themselves
+    underflow."""
     positive = shape[shape > 0]
     variates = np.log(rng.standard_gamma(positive + 1.0))
     log = np.full(shape.shape, -np.inf)
@@ -63,10 +76,11 @@ def bootstrap_draws(
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
-    """Estimates from sequences, as in `tplrepro.markov.as_sequences`, that are redrawn with replacement.
+    """Estimates from sequences, as in `tplrepro.markov.as_sequences`, that are redrawn with
+    replacement.
 
-    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups` names the
-    group of each sequence, such as its user: groups are drawn together.
+    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups`
+    names the group of each sequence, such as its user: groups are drawn together.
 
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
     >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=1, estimate=smooth)
@@ -92,8 +106,11 @@ def bootstrap_draws(
     return (estimate(redrawn()) for _ in range(draws))
 
 
-def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool = True) -> Iterator[Any]:
-    """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress` shows a bar.
+def bootstrap_counts(
+    sequences: Any, draws: int, *, rng: RngLike, progress: bool = True
+) -> Iterator[Any]:
+    """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress`
+    shows a bar.
 
     >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=1)
     >>> [counts.toarray().tolist() for counts in draws]
@@ -112,15 +129,24 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: RngLike, progress: bool
         at_once = max(1, TIMES_AT_ONCE // len(names))
         with Bar(draws, "bootstrap", "draw", progress) as bar:
             for start in range(0, draws, at_once):
-                chosen = (rng.integers(len(names), size=len(names)) for _ in range(start, min(start + at_once, draws)))
-                times = np.array([np.bincount(one, minlength=len(names)).astype(np.int32) for one in chosen])
+                chosen = (
+                    rng.integers(len(names), size=len(names))
+                    for _ in range(start, min(start + at_once, draws))
+                )
+                times = np.array(
+                    [np.bincount(one, minlength=len(names)).astype(np.int32) for one in chosen]
+                )
                 total = np.zeros((len(times), steps.size))
                 for block in coded.blocks():
                     members, member = np.unique(block.users, return_inverse=True)
                     user = np.repeat(member, np.maximum(block.lengths - 1, 0))
-                    kind = np.searchsorted(steps, np.ravel_multi_index(block.transitions(), counts.shape))
+                    kind = np.searchsorted(
+                        steps, np.ravel_multi_index(block.transitions(), counts.shape)
+                    )
                     shape = (members.size, steps.size)
-                    by_user = scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=shape)
+                    by_user = scipy.sparse.coo_array(
+                        (np.ones(user.size), (user, kind)), shape=shape
+                    )
                     total += times[:, members] @ by_user.tocsr()
                 for one in total:
                     places = np.unravel_index(steps, counts.shape)
@@ -141,11 +167,13 @@ class LeakageInterval(FrozenArrays):
     values: np.ndarray  # (draws, ...), the function of each draw
 
 
-def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
+def leakage_interval(
+    draws: Iterable, function: Callable, confidence: float = 0.9
+) -> LeakageInterval:
     """The interval of a number, which may be infinite, or array that `function` makes of each draw.
 
-    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or
-    NaN.
+    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence)
+    draws, or NaN.
 
     >>> from tplrepro import PrivacyLossFunction
     >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))

@@ -1,7 +1,7 @@
 """Differential privacy under temporal correlations: the algorithms of five papers, exact and fast.
 
-Every public name is imported on first use (PEP 562), so that ``import tplrepro`` loads neither Numba nor
-pandas.
+Every public name is imported on first use (PEP 562), so that ``import tplrepro`` loads neither
+Numba nor pandas.
 
 >>> import tplrepro as tpl
 >>> tpl.__version__
@@ -11,13 +11,16 @@ References
 ----------
 Numbers in brackets stand for these papers throughout.
 
-[1] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+[1] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy in Continuous Data
+Release Under Temporal
     Correlations. IEEE TKDE 31(7), 2019.
-[2] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy under Temporal Correlations. ICDE 2017.
-[3] B. Jiang, M. Li, R. Tandon: Online Context-aware Data Release with Sequence Information Privacy. 2023.
-[4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying Temporal Privacy Leakage in Continuous Event Data
+[2] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy under Temporal
+Correlations. ICDE 2017. [3] B. Jiang, M. Li, R. Tandon: Online Context-aware Data Release with
+Sequence Information Privacy. 2023. [4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying
+Temporal Privacy Leakage in Continuous Event Data
     Publishing. 2022.
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
+[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with
+Differential Privacy via
     Hidden Markov Model. 2016.
 """
 

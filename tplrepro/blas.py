@@ -1,4 +1,5 @@
-"""BLAS with one thread: small matrix products are up to 40 times slower where several threads wait for each other."""
+"""BLAS with one thread: small matrix products are up to 40 times slower where several threads wait
+for each other."""
 
 from functools import cache
 

@@ -1,7 +1,8 @@
-"""Public names that are imported on first use (PEP 562), so that importing a package loads no module.
+"""Public names that are imported on first use (PEP 562), so that importing a package loads no
+module.
 
-The stub beside a package's ``__init__.py`` is the one place that lists its public names; editors and type
-checkers read the same file.
+The stub beside a package's ``__init__.py`` is the one place that lists its public names; editors
+and type checkers read the same file.
 """
 
 import ast
@@ -39,11 +40,16 @@ def extra() -> Iterator[None]:
             raise
         package = f'"tplrepro[{EXTRAS[library]}]"' if library in EXTRAS else library
         remedy = f"install it with: pip install {package}"
-        raise ModuleNotFoundError(f"{library} must be installed, found none; {remedy}", name=error.name) from None
+        raise ModuleNotFoundError(
+            f"{library} must be installed, found none; {remedy}", name=error.name
+        ) from None
 
 
-def lazy_names(package: str, init: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, as the stub beside its `init` file lists them.
+def lazy_names(
+    package: str, init: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, as the stub beside its `init`
+    file lists them.
 
     >>> import tplrepro.markov
     >>> attribute, listing, names = lazy_names("tplrepro.markov", tplrepro.markov.__file__)
@@ -52,16 +58,25 @@ def lazy_names(package: str, init: str) -> tuple[Callable[[str], Any], Callable[
     """
     stub = ast.parse(Path(init).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.name: str(node.module) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        alias.name: str(node.module)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
 
     def attribute(name: str) -> Any:
         if name not in homes:
             module = sys.modules[package]
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=module
+            )
         with extra():
             home = None if homes[name] == package else import_module(homes[name])
-            value = getattr(home, name) if hasattr(home, name) else import_module(f"{homes[name]}.{name}")
+            value = (
+                getattr(home, name)
+                if hasattr(home, name)
+                else import_module(f"{homes[name]}.{name}")
+            )
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,6 +1,8 @@
-"""The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two seconds.
+"""The one progress bar of the packages: in a notebook or on a terminal, of what takes more than two
+seconds.
 
-In the environment, ``TQDM_DISABLE=1`` hides bars in notebooks, too, and ``TPLREPRO_PROGRESS`` names a file for them.
+In the environment, ``TQDM_DISABLE=1`` hides bars in notebooks, too, and ``TPLREPRO_PROGRESS`` names
+a file for them.
 """
 
 import os
@@ -12,7 +14,8 @@ from typing import Any, Self
 
 #: Seconds before a bar is drawn. Until then there is none: making one takes as long as a small hull.
 PATIENCE = 2.0
-LINES: Any = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # in a file: one every ten seconds
+# in a file: one every ten seconds
+LINES: Any = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}
 
 
 class Bar:
@@ -37,7 +40,9 @@ class Bar:
             self._drawn.update(count)
         elif self.n != self._settings["total"] and monotonic() > self._from:
             self._from = inf
-            in_kernel = "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
+            in_kernel = "IPython" in sys.modules and hasattr(
+                sys.modules["IPython"].get_ipython(), "kernel"
+            )
             log = os.environ.get("TPLREPRO_PROGRESS")
             if log or in_kernel or sys.stderr.isatty():
                 from tqdm import auto, std
@@ -55,7 +60,8 @@ def tracked(
     size: Callable[[Any], int] = lambda item: 1,
     show: bool = True,
 ) -> Iterator[Any]:
-    """The items, with a bar over them, or over their sizes; `total` is by default their number, if they have one.
+    """The items, with a bar over them, or over their sizes; `total` is by default their number, if
+    they have one.
 
     >>> [*tracked([3, 4], "squares", "number")]
     [3, 4]

@@ -1,4 +1,5 @@
-"""Searches for the largest number that keeps a promise, such as a budget within a level of leakage."""
+"""Searches for the largest number that keeps a promise, such as a budget within a level of
+leakage."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,13 +9,19 @@ import numpy as np
 
 
 def largest_within(
-    within: Callable[[float], bool], low: float, high: float, *, tolerance: float = 0.0, logarithmic: bool = False
+    within: Callable[[float], bool],
+    low: float,
+    high: float,
+    *,
+    tolerance: float = 0.0,
+    logarithmic: bool = False,
 ) -> float:
-    """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
+    """The largest float in [low, high] for which a monotone predicate holds, by bisection from
+    below.
 
-    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It may
-    be too small by the share `tolerance` (0: by no bit). A `logarithmic` search halves ratios, which takes
-    fewer steps where `high` is many times `low`.
+    Never too large: the result has itself been tested, or is `low`, which must satisfy the
+    predicate. It may be too small by the share `tolerance` (0: by no bit). A `logarithmic` search
+    halves ratios, which takes fewer steps where `high` is many times `low`.
 
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(root, 6), root * root <= 2.0
@@ -46,11 +53,14 @@ def fit_to_level(
     target: float,
     tolerance: float = 4.0 * 2.0**-52,
 ) -> np.ndarray:
-    """The budgets times the largest factor, to `tolerance`, whose leakage was found to be at most `target`.
+    """The budgets times the largest factor, to `tolerance`, whose leakage was found to be at most
+    `target`.
 
-    The leakage grows with the factor. No budget may exceed `alpha`; `target` is alpha less a margin for rounding.
+    The leakage grows with the factor. No budget may exceed `alpha`; `target` is alpha less a margin
+    for rounding.
     """
-    from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
+    # needs far fewer leakages than bisection, but may end above the target
+    from scipy.optimize import brentq
 
     from tplrepro.progress import Bar
 

@@ -1,6 +1,8 @@
-"""Checks shared by all public functions: each error names the constraint, the value found and the remedy.
+"""Checks shared by all public functions: each error names the constraint, the value found and the
+remedy.
 
-Whatever belongs to states is aligned with them here: by label where it has labels, else by position.
+Whatever belongs to states is aligned with them here: by label where it has labels, else by
+position.
 """
 
 import operator
@@ -29,7 +31,8 @@ OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
-    """Real numbers, array-like or a scipy.sparse matrix, as a float array, which is not copied if it is one already.
+    """Real numbers, array-like or a scipy.sparse matrix, as a float array, which is not copied if
+    it is one already.
 
     ValueError, which says what they `must` be, for masked or complex numbers, text and dates.
 
@@ -38,7 +41,9 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
     ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); take their moduli
     """
     kind = type(values).__name__
-    if isinstance(values, (list, tuple)) and any(isinstance(part, np.ma.MaskedArray) for part in values):
+    if isinstance(values, (list, tuple)) and any(
+        isinstance(part, np.ma.MaskedArray) for part in values
+    ):
         values = np.ma.array(values)
     try:
         array = np.asanyarray(values.toarray() if hasattr(values, "tocsr") else values)
@@ -84,20 +89,30 @@ def checked_states(states: Any, n: int | None = None) -> Any:
         labels = states if is_default else tuple(states)
         twice = [label for label, count in Counter(labels).items() if count > 1]
     except TypeError as error:
-        raise ValueError(f"states must be labels, found {str(states)[:60]} ({error}); list them in order") from None
+        raise ValueError(
+            f"states must be labels, found {str(states)[:60]} ({error}); list them in order"
+        ) from None
     if twice:
-        raise ValueError(f"states must be distinct, found {twice[0]!r} more than once; give each its own label")
+        raise ValueError(
+            f"states must be distinct, found {twice[0]!r} more than once; give each its own label"
+        )
     if n is not None and len(labels) != n:
-        raise ValueError(f"states must be {n} labels, found {len(labels)}; give each state its own label")
+        raise ValueError(
+            f"states must be {n} labels, found {len(labels)}; give each state its own label"
+        )
     return labels
 
 
-def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
-    """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None for any number.
+def by_state(
+    values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)
+) -> Any:
+    """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None
+    for any number.
 
-    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the states,
-    and so is each DataFrame in a list. An array or another list is in that order already, and so is a pandas
-    object with the default index 0..k-1 on all these axes, unless these numbers are themselves the labels.
+    A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the
+    states, and so is each DataFrame in a list. An array or another list is in that order already,
+    and so is a pandas object with the default index 0..k-1 on all these axes, unless these numbers
+    are themselves the labels.
 
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]
@@ -107,13 +122,17 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
         held = [*values.values()]
         ordered = [held[k] for k in _order([*values], states, name)]
         return ordered if axes[0] == 0 else np.stack(ordered, axis=axes[0])
-    if isinstance(values, list | tuple) and any(hasattr(framed(each), "columns") for each in values):
+    if isinstance(values, list | tuple) and any(
+        hasattr(framed(each), "columns") for each in values
+    ):
         return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
         return values
     found = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}
     default = all(labels == [*range(len(labels))] for labels in found.values())
-    named = not isinstance(states, (int, range, type(None))) and {*states} in map(set, found.values())
+    named = not isinstance(states, (int, range, type(None))) and {*states} in map(
+        set, found.values()
+    )
     if not default or named:
         for axis, labels in found.items():
             values = values.take(_order(labels, states, name), axis=axis)
@@ -121,7 +140,8 @@ def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[
 
 
 def framed(values: Any) -> Any:
-    """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as they are."""
+    """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as
+    they are."""
     rows = values if isinstance(values, list | tuple) else ()
     if rows and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in rows):
         import pandas as pd
@@ -144,12 +164,15 @@ def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
 
 
 def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Sequence | None:
-    """The states that all matrices of an analysis share, None if there are none; a range fits any labels."""
+    """The states that all matrices of an analysis share, None if there are none; a range fits any
+    labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
     labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
     if len(sizes) > 1 or len(labelled) > 1:
-        different = sizes if len(sizes) > 1 else " and ".join(str([*labels[:5]]) for labels in labelled)
+        different = (
+            sizes if len(sizes) > 1 else " and ".join(str([*labels[:5]]) for labels in labelled)
+        )
         raise ValueError(
             f"{name} must have the same states in the same order, found {different}; estimate them over one set"
         )
@@ -159,13 +182,16 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
 def check_distribution(
     distribution: Any, states: int | Sequence | None = None, name: str = "distribution"
 ) -> np.ndarray:
-    """A distribution over states (labels or their number n) as an array (n,) in their order with sum 1."""
+    """A distribution over states (labels or their number n) as an array (n,) in their order with
+    sum 1."""
     n = len(states) if isinstance(states, Sequence) else states
     aligned = by_state(distribution, states, name)
     p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
     if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
         wanted = "(n,) with n >= 1" if n is None else f"({n},)"
-        raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability for each state")
+        raise ValueError(
+            f"{name} must have shape {wanted}, found {p.shape}; give one probability for each state"
+        )
     total = p.sum()
     if not np.isfinite(total) or (p < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
@@ -176,7 +202,12 @@ def check_distribution(
 
 
 def check_probability(
-    probability: ArrayLike, name: str = "probability", remedy: str = "give one", *, zero: bool = True, one: bool = True
+    probability: ArrayLike,
+    name: str = "probability",
+    remedy: str = "give one",
+    *,
+    zero: bool = True,
+    one: bool = True,
 ) -> float:
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
     least, left = (0.0, "[") if zero else (SMALLEST, "(")
@@ -188,7 +219,9 @@ def check_probability(
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
     must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
-    return one_number(within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
+    return one_number(
+        within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name
+    )
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
@@ -200,11 +233,16 @@ def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
-    return within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
+    return within(
+        epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released"
+    )
 
 
-def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
-    """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one for all."""
+def check_budgets(
+    epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None
+) -> np.ndarray:
+    """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one
+    for all."""
     return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
 
 
@@ -229,12 +267,17 @@ def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = Non
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return one_number(within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
+    return one_number(
+        within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name
+    )
 
 
 def check_sensitivity(sensitivity: Any) -> float:
-    """The most by which one person changes the numbers of a time point; it must be finite and positive."""
-    return check_positive(sensitivity, "sensitivity", "give the most that one person changes, in sum")
+    """The most by which one person changes the numbers of a time point; it must be finite and
+    positive."""
+    return check_positive(
+        sensitivity, "sensitivity", "give the most that one person changes, in sum"
+    )
 
 
 def check_positive(number: Any, name: str, remedy: str) -> float:
@@ -246,14 +289,18 @@ def check_positive(number: Any, name: str, remedy: str) -> float:
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
     remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-    return within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
+    return within(
+        delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy
+    )
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
     """Raise ValueError unless `choice` is one of the `choices`."""
     possible = list(choices)
     if choice not in possible:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, possible))}, found {choice!r}; choose one")
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, possible))}, found {choice!r}; choose one"
+        )
 
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
@@ -268,7 +315,9 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
         )
     unknown = array[(array < 0) | (array >= n)]
     if unknown.size:
-        raise ValueError(f"{name} must be among 0..{n - 1}, found {unknown[0]}; drop it, or number them from 0 on")
+        raise ValueError(
+            f"{name} must be among 0..{n - 1}, found {unknown[0]}; drop it, or number them from 0 on"
+        )
     return array.astype(np.intp)
 
 
@@ -285,12 +334,15 @@ def check_time(time: SupportsIndex, horizon: int, name: str) -> int:
     """A time point of `horizon`; negative ones count from the end."""
     value = check_whole(time, name)
     if not -horizon <= value < horizon:
-        raise ValueError(f"{name} must be a time point in 0..{horizon - 1}, found {value}; times count from 0")
+        raise ValueError(
+            f"{name} must be a time point in 0..{horizon - 1}, found {value}; times count from 0"
+        )
     return value
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
-    """A generator of random numbers: `rng` itself, a new one of a seed, or, for None, one that nobody can repeat."""
+    """A generator of random numbers: `rng` itself, a new one of a seed, or, for None, one that
+    nobody can repeat."""
     if isinstance(rng, np.random.Generator):
         return rng
     try:
@@ -347,7 +399,9 @@ def frozen(values: Any) -> Any:
         values.setflags(write=False)
         return values
     result = copy(values)
-    result.data, result.indices, result.indptr = map(frozen, (values.data, values.indices, values.indptr))
+    result.data, result.indices, result.indptr = map(
+        frozen, (values.data, values.indices, values.indptr)
+    )
     return result
 
 
@@ -372,7 +426,9 @@ class FrozenArrays:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if {name, "_" + name} & vars(self).keys():
-            raise AttributeError(f"{type(self).__name__} cannot be changed, found a new {name}; make a new one")
+            raise AttributeError(
+                f"{type(self).__name__} cannot be changed, found a new {name}; make a new one"
+            )
         super().__setattr__(name, value)
 
     def __setstate__(self, state: dict) -> None:

@@ -28,7 +28,8 @@ def plain_number(value: float) -> str:
 
 
 def shortened(labels: Iterable, most: int = 12) -> list[str]:
-    """Texts of at most `most` characters that differ where the labels do: the middle is left out, or a number added.
+    """Texts of at most `most` characters that differ where the labels do: the middle is left out,
+    or a number added.
 
     >>> shortened(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
     ['home', 'Main S…eet 1', 'Main S…eet 2', 'Main S…lat 1']
@@ -48,7 +49,8 @@ def shortened(labels: Iterable, most: int = 12) -> list[str]:
 
 
 def drawn(frame: Any, ax: Any, **options: Any) -> Any:
-    """A DataFrame drawn by pandas on Matplotlib's axes `ax`, or on new ones for None; returns the axes."""
+    """A DataFrame drawn by pandas on Matplotlib's axes `ax`, or on new ones for None; returns the
+    axes."""
     with extra():
         import matplotlib  # noqa: F401 (the error of pandas names no remedy)
     return frame.plot(ax=ax, **options)

@@ -1,9 +1,11 @@
-"""Render articles/<name>.md as PDFs in build/articles, with every number of ours taken from a claim.
+"""Render articles/<name>.md as PDFs in build/articles, with every number of ours taken from a
+claim.
 
 In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict
-tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of
-verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE:
-HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
+tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the
+numbers of verdicts; ``{departures PAGES}`` for the statements that did not come out as printed;
+``{errata FILE: HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the
+documentation, without its title.
 """
 
 import re
@@ -39,7 +41,9 @@ def main():
         source = build / f"{path.stem}.typ"
         options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
         text = filled(path.read_text(encoding="utf-8"), contents, judged)
-        typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
+        typed = pypandoc.convert_text(
+            text, "typst", MARKDOWN, extra_args=["--standalone", *options]
+        )
         for old, new in RENAMED.items():
             typed = typed.replace(old, new)
         source.write_text(typed, encoding="utf-8")
@@ -58,13 +62,16 @@ def filled(text, contents, judged):
         "counts": lambda pages: _counts(pages.split(), contents, judged),
         "departures": lambda pages: _departures(pages.split(), judged),
         "errata": lambda place: _errata(*place.split(": ", 1)),
-        "page": lambda file: _without_links((ROOT / "docs" / file).read_text(encoding="utf-8").partition("\n")[2]),
+        "page": lambda file: _without_links(
+            (ROOT / "docs" / file).read_text(encoding="utf-8").partition("\n")[2]
+        ),
     }
     return PLACEHOLDER.sub(lambda match: fillings[match[1]](match[2].replace("\n", " ")), text)
 
 
 def linked(name):
-    """Where a claim stands: on the site of the repository that CITATION.cff names, or in this checkout."""
+    """Where a claim stands: on the site of the repository that CITATION.cff names, or in this
+    checkout."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     page, _, anchor = name.partition("#")
     base = f"{citation['repository-code']}/blob/main" if "repository-code" in citation else "../.."
@@ -73,7 +80,10 @@ def linked(name):
 
 def _counts(pages, contents, judged):
     papers = [one for one in judged if one.claim.about == "the paper"]
-    rows = [counted(contents[page]["title"], [one for one in papers if one.page == page])[:-1] for page in pages]
+    rows = [
+        counted(contents[page]["title"], [one for one in papers if one.page == page])[:-1]
+        for page in pages
+    ]
     return _table(["statements of", "in all", *KINDS], rows, (4, 1, 2, 2, 1, 2, 2))
 
 
@@ -81,15 +91,24 @@ def _departures(pages, judged):
     rows = [
         (f"[{claim.place}]({linked(f'{page}#{claim.id}')}): {claim.statement}", verdict.words)
         for page, claim, verdict in judged
-        if page in pages and claim.about == "the paper" and verdict.kind in ("in part", "not reproduced")
+        if page in pages
+        and claim.about == "the paper"
+        and verdict.kind in ("in part", "not reproduced")
     ]
     return _table(("the paper", "verdict"), [map(_without_links, row) for row in rows], (2, 3))
 
 
 def _errata(file, heading):
     """Place and misprint of the rows of the table below a heading."""
-    text = (ROOT / "docs" / file).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    rows = [re.split(r"(?<!\\)\|", line)[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
+    text = (
+        (ROOT / "docs" / file)
+        .read_text(encoding="utf-8")
+        .partition(f"\n## {heading}\n")[2]
+        .partition("\n## ")[0]
+    )
+    rows = [
+        re.split(r"(?<!\\)\|", line)[1:3] for line in text.splitlines() if line.startswith("| ")
+    ][1:]
     return _table(("where", "printed"), [map(_without_links, row) for row in rows], (1, 3))
 
 
@@ -101,7 +120,8 @@ def _table(heads, rows, widths):
 
 
 def _without_links(text):
-    """Without anchors, and without links that lead nowhere in an article: not to the network or to claims."""
+    """Without anchors, and without links that lead nowhere in an article: not to the network or to
+    claims."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())
     return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^()\s]*\)", r"\1", text)
 

@@ -1,9 +1,9 @@
 """Run every notebook of a profile that is not up to date: check, run Snakemake, summarise.
 
-It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file
-remains. The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration
-is wrong, 3 when another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a
-SIGHUP.
+It can be killed at any moment and started again: finished notebooks stay finished, and no
+half-written file remains. The exit status is 0 when every notebook is up to date, 1 when one
+failed, 2 when the configuration is wrong, 3 when another batch is running, 130 after an
+interruption, 143 after a SIGTERM and 129 after a SIGHUP.
 """
 
 import argparse
@@ -31,7 +31,8 @@ _say = partial(print, sep="\n", flush=True)
 def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     """Run the outdated notebooks and print the summary; returns the exit status.
 
-    `jobs` notebooks run at once, by default one per processor; `only` names those to run, by default all.
+    `jobs` notebooks run at once, by default one per processor; `only` names those to run, by
+    default all.
     """
     build = root / "build" / profile_name
     problems = _problems(profile_name, jobs, only, root) or writing_problems(build)
@@ -47,7 +48,11 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
             return 3
         waiting = outdated(chosen, profile, root)
         has_data = bool(os.environ.get("TPLREPRO_DATA"))
-        data = "real data where TPLREPRO_DATA has them" if has_data else "synthetic data (TPLREPRO_DATA is not set)"
+        data = (
+            "real data where TPLREPRO_DATA has them"
+            if has_data
+            else "synthetic data (TPLREPRO_DATA is not set)"
+        )
         _say(f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, {data}.")
         if waiting:
             compile_kernels()  # before any notebook is timed or prints a message
@@ -65,10 +70,14 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in failed))
         _say(*writing_problems(build))
         if not failed:
-            words = (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            words = (
+                (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            )
             _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *words[-15:])
         return 1
-    _say(f"Figures are in build/{profile_name}/figures, executed notebooks in build/{profile_name}/notebooks.")
+    _say(
+        f"Figures are in build/{profile_name}/figures, executed notebooks in build/{profile_name}/notebooks."
+    )
     return 0
 
 
@@ -78,10 +87,13 @@ def summary(statuses, ran, left):
     for name, status in statuses.items():
         state = status["status"] if name in ran else "not run" if name in left else "up to date"
         rows.append((name, status.get("seconds", "-"), status.get("data", "-"), state))
-    rows.append(("sum of what ran", round(sum(statuses[name]["seconds"] for name in ran), 1), "", ""))
+    rows.append(
+        ("sum of what ran", round(sum(statuses[name]["seconds"] for name in ran), 1), "", "")
+    )
     width, kind = (max(len(row[column]) for row in rows) for column in (0, 2))
     return "\n".join(
-        f"{name:<{width}}  {took:>8}  {data:<{kind}}  {state}".rstrip() for name, took, data, state in rows
+        f"{name:<{width}}  {took:>8}  {data:<{kind}}  {state}".rstrip()
+        for name, took, data, state in rows
     )
 
 
@@ -101,17 +113,26 @@ def main(arguments=None):
 def _problems(profile_name, jobs, only, root):
     problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
     if not problems:
-        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in read_notebooks(root)]
+        problems = [
+            f"ONLY: no notebook is called {name!r}"
+            for name in only
+            if name not in read_notebooks(root)
+        ]
     if jobs is not None and jobs < 1:
-        problems.append(f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}; or leave it out")
+        problems.append(
+            f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}; or leave it out"
+        )
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
-        problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")
+        problems.append(
+            f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it"
+        )
     return problems
 
 
 def _locked(lock):
-    """Share the lock, which notebooks keep even if the batch is killed, with them; False if another has it."""
+    """Share the lock, which notebooks keep even if the batch is killed, with them; False if another
+    has it."""
     lock.seek(0)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,16 +150,23 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")),
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
-        # Its lock outlives a kill and must then be removed by hand; the operating system releases ours.
+        # Its lock outlives a kill and must then be removed by hand; the operating system releases
+        # ours.
         *("--nolock", "--rerun-incomplete", "--keep-going", "--nocolor"),
-        # The Snakefile has removed outdated results; changed code or file times are no further reason.
+        # The Snakefile has removed outdated results; changed code or file times are no further
+        # reason.
         *("--rerun-triggers", "mtime"),
         *("--config", f"profile={profile_name}", "--"),
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
     ]
     build = root / "build" / profile_name
     # Those that measure times get more threads from the Snakefile.
-    settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": 1, "root": root}
+    settings = {
+        "command": f"make figures PROFILE={profile_name}",
+        "real_data": True,
+        "threads": 1,
+        "root": root,
+    }
     environment = kernel_environment(build / "figures", profile_name, **settings)
     environment |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
     with open(build / "snakemake.log", "w", encoding="utf-8") as log:

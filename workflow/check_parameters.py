@@ -1,7 +1,7 @@
 """The configuration is checked against the notebooks before anything runs.
 
-A misspelt parameter would run a whole batch with the default. Here the cell tagged ``parameters`` is parsed,
-and every mismatch is an error.
+A misspelt parameter would run a whole batch with the default. Here the cell tagged ``parameters``
+is parsed, and every mismatch is an error.
 """
 
 import sys
@@ -15,7 +15,8 @@ OTHER_DATA = ("eventlogs",)
 
 
 def find_problems(root=ROOT, profiles=PROFILES):
-    """Mismatches between the configuration and the notebooks, one sentence each; empty if there are none."""
+    """Mismatches between the configuration and the notebooks, one sentence each; empty if there are
+    none."""
     try:
         registered = read_notebooks(root)
         settings = [read_profile(profile, root) for profile in profiles]
@@ -23,16 +24,22 @@ def find_problems(root=ROOT, profiles=PROFILES):
         return [str(error)]
     used = {entry.notebook for entry in registered.values()}
     paths = [path.relative_to(root / "notebooks") for path in (root / "notebooks").rglob("*.ipynb")]
-    present = {path.with_suffix("").as_posix() for path in paths if ".ipynb_checkpoints" not in path.parts}
+    present = {
+        path.with_suffix("").as_posix() for path in paths if ".ipynb_checkpoints" not in path.parts
+    }
     present -= {"index"}  # the start page, which makes nothing
     absent = "which is not in notebooks/; write it or remove the line"
     problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
     missing = "notebooks.yaml: does not list notebooks"
-    problems += [f"{missing}/{name}.ipynb; add the line '{name}:'" for name in sorted(present - used)]
+    problems += [
+        f"{missing}/{name}.ipynb; add the line '{name}:'" for name in sorted(present - used)
+    ]
     known, declared = {*SOURCES, *OTHER_DATA}, {}
     for name, entry in registered.items():
         may = f"notebooks.yaml: {name} may read {', '.join(sorted(known))}"
-        problems += [f"{may}, found data {data!r}; correct it" for data in sorted(set(entry.data) - known)]
+        problems += [
+            f"{may}, found data {data!r}; correct it" for data in sorted(set(entry.data) - known)
+        ]
         if entry.notebook in present:
             try:
                 declared[name] = entry.declared_parameters(root)

@@ -2,11 +2,11 @@
 
 It also writes docs/map.md, parts of ARTIFACT.md and REPRODUCING.md, and codecheck.yml.
 
-A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
-data in the place of recorded ones has no verdict, and the exit status is then 1. ``--records
-build/quick/figures --profile quick`` is a trial: it judges the records of a batch by the claims that are
-marked ``quick``, whose verdicts must be the published ones, allows modified code, and writes below
-``build/claims``.
+A claim whose record is missing, of another profile than the paper's, from modified code or from
+synthetic data in the place of recorded ones has no verdict, and the exit status is then 1.
+``--records build/quick/figures --profile quick`` is a trial: it judges the records of a batch by
+the claims that are marked ``quick``, whose verdicts must be the published ones, allows modified
+code, and writes below ``build/claims``.
 """
 
 import argparse
@@ -25,7 +25,8 @@ OPEN = "no verdict yet"
 
 
 def render(records=None, profile="paper", root=ROOT, outcomes=None):
-    """Pages by path, and one sentence for each claim without a verdict; arguments as for `judge_all`."""
+    """Pages by path, and one sentence for each claim without a verdict; arguments as for
+    `judge_all`."""
     contents, judged, problems = judge_all(records, profile, root, outcomes)
     notebooks, moved = read_notebooks(root), read_runs(root).get(SEED, {})
     overview = (root / "docs" / "claims.md").read_text(encoding="utf-8")
@@ -44,7 +45,10 @@ def _overview(contents, judged):
     stated = [one for one in on_papers if one.claim.about == "the paper"]
     once = [one for one in stated if one.claim.same_as is None]
     links = {page: f"[{content['title']}](claims/{page}.md)" for page, content in contents.items()}
-    papers, others = ([page for page in contents if (head_of(page) == "the paper") == paper] for paper in (True, False))
+    papers, others = (
+        [page for page in contents if (head_of(page) == "the paper") == paper]
+        for paper in (True, False)
+    )
     rows = [counted(links[page], [one for one in stated if one.page == page]) for page in papers]
     rows.append(counted("**the papers, shared statements once**", once))
     if ours := [one for one in on_papers if one.claim.about == "ours"]:
@@ -60,7 +64,12 @@ def _overview(contents, judged):
 def counted(title, judged):
     """A row of the overview: title, number of claims, and number by verdict."""
     counts = _counts(judged)
-    return [title, str(len(judged)), *(str(counts[kind]) for kind in KINDS), str(counts[OPEN] or "")]
+    return [
+        title,
+        str(len(judged)),
+        *(str(counts[kind]) for kind in KINDS),
+        str(counts[OPEN] or ""),
+    ]
 
 
 def _counts(judged):
@@ -80,7 +89,9 @@ def _page(page, content, judged, notebooks, moved):
     if ours:
         summary += f" Of {len(ours)} about our own methods: {_in_words(ours)}."
     parts = [f"# Claims of {content['title']}", content["introduction"].strip(), summary]
-    rows = {one.claim.id: _row(one, notebooks, moved.get(f"{page}#{one.claim.id}")) for one in judged}
+    rows = {
+        one.claim.id: _row(one, notebooks, moved.get(f"{page}#{one.claim.id}")) for one in judged
+    }
     for section in content["sections"]:
         parts += [f"## {section['title']}", section.get("text", "").strip()]
         if section["claims"]:
@@ -96,7 +107,9 @@ def _row(judged, notebooks, moved):
     if claim.record:
         owner = owner_of(claim.record, notebooks)
         if owner is None:
-            raise ClaimError(f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml")
+            raise ClaimError(
+                f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml"
+            )
         by = f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
     else:
         tests = [test.partition("::") for test in claim.tests]
@@ -110,13 +123,20 @@ def _row(judged, notebooks, moved):
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
     place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place
-    return f'<a id="{claim.id}"></a>{place}: {claim.statement}', verdict.ours if verdict else "", by, words
+    return (
+        f'<a id="{claim.id}"></a>{place}: {claim.statement}',
+        verdict.ours if verdict else "",
+        by,
+        words,
+    )
 
 
 def main(arguments=None):
     """Evaluate the claims on the published records and render their pages."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--records", help="folder of the records to try, in place of the published ones")
+    parser.add_argument(
+        "--records", help="folder of the records to try, in place of the published ones"
+    )
     parser.add_argument("--profile", default="paper", help="profile that the records must have")
     options = parser.parse_args(arguments)
     pages, problems = render(options.records, options.profile)
@@ -125,7 +145,9 @@ def main(arguments=None):
     print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
     if not options.records and (older := older_in_words()):
         print(older)
-    print(f"{len(pages)} pages rendered{' in build/claims' if options.records else ''}; {len(problems)} problems")
+    print(
+        f"{len(pages)} pages rendered{' in build/claims' if options.records else ''}; {len(problems)} problems"
+    )
     return 1 if problems else 0
 
 

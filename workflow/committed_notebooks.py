@@ -1,7 +1,9 @@
-"""Committed notebooks: `check` compares a new run with their outputs, `refresh` writes the outputs anew.
+"""Committed notebooks: `check` compares a new run with their outputs, `refresh` writes the outputs
+anew.
 
-Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded data are
-installed, so its outputs hold on every machine. Parts that differ from run to run are stripped.
+Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded
+data are installed, so its outputs hold on every machine. Parts that differ from run to run are
+stripped.
 """
 
 import argparse
@@ -22,7 +24,8 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def check(names, threads=1):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS and Numba."""
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS
+    and Numba."""
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),
@@ -32,8 +35,11 @@ def check(names, threads=1):
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
     figures = ROOT / "build" / "nbval" / "figures"
-    environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=threads)
-    environment["TPLREPRO_PICTURES"] = "no"  # pictures are not compared, and each takes a second or two
+    environment = kernel_environment(
+        figures, "quick", "make test", real_data=False, threads=threads
+    )
+    # pictures are not compared, and each takes a second or two
+    environment["TPLREPRO_PICTURES"] = "no"
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
@@ -48,11 +54,15 @@ def refresh(path):
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
     options = {"timeout": None, "kernel_name": "python3", "record_timing": False}
-    NotebookClient(notebook, **options, resources={"metadata": {"path": str(path.parent)}}).execute()
+    NotebookClient(
+        notebook, **options, resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
             if output.output_type == "stream" and output.name == "stderr":
-                raise ValueError(f"cell {number} of {path.name} must not write to stderr, found:\n{output.text}")
+                raise ValueError(
+                    f"cell {number} of {path.name} must not write to stderr, found:\n{output.text}"
+                )
     after = nbformat.writes(clean(notebook)) + "\n"
     if after == before:
         return False
@@ -61,13 +71,18 @@ def refresh(path):
 
 
 def clean(notebook):
-    """Strip the parts that differ between machines and runs; tags, cell ids and execution counts stay."""
+    """Strip the parts that differ between machines and runs; tags, cell ids and execution counts
+    stay."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells):
-        cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        cell.metadata = nbformat.from_dict(
+            {"tags": cell.metadata.tags} if cell.metadata.get("tags") else {}
+        )
         cell.setdefault("id", f"cell-{number}")
         if "outputs" in cell:  # a widget is nothing without its kernel
-            cell.outputs = [output for output in cell.outputs if WIDGET_VIEW not in output.get("data", {})]
+            cell.outputs = [
+                output for output in cell.outputs if WIDGET_VIEW not in output.get("data", {})
+            ]
     # Format 4.5 is the first with cell ids.
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook
@@ -86,7 +101,8 @@ def main(arguments=None):
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     compile_kernels()  # before any notebook prints a message about it
     if options.what == "check":
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it started
+        # ends what it started
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         return check(options.names, options.threads)
     figures = ROOT / "build" / "refresh" / "figures"
     os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))

@@ -1,4 +1,5 @@
-"""The notebooks of a batch, the parameters with which a profile runs them, and the records that they leave.
+"""The notebooks of a batch, the parameters with which a profile runs them, and the records that
+they leave.
 
 ``config/notebooks.yaml`` lists what a batch makes, by paper and figure; ``config/quick.yaml`` and
 ``config/paper.yaml`` are profiles.
@@ -65,7 +66,9 @@ class Notebook:
         cells = nbformat.read(self.path(root), as_version=4).cells
         tagged = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
         if len(tagged) != 1:
-            raise ConfigurationError(f"must have one cell tagged parameters, found {len(tagged)}; tag the cell")
+            raise ConfigurationError(
+                f"must have one cell tagged parameters, found {len(tagged)}; tag the cell"
+            )
         return literal_assignments(tagged[0])
 
 
@@ -74,7 +77,8 @@ class Profile:
     """Parameters of one batch."""
 
     name: str
-    notebooks: dict  # by name of the entry, the parameters that differ from those of its parameters cell
+    # by name of the entry, the parameters that differ from those of its parameters cell
+    notebooks: dict
     hours: float = 24.0  # that a notebook may take
     alone: bool = True  # whether nothing runs beside a notebook that measures time
 
@@ -83,8 +87,12 @@ def read_notebooks(root=ROOT):
     """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
     entries = {}
     for name, facts in _read(root / "config" / "notebooks.yaml").items():
-        facts = _only(facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing")
-        entries[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
+        facts = _only(
+            facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing"
+        )
+        entries[name] = Notebook(
+            name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))}
+        )
     return entries
 
 
@@ -103,8 +111,11 @@ def sources(root=ROOT):
 
 
 def owner_of(name, notebooks):
-    """The entry that saves this figure; an entry may save further ones as ``<its name>_<something>``."""
-    return next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
+    """The entry that saves this figure; an entry may save further ones as ``<its
+    name>_<something>``."""
+    return next(
+        (known for known in notebooks if name == known or name.startswith(f"{known}_")), None
+    )
 
 
 def records_in(folder):
@@ -137,12 +148,20 @@ def read_profile(profile, root=ROOT):
     folder = root / "config"
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
-        raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, found {profile!r}; write PROFILE=quick")
-    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "alone", "hours", "notebooks")
+        raise ConfigurationError(
+            f"PROFILE must be one of {', '.join(known)}, found {profile!r}; write PROFILE=quick"
+        )
+    content = _only(
+        _read(folder / f"{profile}.yaml"), f"{profile}.yaml", "alone", "hours", "notebooks"
+    )
     hours = content.get("hours", Profile.hours)
     if type(hours) not in (int, float) or not 0 < hours < math.inf:
-        raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, found {hours!r}; correct it")
-    notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
+        raise ConfigurationError(
+            f"{profile}.yaml: hours must be a positive number, found {hours!r}; correct it"
+        )
+    notebooks = {
+        name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()
+    }
     return Profile(profile, notebooks, hours, content.get("alone", True) is not False)
 
 
@@ -153,16 +172,22 @@ def writing_problems(folder, megabytes=16):
         tempfile.TemporaryFile(dir=folder).close()
         free = shutil.disk_usage(folder).free >> 20
     except OSError as error:
-        return [f"{folder} must be a folder that can be written to, found: {error.strerror}; work in a copy elsewhere"]
+        return [
+            f"{folder} must be a folder that can be written to, found: {error.strerror}; work in a copy elsewhere"
+        ]
     if free < megabytes:
-        return [f"the disk of {folder} must have {megabytes} MB free, found {free} MB; free some, and try again"]
+        return [
+            f"the disk of {folder} must have {megabytes} MB free, found {free} MB; free some, and try again"
+        ]
     return []
 
 
 def _only(facts, where, *allowed):
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
-        raise ConfigurationError(f"{where} may say {', '.join(allowed)}, found {', '.join(unknown)}; correct it")
+        raise ConfigurationError(
+            f"{where} may say {', '.join(allowed)}, found {', '.join(unknown)}; correct it"
+        )
     return facts
 
 
@@ -172,5 +197,7 @@ def _read(path):
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path.name}: must be YAML; {error}") from None
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path.name}: must be a mapping, found {type(content).__name__}; see its first lines")
+        raise ConfigurationError(
+            f"{path.name}: must be a mapping, found {type(content).__name__}; see its first lines"
+        )
     return content

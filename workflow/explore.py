@@ -15,7 +15,14 @@ def page_command(port=None, browser=True):
 
     The theme follows the reader's system; ``?theme=dark`` in the address asks for the dark one.
     """
-    command = [sys.executable, "-m", "workflow.page_server", str(NOTEBOOK), "--template=tplrepro", "--theme=light"]
+    command = [
+        sys.executable,
+        "-m",
+        "workflow.page_server",
+        str(NOTEBOOK),
+        "--template=tplrepro",
+        "--theme=light",
+    ]
     # The extension would load Plotly a second time: figures that are widgets bring it along.
     unused = '["jupyterlab-plotly", "jupyterlab_pygments"]'
     command += ["--Voila.ip=127.0.0.1", f"--VoilaConfiguration.extension_denylist={unused}"]

@@ -1,8 +1,9 @@
-"""Whether a result is up to date: each run leaves a status with digests of all that its result depends on.
+"""Whether a result is up to date: each run leaves a status with digests of all that its result
+depends on.
 
-What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules
-of the package that the run imported; new outputs in the notebook, other modules and the times of files do
-not. Snakemake's own triggers know neither the modules nor the data.
+What counts is the notebook's code, its parameters, its data files, the pinned environment, and
+those modules of the package that the run imported; new outputs in the notebook, other modules and
+the times of files do not. Snakemake's own triggers know neither the modules nor the data.
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from workflow.configuration import ROOT, read_json, write_json
 
 
 def fingerprint(entry, profile, root=ROOT):
-    """Digests of all that the result may depend on: readable, so that a diff of two shows what changed."""
+    """Digests of all that the result may depend on: readable, so that a diff of two shows what
+    changed."""
     content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     return {
@@ -38,7 +40,9 @@ def digests_of(folders, root=ROOT):
 def of_modules(whole, modules):
     """The fingerprint of a run that imported these modules of the package alone."""
     used = files_of_modules(modules)
-    return whole | {"package": {name: digest for name, digest in whole["package"].items() if name in used}}
+    return whole | {
+        "package": {name: digest for name, digest in whole["package"].items() if name in used}
+    }
 
 
 def files_of_modules(modules):
@@ -77,7 +81,12 @@ def write_status(name, profile_name, status, root=ROOT):
 
 def _data_state(name):
     """Digest of names, sizes and times of a data set's files; "absent" if the stand-in is used."""
-    from experiments.datasets.readers.registry import SOURCES, DatasetNotFoundError, data_folder, locate
+    from experiments.datasets.readers.registry import (
+        SOURCES,
+        DatasetNotFoundError,
+        data_folder,
+        locate,
+    )
 
     try:
         found = locate(name) if name in SOURCES else (data_folder() or Path(os.devnull)) / name
@@ -85,8 +94,12 @@ def _data_state(name):
     except (DatasetNotFoundError, ValueError):
         return "absent"
     states = ((path.relative_to(found.parent).as_posix(), path.stat()) for path in files)
-    return _digest(*(f"{label} {stat.st_size} {stat.st_mtime_ns}".encode() for label, stat in states))
+    return _digest(
+        *(f"{label} {stat.st_size} {stat.st_mtime_ns}".encode() for label, stat in states)
+    )
 
 
 def _digest(*parts):
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
+    return hashlib.sha256(
+        b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    ).hexdigest()

@@ -20,11 +20,22 @@ import yaml
 from tplreport.files import write_whole
 from workflow.configuration import ROOT
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "REPRODUCING.md", "ARTIFACT.md", "data/README.md", "docs/guide/*.md")
-PROGRAMS = r"(?:make|tplrepro|pip|papermill|pytest|docker|conda|micromamba|pre-commit|\.venv/bin/[\w-]+)"
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "REPRODUCING.md",
+    "ARTIFACT.md",
+    "data/README.md",
+    "docs/guide/*.md",
+)
+PROGRAMS = (
+    r"(?:make|tplrepro|pip|papermill|pytest|docker|conda|micromamba|pre-commit|\.venv/bin/[\w-]+)"
+)
 LOGS = ROOT / "build" / "gate"
 # Settings of the one who runs the gate, or of make, that a reader does not have.
-SETTINGS = r"TPLREPRO_\w+|PYTHON\w+|M\w*FLAGS|MAKE\w+|PROFILE|ONLY|JOBS|RECORDS|ARGS|\w+_NUM_THREADS"
+SETTINGS = (
+    r"TPLREPRO_\w+|PYTHON\w+|M\w*FLAGS|MAKE\w+|PROFILE|ONLY|JOBS|RECORDS|ARGS|\w+_NUM_THREADS"
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,8 @@ class Line:
     status: int = 0
     says: str = ""  # pattern in what it prints
     makes: tuple = ()  # files that it leaves
-    serves: dict = field(default_factory=dict)  # text of the page at the printed address, and of paths at its host
+    # text of the page at the printed address, and of paths at its host
+    serves: dict = field(default_factory=dict)
     minutes: float = 15
 
 
@@ -53,14 +65,21 @@ def advertised(root=ROOT):
     for pattern, path in [(one, path) for one in DOCUMENTS for path in sorted(root.glob(one))]:
         place, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
         blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        commands = [line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()]
+        commands = [
+            line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()
+        ]
         commands += [f"python {place}" for kind, _ in blocks if kind == "python"]
-        commands += [f"python {pattern}" for kind, _ in blocks if kind == "pycon"]  # one test runs these pages
+        # one test runs these pages
+        commands += [f"python {pattern}" for kind, _ in blocks if kind == "pycon"]
         prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
         commands += re.findall(rf"`((?:[A-Z_]+=\S+ )?{PROGRAMS}\s[^`]+)`", prose)
-        for command in filter(None, (re.sub(r"\s+", " ", re.sub(r" +# .*", "", line)).strip() for line in commands)):
+        for command in filter(
+            None, (re.sub(r"\s+", " ", re.sub(r" +# .*", "", line)).strip() for line in commands)
+        ):
             found.setdefault(command, set()).add(place)
-    for target in re.findall(r"^([a-z-]+):.* ## ", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE):
+    for target in re.findall(
+        r"^([a-z-]+):.* ## ", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    ):
         found.setdefault(f"make {target}", set()).add("make help")
     return found
 
@@ -83,34 +102,53 @@ def forms(command):
 
 
 def unguarded(root=ROOT):
-    """A sentence for each advertised command that is neither run nor excused, and each excuse that nothing needs."""
+    """A sentence for each advertised command that is neither run nor excused, and each excuse that
+    nothing needs."""
     lines, excused, _ = read_table(root)
-    tested = [form for line in lines for command in (line.run, *line.stands_for) for form in forms(command)]
+    tested = [
+        form
+        for line in lines
+        for command in (line.run, *line.stands_for)
+        for form in forms(command)
+    ]
     excuses = {command: forms(command) for command in excused}
     problems, used = [], set()
     for command, places in advertised(root).items():
         for name, options in forms(command):
             reasons = [excuse for excuse, known in excuses.items() if (name, options) in known]
             used.update(reasons)
-            if not reasons and not any(name == known and options <= given for known, given in tested):
+            if not reasons and not any(
+                name == known and options <= given for known, given in tested
+            ):
                 where = ", ".join(sorted(places))
                 problems.append(f"{where}: {command}: nothing tests it; add it to config/gate.yaml")
     return problems + [
-        f"config/gate.yaml: {excuse}: nothing names it; drop it" for excuse in excused if excuse not in used
+        f"config/gate.yaml: {excuse}: nothing names it; drop it"
+        for excuse in excused
+        if excuse not in used
     ]
 
 
 def failures_of(line, number, skips):
     """Run a line; why it fails, in words (list)."""
     log, problems = LOGS / f"{number:02}.log", []
-    environment = {name: value for name, value in os.environ.items() if not re.fullmatch(SETTINGS, name)}
+    environment = {
+        name: value for name, value in os.environ.items() if not re.fullmatch(SETTINGS, name)
+    }
     environment |= {"PYTEST_ADDOPTS": "-rs", "BROWSER": "true"}
     for path in line.makes:
         (ROOT / path).unlink(missing_ok=True)
-    settings = {"cwd": ROOT, "env": environment, "stdin": subprocess.DEVNULL, "start_new_session": True}
+    settings = {
+        "cwd": ROOT,
+        "env": environment,
+        "stdin": subprocess.DEVNULL,
+        "start_new_session": True,
+    }
     with (
         open(log, "w", encoding="utf-8") as out,
-        subprocess.Popen(["sh", "-c", line.run], stdout=out, stderr=subprocess.STDOUT, **settings) as process,
+        subprocess.Popen(
+            ["sh", "-c", line.run], stdout=out, stderr=subprocess.STDOUT, **settings
+        ) as process,
     ):
         try:
             if line.serves:
@@ -119,7 +157,8 @@ def failures_of(line, number, skips):
             status = process.wait(60 * line.minutes)
         except subprocess.TimeoutExpired:
             return [f"must end within {line.minutes:g} minutes"]
-        finally:  # a batch ends its notebooks, which have groups of their own, if it is asked to end
+        # a batch ends its notebooks, which have groups of their own, if it is asked to end
+        finally:
             _end(process, signal.SIGTERM, signal.SIGKILL)
     text = log.read_text(encoding="utf-8", errors="replace")
     if status != line.status and not line.serves:
@@ -131,7 +170,8 @@ def failures_of(line, number, skips):
 
 
 def _end(process, *signals):
-    """Send signals to all that the process has started, some seconds apart, until none of it is left."""
+    """Send signals to all that the process has started, some seconds apart, until none of it is
+    left."""
     with suppress(ProcessLookupError):
         for number in signals:
             os.killpg(process.pid, number)
@@ -144,7 +184,11 @@ def _end(process, *signals):
 def skipped(text, skips):
     """The tests that were skipped without a line in the table."""
     found = re.findall(r"^SKIPPED \[\d+\] (.*)$", text, re.MULTILINE)
-    return [f"skips {reason}" for reason in found if not any(re.search(known, reason) for known in skips)]
+    return [
+        f"skips {reason}"
+        for reason in found
+        if not any(re.search(known, reason) for known in skips)
+    ]
 
 
 def _unserved(line, process, log):
@@ -183,12 +227,19 @@ def write_examples(folder=LOGS):
 
 
 def main(arguments):
-    """Run the lines that hold all words given, by default all; the exit status is 0 if nothing fails."""
+    """Run the lines that hold all words given, by default all; the exit status is 0 if nothing
+    fails."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     lines, excused, skips = read_table()
-    chosen = [(number, line) for number, line in enumerate(lines) if all(words in line.run for words in arguments)]
+    chosen = [
+        (number, line)
+        for number, line in enumerate(lines)
+        if all(words in line.run for words in arguments)
+    ]
     if not chosen:
-        sys.exit(f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it")
+        sys.exit(
+            f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it"
+        )
     write_examples()
     before, failed, started = _changes(), {}, time.monotonic()
     for number, line in chosen:
@@ -201,12 +252,20 @@ def main(arguments):
         failed |= {line.run: problems} if problems else {}
     tests = LOGS / "make-test.log"  # which .ci/run leaves
     if tests.is_file() and not arguments:
-        failed |= {"make test": found} if (found := skipped(tests.read_text(encoding="utf-8"), skips)) else {}
+        failed |= (
+            {"make test": found}
+            if (found := skipped(tests.read_text(encoding="utf-8"), skips))
+            else {}
+        )
     if _changes() != before:
-        failed["all of them"] = ["must leave the committed files as they are, found changes: see git diff"]
+        failed["all of them"] = [
+            "must leave the committed files as they are, found changes: see git diff"
+        ]
     for name, problems in failed.items():
         print(f"FAILED: {name}: {'; '.join(problems)}")
-    print(f"{len(failed)} failures in {(time.monotonic() - started) / 60:.1f} minutes; {len(excused)} commands excused")
+    print(
+        f"{len(failed)} failures in {(time.monotonic() - started) / 60:.1f} minutes; {len(excused)} commands excused"
+    )
     return 1 if failed else 0
 
 

@@ -1,4 +1,5 @@
-"""Serve the repository in JupyterLab: ``make lab``, on this machine only, with a token, from the start page on."""
+"""Serve the repository in JupyterLab: ``make lab``, on this machine only, with a token, from the
+start page on."""
 
 import sys
 
@@ -18,13 +19,17 @@ def lab_command(port=None):
 
 
 def keep_version(model, **_):
-    """Before a notebook is saved: the version of Python in it is the committed one, lest each machine write its own."""
+    """Before a notebook is saved: the version of Python in it is the committed one, lest each
+    machine write its own."""
     if model["type"] == "notebook" and "language_info" in model["content"]["metadata"]:
-        model["content"]["metadata"]["language_info"] |= {"version": METADATA["language_info"]["version"]}
+        model["content"]["metadata"]["language_info"] |= {
+            "version": METADATA["language_info"]["version"]
+        }
 
 
 def lab_environment():
-    """What notebooks run in, as if by hand: a record then tells by its parameters whether it may be judged."""
+    """What notebooks run in, as if by hand: a record then tells by its parameters whether it may be
+    judged."""
     return kernel_environment(ROOT / "build" / "figures", "interactive", "make lab", real_data=True)
 
 

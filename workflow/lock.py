@@ -1,9 +1,10 @@
-"""Pin the environment: every package with its version and hashes, for every platform and Python from 3.11 on.
+"""Pin the environment: every package with its version and hashes, for every platform and Python
+from 3.11 on.
 
-uv resolves the versions, in its own temporary environment. No address of a package index enters the files:
-requirements.lock is what figures and tests need, requirements-more.lock what the paper profile and the site
-need beyond it. The direct dependencies of the first go into environment.yml as well, in the versions that
-Python 3.11 gets.
+uv resolves the versions, in its own temporary environment. No address of a package index enters the
+files: requirements.lock is what figures and tests need, requirements-more.lock what the paper
+profile and the site need beyond it. The direct dependencies of the first go into environment.yml as
+well, in the versions that Python 3.11 gets.
 """
 
 import re
@@ -40,7 +41,11 @@ def direct_dependencies():
 
 def pinned_versions(python=PYTHON):
     """Versions by canonical name that requirements.lock gives to one version of Python on Linux."""
-    setting = {"python_full_version": f"{python}.9", "python_version": python, "sys_platform": "linux"}
+    setting = {
+        "python_full_version": f"{python}.9",
+        "python_version": python,
+        "sys_platform": "linux",
+    }
     versions = {}
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         found = re.match(r"(\S+)==(\S+)(?: ; (.*?))? \\$", line)
@@ -65,9 +70,27 @@ def main():
         binaries, resolved = Path(folder, "bin"), Path(folder, "resolved.txt")
         subprocess.run([binaries / "python", "-m", "pip", "install", "--quiet", "uv"], check=True)
         # uv keeps the versions of an existing output, so only what must change does.
-        resolved.write_text("".join(path.read_text(encoding="utf-8") for path in (lock, more) if path.is_file()))
-        command = [binaries / "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-annotate"]
-        command += ["--no-header", "--no-emit-package", "tplrepro", "--python-version", PYTHON, "--group", "lock"]
+        resolved.write_text(
+            "".join(path.read_text(encoding="utf-8") for path in (lock, more) if path.is_file())
+        )
+        command = [
+            binaries / "uv",
+            "pip",
+            "compile",
+            "--quiet",
+            "--universal",
+            "--generate-hashes",
+            "--no-annotate",
+        ]
+        command += [
+            "--no-header",
+            "--no-emit-package",
+            "tplrepro",
+            "--python-version",
+            PYTHON,
+            "--group",
+            "lock",
+        ]
         command += [f"--extra={extra}" for extra in PINNED_EXTRAS]
         command += ["--output-file", resolved, "pyproject.toml", *sys.argv[1:]]
         pins = []
@@ -75,7 +98,9 @@ def main():
             subprocess.run([*command, *groups], cwd=ROOT, check=True)
             pins.append(re.findall(r"^[^\s#-].*\n(?: .*\n)*", resolved.read_text(), re.MULTILINE))
     for path, own in ((lock, pins[1]), (more, [pin for pin in pins[0] if pin not in pins[1]])):
-        path.write_text(HEADERS[path.name] + " Written by make lock.\n" + "".join(own), encoding="utf-8")
+        path.write_text(
+            HEADERS[path.name] + " Written by make lock.\n" + "".join(own), encoding="utf-8"
+        )
     (ROOT / "environment.yml").write_text(environment_file(), encoding="utf-8")
     return 0
 

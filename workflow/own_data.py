@@ -1,9 +1,11 @@
-"""Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
+"""Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user
+ALPHA=1``.
 
-Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
-printed; its page, figure, tables, record and the executed notebook appear under ``build/own_data``. The noisy
-counts of COUNTS, and the file that knows what they spent, appear beside it, and are never removed. The exit
-status is 3 if the recommendation is withheld (make prints it and ends with 2).
+Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's
+messages are printed; its page, figure, tables, record and the executed notebook appear under
+``build/own_data``. The noisy counts of COUNTS, and the file that knows what they spent, appear
+beside it, and are never removed. The exit status is 3 if the recommendation is withheld (make
+prints it and ends with 2).
 """
 
 import os
@@ -32,7 +34,8 @@ def main(names):
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    shutil.rmtree(TARGET, ignore_errors=True)  # no report on another file remains; releases are elsewhere
+    # no report on another file remains; releases are elsewhere
+    shutil.rmtree(TARGET, ignore_errors=True)
     if problems := writing_problems(TARGET):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
@@ -56,13 +59,16 @@ def main(names):
 
 
 def parameters_of(given):
-    """Parameters (dict) from text by upper-case name; ValueError for an unknown one or a wrong type."""
+    """Parameters (dict) from text by upper-case name; ValueError for an unknown one or a wrong
+    type."""
     declared = NOTEBOOK.declared_parameters()
     keys = {"FILE" if key == "path" else key.upper(): key for key in declared if key != "saved_as"}
     for name in given:
         if name not in keys:
             remedy = f"choose one of {', '.join(keys)}"
-            raise ValueError(f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}")
+            raise ValueError(
+                f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}"
+            )
     if not given.get("FILE"):
         example = "make own-data FILE=my.csv ALPHA=1"
         raise ValueError(f"FILE must name a file of observations, found none; such as: {example}")

@@ -1,4 +1,5 @@
-"""Whether the environment of this interpreter belongs to this folder; ``make`` uses no other, which runs other code.
+"""Whether the environment of this interpreter belongs to this folder; ``make`` uses no other, which
+runs other code.
 
 ``make`` asks before anything is installed, so only the standard library is imported.
 """
@@ -12,7 +13,8 @@ from urllib.request import url2pathname
 
 
 def folder_of(name="tplrepro"):
-    """The folder from which a package is installed as editable (Path); None if it is not, or not yet."""
+    """The folder from which a package is installed as editable (Path); None if it is not, or not
+    yet."""
     try:
         origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
@@ -30,7 +32,10 @@ def main(given):
         remedy = "install this folder there: pip install --editable ."
     else:
         remedy = "remove it (if .venv is a link, only the link goes): rm -rf .venv"
-    print(f"The environment {sys.prefix} must be made for {here}, found {installed}; {remedy}", file=sys.stderr)
+    print(
+        f"The environment {sys.prefix} must be made for {here}, found {installed}; {remedy}",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -1,14 +1,21 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
-Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
-date are copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other
-files in ``figures/`` are removed.
+Published evidence is the paper profile's, from code that is committed. Only figures of a batch that
+is up to date are copied, and none in which a stand-in replaced a data set. If the whole batch is up
+to date, other files in ``figures/`` are removed.
 """
 
 import shutil
 import sys
 
-from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile, records_in, why_no_evidence
+from workflow.configuration import (
+    ROOT,
+    owner_of,
+    read_notebooks,
+    read_profile,
+    records_in,
+    why_no_evidence,
+)
 from workflow.fingerprint import outdated
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
@@ -16,7 +23,8 @@ PUBLISHED = "paper"
 
 
 def publish(root=ROOT):
-    """Copy the figures; returns the records of those copied, by name, and a sentence for each one refused."""
+    """Copy the figures; returns the records of those copied, by name, and a sentence for each one
+    refused."""
     notebooks = read_notebooks(root)
     stale = outdated(notebooks, read_profile(PUBLISHED, root), root)
     source, target = root / "build" / PUBLISHED / "figures", root / "figures"

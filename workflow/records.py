@@ -1,10 +1,10 @@
 """Records held against others: those of another batch, and those that today's code would make.
 
-``python -m workflow.records one/figures other/figures`` lists in what two batches differ, without dates,
-costs and, of notebooks that measure times, fractional results, tables and pictures. With ``--changed "another
-seed"`` the other batch is one of the paper profile in which that was changed: it writes to
-docs/other_runs.json how far the numbers of the claims moved, which the claims' pages show. `make claims` says
-in a line which published records are older than their code.
+``python -m workflow.records one/figures other/figures`` lists in what two batches differ, without
+dates, costs and, of notebooks that measure times, fractional results, tables and pictures. With
+``--changed "another seed"`` the other batch is one of the paper profile in which that was changed:
+it writes to docs/other_runs.json how far the numbers of the claims moved, which the claims' pages
+show. `make claims` says in a line which published records are older than their code.
 """
 
 import argparse
@@ -19,12 +19,21 @@ from pathlib import Path
 
 import nbformat
 
-from workflow.configuration import ROOT, owner_of, read_json, read_notebooks, read_profile, records_in, write_json
+from workflow.configuration import (
+    ROOT,
+    owner_of,
+    read_json,
+    read_notebooks,
+    read_profile,
+    records_in,
+    write_json,
+)
 from workflow.fingerprint import files_of_modules
 from workflow.judging import judge_all
 
 NOT_COMPARED = ("cost", "time_utc")
-# With a tolerance, numbers that differ by less are equal, such as differences of numbers near 1 that should be 0.
+# With a tolerance, numbers that differ by less are equal, such as differences of numbers near 1
+# that should be 0.
 ROUNDING = 1e-12
 # Modules that only save and show results: a record is not older when they change.
 COMPUTE_NOTHING = {
@@ -43,12 +52,15 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 def differences(one, other, tolerance=0.0):
     """One sentence for each part of a record, and each file, that is not the same in both folders.
 
-    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures
-    are not compared.
+    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables
+    and pictures are not compared.
     """
     notebooks, folders = read_notebooks(), (Path(one), Path(other))
     names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in folders]
-    found = [f"{name.as_posix()}: only in {one if name in names[0] else other}" for name in sorted(names[0] ^ names[1])]
+    found = [
+        f"{name.as_posix()}: only in {one if name in names[0] else other}"
+        for name in sorted(names[0] ^ names[1])
+    ]
     for name in sorted(names[0] & names[1]):
         owner = notebooks.get(owner_of(name.with_suffix("").as_posix(), notebooks))
         timing = owner is not None and owner.timing
@@ -77,7 +89,13 @@ def _differing(one, other, timing, tolerance):
 
 def _leaves(value, path=()):
     """All numbers and strings of a record with the keys that lead there."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     if not isinstance(value, dict | list) or not value:
         yield path, value
     for key, part in parts:
@@ -85,10 +103,12 @@ def _leaves(value, path=()):
 
 
 def older_records(root=ROOT):
-    """The parts of its code that differ from the commit that made it, by published record that has some.
+    """The parts of its code that differ from the commit that made it, by published record that has
+    some.
 
-    The code is that of the notebook's cells and of the modules that its run imported, at the places where
-    they were: a module that has moved makes the record older. Comments, docstrings and layout do not count.
+    The code is that of the notebook's cells and of the modules that its run imported, at the places
+    where they were: a module that has moved makes the record older. Comments, docstrings and layout
+    do not count.
     """
     notebooks, profile, older = read_notebooks(root), read_profile("paper", root), {}
     for name, record in records_in(root / "figures").items():
@@ -99,7 +119,11 @@ def older_records(root=ROOT):
             continue
         files = sorted(files_of_modules(record["modules"]) & there - COMPUTE_NOTHING)
         notebook = entry.path(root).relative_to(root).as_posix()
-        changed = [file for file in (notebook, *files) if file not in there or _is_changed(file, commit, root)]
+        changed = [
+            file
+            for file in (notebook, *files)
+            if file not in there or _is_changed(file, commit, root)
+        ]
         if entry.declared_parameters(root) | profile.notebooks[entry.name] != record["parameters"]:
             changed.append("parameters")
         if changed:
@@ -111,7 +135,9 @@ def older_in_words(root=ROOT, shown=4):
     """A line on the published records that are older than their code; empty if there are none."""
     older, count = older_records(root), len(records_in(root / "figures"))
     parts = sorted({part for changed in older.values() for part in changed})
-    which, what = (", ".join(names[:shown]) + ", ..." * (len(names) > shown) for names in (list(older), parts))
+    which, what = (
+        ", ".join(names[:shown]) + ", ..." * (len(names) > shown) for names in (list(older), parts)
+    )
     which = "all" if len(older) == count else which
     line = f"{len(older)} of {count} published records ({which}) are older than their code ({what} changed since)"
     return f"{line}; to renew them, run and publish the paper profile" if older else ""
@@ -131,8 +157,12 @@ def _is_changed(file, commit, root):
 
 def _code_cells(notebook):
     """The code of a notebook without its parameters."""
-    cells = [cell for cell in nbformat.reads(notebook, as_version=4).cells if cell.cell_type == "code"]
-    return "\n".join(cell.source for cell in cells if "parameters" not in cell.metadata.get("tags", []))
+    cells = [
+        cell for cell in nbformat.reads(notebook, as_version=4).cells if cell.cell_type == "code"
+    ]
+    return "\n".join(
+        cell.source for cell in cells if "parameters" not in cell.metadata.get("tags", [])
+    )
 
 
 class _WithoutDocstrings(ast.NodeTransformer):
@@ -143,7 +173,9 @@ class _WithoutDocstrings(ast.NodeTransformer):
 @cache
 def _git(*words, root):
     """What git prints; nothing if it fails."""
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        ["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", check=False
+    )
     return done.stdout if done.returncode == 0 else ""
 
 
@@ -153,10 +185,14 @@ def read_runs(root=ROOT):
 
 
 def moved(published, other):
-    """The largest difference of two texts' numbers: per cent, rounded up; a text if some near 0 moved; or `OTHER`."""
+    """The largest difference of two texts' numbers: per cent, rounded up; a text if some near 0
+    moved; or `OTHER`."""
     if NUMBER.sub("", published) != NUMBER.sub("", other):
         return OTHER
-    before, now = ([float(number.replace(",", "")) for number in NUMBER.findall(text)] for text in (published, other))
+    before, now = (
+        [float(number.replace(",", "")) for number in NUMBER.findall(text)]
+        for text in (published, other)
+    )
     relative, absolute = [], []
     for a, b in zip(before, now, strict=True):
         size = max(abs(a), abs(b))
@@ -170,9 +206,12 @@ def moved(published, other):
 
 
 def moved_claims(one, other):
-    """How far the numbers of each claim moved whose record both folders have, without claims about times."""
+    """How far the numbers of each claim moved whose record both folders have, without claims about
+    times."""
     notebooks, found = read_notebooks(), {}
-    for before, now in zip(*(judge_all(folder, outcomes={})[1] for folder in (one, other)), strict=True):
+    for before, now in zip(
+        *(judge_all(folder, outcomes={})[1] for folder in (one, other)), strict=True
+    ):
         owner = owner_of(before.claim.record or "", notebooks)
         there = Path(other, f"{before.claim.record}.json").is_file()
         if before.verdict and owner and there and not notebooks[owner].timing:
@@ -182,7 +221,8 @@ def moved_claims(one, other):
 
 
 def tolerance_of(moved_by):
-    """What a claim's row says of the run with another seed; None if its numbers stayed or were not compared."""
+    """What a claim's row says of the run with another seed; None if its numbers stayed or were not
+    compared."""
     if isinstance(moved_by, str):
         return f"{moved_by} with {SEED}"
     return f"up to {moved_by:g} % with {SEED}" if moved_by else None
@@ -197,7 +237,9 @@ def summary(runs):
         same = sum(value == 0.0 for value in claims.values())
         words = f"With {name}, {same} of {len(claims)} claims showed the same digits"
         if numbers:
-            words += f", the numbers of {len(numbers)} moved by {min(numbers):g} to {max(numbers):g} %"
+            words += (
+                f", the numbers of {len(numbers)} moved by {min(numbers):g} to {max(numbers):g} %"
+            )
         if near_zero:
             words += f"; of {near_zero} some near 0 moved"
         if others := sorted(key for key, value in claims.items() if value == OTHER):
@@ -207,12 +249,20 @@ def summary(runs):
 
 
 def main(arguments=None):
-    """Compare the records, tables and pictures of two batches; the exit status is 1 if they differ."""
+    """Compare the records, tables and pictures of two batches; the exit status is 1 if they
+    differ."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("one", help="a folder of figures: figures, or build/paper/figures")
     parser.add_argument("other")
-    parser.add_argument("--tolerance", type=float, default=0.0, help="relative; tables and pictures are then left out")
-    parser.add_argument("--changed", help='what was changed on purpose ("another seed"): note how far claims moved')
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        help="relative; tables and pictures are then left out",
+    )
+    parser.add_argument(
+        "--changed", help='what was changed on purpose ("another seed"): note how far claims moved'
+    )
     options = parser.parse_args(arguments)
     if options.changed:
         runs = read_runs() | {options.changed: moved_claims(options.one, options.other)}

@@ -1,7 +1,8 @@
-"""Run one notebook of a batch through papermill, in its own process and without settings of the user's own.
+"""Run one notebook of a batch through papermill, in its own process and without settings of the
+user's own.
 
-The executed copy appears under its final name only when every cell succeeded; until then, and after a
-failure, it stands in ``build/<profile>/partial``, where it can be read.
+The executed copy appears under its final name only when every cell succeeded; until then, and after
+a failure, it stands in ``build/<profile>/partial``, where it can be read.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from tplreport.files import write_whole
 from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 
-LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}  # a bar of cells, like those of the packages
+# a bar of cells, like those of the packages
+LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}
 
 
 class TimeLimitError(Exception):
@@ -27,15 +29,24 @@ class TimeLimitError(Exception):
 
 
 def run_notebook(name, profile_name, threads=None, root=ROOT):
-    """Execute a notebook with the profile's parameters; returns its status, which is also written."""
+    """Execute a notebook with the profile's parameters; returns its status, which is also
+    written."""
     entry, profile = read_notebooks(root)[name], read_profile(profile_name, root)
-    before = fingerprint(entry, profile, root)  # changes made while it runs are left to the next batch
+    # changes made while it runs are left to the next batch
+    before = fingerprint(entry, profile, root)
     build, final = root / "build" / profile_name, result_path(name, profile_name, root)
     partial, log = build / "partial" / f"{name}.ipynb", build / "logs" / f"{name}.log"
     for path in (final, partial, log):
         path.parent.mkdir(parents=True, exist_ok=True)
-    settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
-    os.environ.update(kernel_environment(build / "figures", profile_name, **settings), TPLREPRO_PROGRESS=str(log))
+    settings = {
+        "command": f"make figures PROFILE={profile_name}",
+        "real_data": True,
+        "threads": threads,
+        "root": root,
+    }
+    os.environ.update(
+        kernel_environment(build / "figures", profile_name, **settings), TPLREPRO_PROGRESS=str(log)
+    )
     started = time.time()
     error = execute(entry.path(root), partial, before["parameters"], profile, LINES)
     path = build / "figures" / f"{name}.json"
@@ -49,7 +60,9 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
         "data": record.get("data", "none"),
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),
-        "fingerprint": of_modules(before, record["modules"]) if error is None and record else before,
+        "fingerprint": of_modules(before, record["modules"])
+        if error is None and record
+        else before,
     }
     write_status(name, profile_name, status, root)
     if error is None:  # last: a result without its status counts as outdated
@@ -58,7 +71,8 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
 
 
 def execute(source, target, parameters, profile, progress_bar=False):
-    """Message of the first failing cell, or that the notebook took longer than the profile allows; or None."""
+    """Message of the first failing cell, or that the notebook took longer than the profile allows;
+    or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
@@ -67,7 +81,12 @@ def execute(source, target, parameters, profile, progress_bar=False):
         raise TimeLimitError(f"ran for {profile.hours:g} h, {limit}")
 
     signal.signal(signal.SIGALRM, too_late)
-    options = {"kernel_name": "python3", "language": "python", "progress_bar": progress_bar, "start_timeout": 120}
+    options = {
+        "kernel_name": "python3",
+        "language": "python",
+        "progress_bar": progress_bar,
+        "start_timeout": 120,
+    }
     for attempt in (1, 2):
         try:
             signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
@@ -76,8 +95,11 @@ def execute(source, target, parameters, profile, progress_bar=False):
         except PapermillExecutionError as failure:
             return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
         except Exception as failure:
-            # Two kernels that start at once can take the same port (nteract/papermill#239); nothing ran then.
-            ran = target.is_file() and any(cell.get("execution_count") for cell in nbformat.read(target, 4).cells)
+            # Two kernels that start at once can take the same port (nteract/papermill#239); nothing
+            # ran then.
+            ran = target.is_file() and any(
+                cell.get("execution_count") for cell in nbformat.read(target, 4).cells
+            )
             if attempt == 2 or "Kernel d" not in str(failure) or ran:
                 return f"{type(failure).__name__}: {failure}"
             target.unlink(missing_ok=True)
@@ -88,16 +110,26 @@ def execute(source, target, parameters, profile, progress_bar=False):
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
     """Environment variables (dict) of a process that starts notebook kernels.
 
-    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the records.
-    Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever
-    is there. `threads` limits Numba, OpenMP and BLAS.
+    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the
+    records. Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins
+    are read whatever is there. `threads` limits Numba, OpenMP and BLAS.
     """
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some
-    # ends that it was interrupted.
-    words = [sys.executable, "-m", "ipykernel_launcher", "--log-level=50", "-f", "{connection_file}"]
+    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and
+    # at some ends that it was interrupted.
+    words = [
+        sys.executable,
+        "-m",
+        "ipykernel_launcher",
+        "--log-level=50",
+        "-f",
+        "{connection_file}",
+    ]
     write_whole(
-        kernel, json.dumps({"argv": words, "display_name": "Python 3 (ipykernel)", "language": "python"}).encode()
+        kernel,
+        json.dumps(
+            {"argv": words, "display_name": "Python 3 (ipykernel)", "language": "python"}
+        ).encode(),
     )
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),
@@ -116,9 +148,13 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
         environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")
         environment["TQDM_DISABLE"] = "1"  # bars would be among the committed outputs
     elif environment.get("TPLREPRO_DATA"):
-        environment["TPLREPRO_DATA"] = os.path.abspath(os.path.expanduser(environment["TPLREPRO_DATA"]))
+        environment["TPLREPRO_DATA"] = os.path.abspath(
+            os.path.expanduser(environment["TPLREPRO_DATA"])
+        )
     if threads is not None:
-        environment |= {f"{name}_NUM_THREADS": str(threads) for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
+        environment |= {
+            f"{name}_NUM_THREADS": str(threads) for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")
+        }
     return environment
 
 
@@ -146,14 +182,19 @@ def _failing_line(traceback):
 
 
 def _progress_line(status, profile):
-    """The number of notebooks that have run, and how this one ended, with the first line of its error."""
+    """The number of notebooks that have run, and how this one ended, with the first line of its
+    error."""
     line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
     total = os.environ.get("TPLREPRO_BATCH_TOTAL")
     if total:
         paths = (ROOT / "build" / profile / "status").rglob("*.json")
         done = sum(read_json(path)["batch"] == status["batch"] for path in paths)
         line = f"[{done:>{len(total)}}/{total}] {line}"
-    return line if status["error"] is None else f"{line}\n    {status['error'].strip().splitlines()[0][:300]}"
+    return (
+        line
+        if status["error"] is None
+        else f"{line}\n    {status['error'].strip().splitlines()[0][:300]}"
+    )
 
 
 if __name__ == "__main__":

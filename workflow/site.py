@@ -1,7 +1,8 @@
-"""Build the site: ``make docs`` renders the articles, copies all sources to build/site, and runs Sphinx.
+"""Build the site: ``make docs`` renders the articles, copies all sources to build/site, and runs
+Sphinx.
 
-The layout stays, so links between pages, notebooks and figures work in both places. The gallery comes from
-config/notebooks.yaml, the pages of the API from the public names of the package.
+The layout stays, so links between pages, notebooks and figures work in both places. The gallery
+comes from config/notebooks.yaml, the pages of the API from the public names of the package.
 """
 
 import importlib
@@ -20,18 +21,36 @@ from tplreport.files import write_whole
 from workflow import articles
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 
-PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "data/README.md")
+PAGES = (
+    "REPRODUCING.md",
+    "ARTIFACT.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "data/README.md",
+)
 # The packages of the wheel.
-ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+    "wheel"
+]["packages"]
 
 
 def main():
-    """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another builder."""
+    """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another
+    builder."""
     builder = sys.argv[1] if len(sys.argv) > 1 else "html"
     source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
     unjudged = articles.main()
     lay_out(source)
-    options = ["-W", "--keep-going", "-q", "-j", "auto", "-d", str(ROOT / "build" / "site" / "cache")]
+    options = [
+        "-W",
+        "--keep-going",
+        "-q",
+        "-j",
+        "auto",
+        "-d",
+        str(ROOT / "build" / "site" / "cache"),
+    ]
     sphinx = [sys.executable, "-m", "sphinx", "-b", builder, *options, source, target]
     status = subprocess.run(sphinx).returncode or unjudged
     written = target.relative_to(ROOT) / ("index.html" if builder == "html" else "output.txt")
@@ -40,16 +59,37 @@ def main():
 
 
 def lay_out(source):
-    """Copy pages, notebooks, figures and tables with their times, so that Sphinx reuses them; write generated pages."""
+    """Copy pages, notebooks, figures and tables with their times, so that Sphinx reuses them; write
+    generated pages."""
     copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
-    kinds = ("docs", "*.md"), ("notebooks", "*/*.ipynb"), ("figures", "*.png"), ("figures", "*.csv"), ("tests", "*.py")
+    kinds = (
+        ("docs", "*.md"),
+        ("notebooks", "*/*.ipynb"),
+        ("figures", "*.png"),
+        ("figures", "*.csv"),
+        ("tests", "*.py"),
+    )
     for folder, pattern in kinds:
-        copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
-    copied |= {f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")}
-    copied |= {path.relative_to(ROOT).as_posix(): path for room in ROOTS for path in (ROOT / room).rglob("*.py")}
+        copied |= {
+            path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)
+        }
+    copied |= {
+        f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")
+    }
+    copied |= {
+        path.relative_to(ROOT).as_posix(): path
+        for room in ROOTS
+        for path in (ROOT / room).rglob("*.py")
+    }
     site = ROOT / "docs" / "site"
-    copied = {name: path for name, path in copied.items() if site not in path.parents and ".ipynb_" not in name}
-    copied |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}
+    copied = {
+        name: path
+        for name, path in copied.items()
+        if site not in path.parents and ".ipynb_" not in name
+    }
+    copied |= {
+        path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()
+    }
     copied["_parts/readme.md"] = ROOT / "README.md"  # the first page includes parts of it
     shutil.rmtree(source, ignore_errors=True)
     for name, path in copied.items():
@@ -69,7 +109,10 @@ def gallery():
     shared = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
         text += f"## {PAPERS[paper]}\n\n:::::{{grid}} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
-        text += "".join(_card(entries[name], shared[entries[name].notebook] > 1) for name in group) + ":::::\n\n"
+        text += (
+            "".join(_card(entries[name], shared[entries[name].notebook] > 1) for name in group)
+            + ":::::\n\n"
+        )
     return text + _contents(f"/notebooks/{name}" for name in shared)
 
 
@@ -82,7 +125,9 @@ def _card(entry, shared):
     text += f":link: /notebooks/{entry.notebook}\n:link-type: doc\n"
     if (ROOT / "figures" / f"{entry.name}.png").is_file():
         text += f":img-top: /figures/{entry.name}.png\n:img-alt: {place or label}\n"
-    text += f"\n{place}\n\n:::{{card-footer}}\n{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"
+    text += (
+        f"\n{place}\n\n:::{{card-footer}}\n{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"
+    )
     if (ROOT / "docs" / "claims" / f"{paper}.yaml").is_file():
         text += f" · [claims](/docs/claims/{paper}.md)"
     return f"{text}\n:::\n::::\n\n"
@@ -94,19 +139,29 @@ def _contents(names):
 
 
 def public_names():
-    """The value of each public name by its path; what has several paths is listed under the shortest."""
+    """The value of each public name by its path; what has several paths is listed under the
+    shortest."""
     paths, found = [], {}
     for roof in map(importlib.import_module, ROOFS):
-        below = [part.name for part in pkgutil.iter_modules(roof.__path__, f"{roof.__name__}.") if part.ispkg]
+        below = [
+            part.name
+            for part in pkgutil.iter_modules(roof.__path__, f"{roof.__name__}.")
+            if part.ispkg
+        ]
         for room in [roof, *map(importlib.import_module, below)]:
             for name in getattr(room, "__all__", ()):
                 path, value = f"{room.__name__}.{name}", getattr(room, name)
                 if not inspect.ismodule(value):
                     paths.append((path, value))
-                elif not hasattr(value, "__path__"):  # such as tplrepro.published, a module and no room
-                    inner = [(name, one) for name, one in vars(value).items() if inspect.isroutine(one)]
+                # such as tplrepro.published, a module and no room
+                elif not hasattr(value, "__path__"):
+                    inner = [
+                        (name, one) for name, one in vars(value).items() if inspect.isroutine(one)
+                    ]
                     own = [(name, one) for name, one in inner if one.__module__ == value.__name__]
-                    paths += [(f"{path}.{name}", one) for name, one in own if not name.startswith("_")]
+                    paths += [
+                        (f"{path}.{name}", one) for name, one in own if not name.startswith("_")
+                    ]
     for path, value in sorted(paths, key=lambda pair: pair[0].count(".")):
         if all(value is not known for known in found.values()):
             found[path] = value
@@ -114,14 +169,21 @@ def public_names():
 
 
 def api_pages():
-    """Name to text: a page for each room with what it defines, each public name once, and a list of the rooms."""
+    """Name to text: a page for each room with what it defines, each public name once, and a list of
+    the rooms."""
     pages, listed = {}, {}
     for path, value in public_names().items():
         room = path.rpartition(".")[0]
         if inspect.isroutine(value) or inspect.isclass(value):
             roof, _, inside = value.__module__.partition(".")
             room = f"{roof}.{inside.split('.')[0]}" if roof == ROOFS[0] else roof
-        kind = "function" if inspect.isroutine(value) else "class" if inspect.isclass(value) else "data"
+        kind = (
+            "function"
+            if inspect.isroutine(value)
+            else "class"
+            if inspect.isclass(value)
+            else "data"
+        )
         if kind == "class" and issubclass(value, BaseException):
             kind = "exception"
         page = f"docs/api/{room}.md"

@@ -23,7 +23,10 @@ extensions = [
 html_theme = "furo"
 html_title = "tplrepro"
 # Formulas need a font that has their large symbols; this package brings one.
-html_static_path = ["_static", str(Path(find_spec("ziamath").origin).parent / "fonts" / "STIXTwoMath-Regular.ttf")]
+html_static_path = [
+    "_static",
+    str(Path(find_spec("ziamath").origin).parent / "fonts" / "STIXTwoMath-Regular.ttf"),
+]
 html_css_files = ["site.css"]
 html_search_language = "en-numbers"
 html_js_files = ["tables.js"]
@@ -43,16 +46,27 @@ suppress_warnings = ["myst.header"]  # notebooks begin a cell at any level
 
 
 def formulas_of_page(app, doctree):
-    """Turn the formulas of a page into MathML, by one call of Pandoc, which takes a third of a second."""
+    """Turn the formulas of a page into MathML, by one call of Pandoc, which takes a third of a
+    second."""
     nodes = [*doctree.findall(math), *doctree.findall(math_block)]
     marks = ["$$" if isinstance(node, math_block) else "$" for node in nodes]
-    texts = [mark + " ".join(node.astext().split()) + mark for node, mark in zip(nodes, marks, strict=True)]
-    written = pypandoc.convert_text("\n\n".join(texts), "html", "markdown", extra_args=["--mathml"]) if nodes else ""
-    # The font's prime is raised already; Pandoc leaves no space between a function and its argument.
+    texts = [
+        mark + " ".join(node.astext().split()) + mark
+        for node, mark in zip(nodes, marks, strict=True)
+    ]
+    written = (
+        pypandoc.convert_text("\n\n".join(texts), "html", "markdown", extra_args=["--mathml"])
+        if nodes
+        else ""
+    )
+    # The font's prime is raised already; Pandoc leaves no space between a function and its
+    # argument.
     prime = '<mo lspace="0" rspace="0">′</mo>'
     written = re.sub(r"<msup>(<mi>.</mi>)<mo>′</mo></msup>", rf"<mrow>\1{prime}</mrow>", written)
     written = re.sub("<annotation.*?</annotation>", "", written)
-    written = written.replace("&#8289;</mo></mrow><mi>", '&#8289;</mo></mrow><mspace width="0.167em"></mspace><mi>')
+    written = written.replace(
+        "&#8289;</mo></mrow><mi>", '&#8289;</mo></mrow><mspace width="0.167em"></mspace><mi>'
+    )
     for node, formula in zip(nodes, re.findall("<math.*?</math>", written, re.DOTALL), strict=True):
         node["mathml"] = formula
         # No line may begin with the comma that follows a formula.
@@ -69,8 +83,11 @@ def write_formula(translator, node):
     raise SkipNode
 
 
-COMMANDS = "alpha beta gamma delta epsilon eta lambda mu phi pi rho sigma tau log max min sum Pr".split()
-# In docstrings: code, which stays as it is; or a symbol with an index or a power, such as BPL_t, and Pr(a | b).
+COMMANDS = (
+    "alpha beta gamma delta epsilon eta lambda mu phi pi rho sigma tau log max min sum Pr".split()
+)
+# In docstrings: code, which stays as it is; or a symbol with an index or a power, such as BPL_t,
+# and Pr(a | b).
 SYMBOL = "|".join([*COMMANDS, "[BFT]PL", "DP", "[A-Za-z]", r"\d"])
 INDEX = rf"[_^](?:\{{[^}}]*\}}|-?(?:{SYMBOL}|\w\w)\b|[-+])"
 FORMULA = rf"`+[^`]*`+|(?<![\w`])((?:{SYMBOL})(?:{INDEX})+(?:\([^()]*\)|\[[^][]*\])?|Pr\([^()]*\))(?![\w`([^])"
@@ -91,16 +108,22 @@ def _command_or_text(word):
 
 
 def docstring(app, what, name, value, options, lines):
-    """Write formulas as such, and what stands behind a parameter's name as its description: it is more than a type."""
+    """Write formulas as such, and what stands behind a parameter's name as its description: it is
+    more than a type."""
     text, *examples = re.split(r"\n(?=Examples\n|>>> )", "\n".join(lines), maxsplit=1)
     text, heading, parameters = text.partition("\nParameters\n")
-    parameters = re.sub(r"^(\S.*?) : (.*[^.])(?=\n +[A-Z])", r"\1 : \2.", parameters, flags=re.MULTILINE)
+    parameters = re.sub(
+        r"^(\S.*?) : (.*[^.])(?=\n +[A-Z])", r"\1 : \2.", parameters, flags=re.MULTILINE
+    )
     parameters = re.sub(r"^(\S.*?) : (.*)", r"\1\n    \2", parameters, flags=re.MULTILINE)
-    lines[:] = "\n".join([re.sub(FORMULA, as_math, text + heading + parameters), *examples]).split("\n")
+    lines[:] = "\n".join([re.sub(FORMULA, as_math, text + heading + parameters), *examples]).split(
+        "\n"
+    )
 
 
 def anchors_of_page(app, doctree):
-    """MyST takes an anchor for that of the last page that has one of its name; each page keeps its own."""
+    """MyST takes an anchor for that of the last page that has one of its name; each page keeps its
+    own."""
     slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
     for node in doctree.findall(Element):
         slugs |= {name: (0, name, "") for name in node["ids"] if name not in slugs}

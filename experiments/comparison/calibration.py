@@ -1,9 +1,10 @@
-"""Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the target leakage.
+"""Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the
+target leakage.
 
-All parameters use the same users and noise of a seed, so the curves are smooth. The leakage of a seed is a
-high quantile over its users of the largest leakage about any time: a mean would hide exposed users, and a
-maximum grows with their number. It is the realised privacy loss of the outputs that were drawn, which
-temporal privacy leakage (Eq. (2) of [1]) bounds over all outputs.
+All parameters use the same users and noise of a seed, so the curves are smooth. The leakage of a
+seed is a high quantile over its users of the largest leakage about any time: a mean would hide
+exposed users, and a maximum grows with their number. It is the realised privacy loss of the outputs
+that were drawn, which temporal privacy leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,13 +27,15 @@ from tplrepro.validation import FrozenArrays, check_level
 
 @dataclass(frozen=True)
 class Outcome(FrozenArrays):
-    """Leakage and error of a mechanism: of one seed and parameter, or (S, P) for S seeds, P parameters."""
+    """Leakage and error of a mechanism: of one seed and parameter, or (S, P) for S seeds, P
+    parameters."""
 
     parameter: Any
     leakage: Any  # quantile over users between all cells, nats
     leakage_near: Any  # the same between neighbours
     largest: Any  # maximum over users between all cells
-    error: Any  # mean absolute error of the released counts (users per cell and time), NaN if there are none
+    # mean absolute error of the released counts (users per cell and time), NaN if there are none
+    error: Any
     inferred_error: Any  # of the counts inferred with the public chain
     prior_error: Any  # of the counts expected without any release
 
@@ -40,8 +43,8 @@ class Outcome(FrozenArrays):
 def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
     """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k). All pairs of cells are compared, or only
-    `pairs` (m, 2). Infinite where the outputs rule out one cell of a pair.
+    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k). All pairs of cells are
+    compared, or only `pairs` (m, 2). Infinite where the outputs rule out one cell of a pair.
     """
     values = np.asarray(log_likelihoods, dtype=float)
     if pairs is None:
@@ -54,12 +57,15 @@ def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None)
     return largest
 
 
-def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
-    """The best linear estimate of the counts (T, n) from noisy counts, given the number of users and their chain.
+def infer_counts(
+    noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0
+) -> np.ndarray:
+    """The best linear estimate of the counts (T, n) from noisy counts, given the number of users
+    and their chain.
 
-    Users move independently by the chain, so the counts of each time have mean N pi, and those of times s <=
-    t have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are infinite where nothing
-    was published; the noise of one count has a `correlation` over time.
+    Users move independently by the chain, so the counts of each time have mean N pi, and those of
+    times s <= t have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are
+    infinite where nothing was published; the noise of one count has a `correlation` over time.
     """
     pi, horizon = setting.adversary.initial, len(variances)
     counts = np.empty((horizon, pi.size, horizon, pi.size))
@@ -76,18 +82,28 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, cor
     with_counts = counts.reshape(seen.size, seen.size)[:, seen]
     total = (with_counts + np.kron(noise, np.eye(pi.size))[:, seen])[seen]
     residual = (np.asarray(noisy, dtype=float) - setting.expected_counts).ravel()[seen]
-    return setting.expected_counts + (with_counts @ np.linalg.solve(total, residual)).reshape(horizon, pi.size)
+    return setting.expected_counts + (with_counts @ np.linalg.solve(total, residual)).reshape(
+        horizon, pi.size
+    )
 
 
 def simulate(
-    mechanism: CountMechanism, parameter: float, setting: Setting, n_users: int, seed: int, quantile: float
+    mechanism: CountMechanism,
+    parameter: float,
+    setting: Setting,
+    n_users: int,
+    seed: int,
+    quantile: float,
 ) -> Outcome:
-    """Release the counts of `n_users` users drawn from `setting`, and measure; the quantile is over users."""
+    """Release the counts of `n_users` users drawn from `setting`, and measure; the quantile is over
+    users."""
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, rng=people)
     with one_blas_thread():
         release = mechanism.release(crowd, parameter, rng=noise)
-        log_likelihoods = crowd.adversary.output_log_likelihoods(release.log_likelihoods, release.staying)
+        log_likelihoods = crowd.adversary.output_log_likelihoods(
+            release.log_likelihoods, release.staying
+        )
         if release.counts is None or release.variances is None:
             inferred = crowd.adversary.posteriors(log_likelihoods).sum(axis=0)
         else:
@@ -96,7 +112,9 @@ def simulate(
     def error(estimate: np.ndarray) -> float:
         return float(np.abs(estimate - crowd.counts).mean())
 
-    worst, near = (realised_leakage(log_likelihoods, pairs).max(axis=-1) for pairs in (None, crowd.near))
+    worst, near = (
+        realised_leakage(log_likelihoods, pairs).max(axis=-1) for pairs in (None, crowd.near)
+    )
     return Outcome(
         parameter=parameter,
         # The method never interpolates, so infinite values stay infinite.
@@ -119,10 +137,11 @@ def sweep(
     points: int,
     quantile: float = 0.95,
 ) -> Outcome:
-    """Outcomes at `points` >= 2 parameters, whose measured leakage runs from about `low` to about `high` nats.
+    """Outcomes at `points` >= 2 parameters, whose measured leakage runs from about `low` to about
+    `high` nats.
 
-    The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours,
-    which is never larger, about `high`.
+    The first seed determines the ends: the leakage between all cells is about `low`, that between
+    neighbours, which is never larger, about `high`.
     """
 
     @cache
@@ -141,21 +160,25 @@ def sweep(
 
 
 def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outcome:
-    """The outcome of each seed where its measured leakage is `target`, (S,) a field; NaN where a curve is below it.
+    """The outcome of each seed where its measured leakage is `target`, (S,) a field; NaN where a
+    curve is below it.
 
-    All fields are interpolated on logarithmic scales of the leakage (between neighbouring cells if `near`)
-    and the field, from the last parameter whose leakage is below the target to the next.
+    All fields are interpolated on logarithmic scales of the leakage (between neighbouring cells if
+    `near`) and the field, from the last parameter whose leakage is below the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
     with np.errstate(divide="ignore"):
         leakages = np.log(swept.leakage_near if near else swept.leakage)
         logs = [np.log(field) for field in astuple(swept)]
-    crossings = ([_crossing(*row, wanted) for row in zip(leakages, log, strict=True)] for log in logs)
+    crossings = (
+        [_crossing(*row, wanted) for row in zip(leakages, log, strict=True)] for log in logs
+    )
     return Outcome(*map(np.exp, crossings))
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
-    """The value where the log leakages last cross `wanted`; the value before the crossing if that leaks nothing."""
+    """The value where the log leakages last cross `wanted`; the value before the crossing if that
+    leaks nothing."""
     below = np.flatnonzero(leakages <= wanted)
     if not below.size or below[-1] + 1 == leakages.size:
         return np.nan
@@ -167,7 +190,8 @@ def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
 
 
 def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
-    """The extreme parameter whose leakage is at most (side -1) or at least (side 1) `wanted`, up to a factor of 1.3."""
+    """The extreme parameter whose leakage is at most (side -1) or at least (side 1) `wanted`, up to
+    a factor of 1.3."""
 
     def reaches(size: float) -> bool:  # true for small sizes
         return side * (leakage(size**-side) - wanted) >= 0

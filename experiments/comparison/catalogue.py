@@ -1,8 +1,9 @@
-"""The notions compared: the mechanism behind each, the level that it promises, and the leakage that theory allows.
+"""The notions compared: the mechanism behind each, the level that it promises, and the leakage that
+theory allows.
 
-Each mechanism has one parameter, and a notion translates that parameter into a level. Several notions share
-Laplace noise with the same budget epsilon at every time, for example, and differ in the level only: at equal
-measured leakage they are equal.
+Each mechanism has one parameter, and a notion translates that parameter into a level. Several
+notions share Laplace noise with the same budget epsilon at every time, for example, and differ in
+the level only: at equal measured leakage they are equal.
 """
 
 from collections.abc import Callable
@@ -40,12 +41,14 @@ class CountMechanism:
     name: str
     trusts_server: bool  # a server sees the true data
     release: Release
-    bound: Level  # largest leakage about one time over all outputs; for Gaussian noise with delta = `DELTA`
+    # largest leakage about one time over all outputs; for Gaussian noise with delta = `DELTA`
+    bound: Level
 
 
 @dataclass(frozen=True)
 class Notion:
-    """What level of a privacy notion the named mechanism promises with a parameter, and the parameter for a level."""
+    """What level of a privacy notion the named mechanism promises with a parameter, and the
+    parameter for a level."""
 
     name: str
     mechanism: str
@@ -57,7 +60,8 @@ class Notion:
 
 
 def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
-    """The largest parameter for which theory bounds the leakage of all outputs by `target` nats; NaN if none."""
+    """The largest parameter for which theory bounds the leakage of all outputs by `target` nats;
+    NaN if none."""
     return _largest_parameter(mechanism.bound, setting, target)
 
 
@@ -67,14 +71,20 @@ def _largest_parameter(level_of: Level, setting: Setting, target: float) -> floa
     def within(parameter: float) -> bool:
         return level_of(setting, parameter) <= highest
 
-    return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True) if within(SMALLEST) else np.nan
+    return (
+        largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True)
+        if within(SMALLEST)
+        else np.nan
+    )
 
 
-def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, CountMechanism]:
+def mechanisms(
+    setting: Setting, window: int, block: float, radius: float
+) -> dict[str, CountMechanism]:
     """All mechanisms of the comparison, by name.
 
-    `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side `block`,
-    and cells within `radius`, in the unit of the positions.
+    `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side
+    `block`, and cells within `radius`, in the unit of the positions.
     """
     n, square = setting.n_cells, np.floor(setting.positions / block + 1e-9)
     policies = {
@@ -93,7 +103,8 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         return level * -(-s.horizon // window)
 
     def response_bound(s: Setting, level: float) -> float:
-        """A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two cells."""
+        """A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two
+        cells."""
         return _equal_bound(s, 2 * level)
 
     trusted: list[tuple[str, Release, Level]] = [
@@ -111,7 +122,11 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     ]
     untrusted: list[tuple[str, Release, Level]] = [
         *(
-            (f"DPHMM, {name}", partial(local.release_by_policy, policy=policy), partial(_policy_bound, policy))
+            (
+                f"DPHMM, {name}",
+                partial(local.release_by_policy, policy=policy),
+                partial(_policy_bound, policy),
+            )
             for name, policy in policies.items()
         ),
         ("SIP, exact", local.release_optimal_response, response_bound),
@@ -150,9 +165,15 @@ def notions(window: int) -> list[Notion]:
         Notion("DP_T, optimal", "optimal budgets", _itself),
         Notion("DP_T, Gaussian", "Gaussian noise", _gaussian_bound),
         Notion("correlated Gaussian", "correlated noise", shifted_once),
-        *(Notion(f"DPHMM, {name}", f"DPHMM, {name}", _itself) for name in ("complete", "blocks", "radius")),
+        *(
+            Notion(f"DPHMM, {name}", f"DPHMM, {name}", _itself)
+            for name in ("complete", "blocks", "radius")
+        ),
         *(Notion(name, name, _itself) for name in ("SIP, exact", "SIP, published")),
-        *(Notion(name, name, at_all_times) for name in ("LDP, randomised response", "LDP, unary encoding")),
+        *(
+            Notion(name, name, at_all_times)
+            for name in ("LDP, randomised response", "LDP, unary encoding")
+        ),
         *(Notion(f"LDP, {name}", name, _itself) for name in ("LBA", "LBD")),
     ]
 
@@ -168,7 +189,9 @@ def _equal_bound(setting: Setting, epsilon: float) -> float:
 def _supremum(setting: Setting, epsilon: float) -> float:
     """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
     adversary = setting.adversary
-    return float(adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon)
+    return float(
+        adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
+    )
 
 
 @lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter
@@ -179,14 +202,18 @@ def _gaussian_bound(setting: Setting, shift: float) -> float:
 
     adversary = setting.adversary
     releases = [(GaussianDpEvent(1 / shift), setting.horizon)]
-    return temporal_privacy_profile(releases, adversary.backward, adversary.forward).epsilon(DELTA).max()
+    return (
+        temporal_privacy_profile(releases, adversary.backward, adversary.forward)
+        .epsilon(DELTA)
+        .max()
+    )
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
     """The epsilon at which any two paths are indistinguishable, and with them mixtures of paths.
 
-    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2, and the noise has a share
-    1 - rho^2 of the variance.
+    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2, and the noise has
+    a share 1 - rho^2 of the variance.
     """
     steps = (setting.horizon - 1) * (1 + abs(correlation)) / (1 - abs(correlation))
     return float(gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA))
@@ -195,13 +222,17 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
 def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:
     """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
     fitted = protect(policy, setting.positions)
-    return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
+    return _equal_bound(
+        setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull)
+    )
 
 
 def _release_allocated(
     allocate: Callable, setting: Setting, level: float, *, rng: np.random.Generator
 ) -> SimulatedRelease:
-    return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng=rng)
+    return central.release_laplace(
+        setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng=rng
+    )
 
 
 @lru_cache(maxsize=256)  # all seeds of a sweep use the same budgets

@@ -1,12 +1,12 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
-Moving one user changes two counts by 1. Gaussian noise has the same variance at every time and may be
-correlated over time: it is then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo
-et al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts
-`correlation` times the previous value from each value.
+Moving one user changes two counts by 1. Gaussian noise has the same variance at every time and may
+be correlated over time: it is then the noise of a banded matrix mechanism with one subdiagonal
+(Choquette-Choo et al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023), C^-1 times white
+noise, where C subtracts `correlation` times the previous value from each value.
 
-The adversary knows the data of all other users, so there are N independent runs, each with another user as
-the target. The counts returned are those of the first run.
+The adversary knows the data of all other users, so there are N independent runs, each with another
+user as the target. The counts returned are those of the first run.
 """
 
 import numpy as np
@@ -21,14 +21,19 @@ from tplrepro.validation import check_budgets, check_level
 SENSITIVITY = 2.0
 
 
-def release_laplace(setting: Setting, epsilons: ArrayLike, *, rng: np.random.Generator) -> SimulatedRelease:
-    """Noisy counts with one budget in nats for each time (T,) or for all; draws do not depend on the budgets."""
+def release_laplace(
+    setting: Setting, epsilons: ArrayLike, *, rng: np.random.Generator
+) -> SimulatedRelease:
+    """Noisy counts with one budget in nats for each time (T,) or for all; draws do not depend on
+    the budgets."""
     budgets = check_budgets(epsilons, horizon=setting.horizon)
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
     noise = laplace.sample(setting.present.shape, rng=rng)
     # The adversary subtracts the other users' counts; the target adds 1 to the count of its cell.
     log_likelihoods = laplace.log_ratio(setting.present + noise)
-    return SimulatedRelease(log_likelihoods, setting.counts + noise[0], np.ravel(laplace.mean_square))
+    return SimulatedRelease(
+        log_likelihoods, setting.counts + noise[0], np.ravel(laplace.mean_square)
+    )
 
 
 def release_gaussian(
@@ -36,8 +41,8 @@ def release_gaussian(
 ) -> SimulatedRelease:
     """Counts with Gaussian noise of standard deviation sqrt(2) / `shift` (L2 sensitivity sqrt(2)).
 
-    `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary
-    AR(1)).
+    `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a
+    stationary AR(1)).
     """
     variance = 2.0 / check_level(shift, "shift") ** 2
     steps = np.full(setting.horizon, variance * (1.0 - correlation**2))
@@ -45,13 +50,15 @@ def release_gaussian(
     noise = rng.normal(size=setting.present.shape) * np.sqrt(steps)[:, None]
     for t in range(1, setting.horizon):
         noise[:, t] += correlation * noise[:, t - 1]
-    # Likelihoods of counts minus `correlation` times the previous counts, given the target's cells at both
-    # times.
+    # Likelihoods of counts minus `correlation` times the previous counts, given the target's cells
+    # at both times.
     whitened = setting.present + noise
     whitened[:, 1:] -= correlation * whitened[:, :-1]
     log_likelihoods = whitened / steps[:, None]
     log_likelihoods[:, :-1] -= correlation * log_likelihoods[:, 1:]
-    return SimulatedRelease(log_likelihoods, setting.counts + noise[0], np.full(setting.horizon, variance), correlation)
+    return SimulatedRelease(
+        log_likelihoods, setting.counts + noise[0], np.full(setting.horizon, variance), correlation
+    )
 
 
 def release_by_window(
@@ -59,8 +66,8 @@ def release_by_window(
 ) -> SimulatedRelease:
     """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
 
-    Publish when the noisy mean change of the counts exceeds the error of a publication with what the scheme
-    may spend; otherwise repeat the last counts, at first the expected ones.
+    Publish when the noisy mean change of the counts exceeds the error of a publication with what
+    the scheme may spend; otherwise repeat the last counts, at first the expected ones.
     """
     unit = check_level(epsilon, "epsilon") / (2 * window)
     runs, horizon, n = setting.present.shape
@@ -85,7 +92,9 @@ def release_by_window(
         true_change = (change * target).sum(axis=1)
         publish = may_publish & (true_change + deciding_noise[:, t] > scale)
         values = target + noise[:, t] * scale[:, None]
-        log_publish = deciding.log_cdf(change - scale[:, None]) + LaplaceNoise(scale[:, None]).log_ratio(values)
+        log_publish = deciding.log_cdf(change - scale[:, None]) + LaplaceNoise(
+            scale[:, None]
+        ).log_ratio(values)
         log_repeat = np.where(may_publish[:, None], deciding.log_cdf(scale[:, None] - change), 0.0)
         log_likelihoods[:, t] = np.where(publish[:, None], log_publish, log_repeat)
         last = np.where(publish[:, None], others + values, last)

@@ -1,9 +1,11 @@
-"""Mechanisms without a trusted server: each user perturbs their cell at each time, and all N users are targets.
+"""Mechanisms without a trusted server: each user perturbs their cell at each time, and all N users
+are targets.
 
-Randomised response and unary encoding are locally differentially private. LBD and LBA apply the schemes of
-`window` to reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5]) adds K-norm noise,
-fitted to a policy graph, to the position. The responses of sequence information privacy ([3]) depend on the
-belief about the user's next cell given the user's earlier outputs (Eq. (13) of [3]), which are public.
+Randomised response and unary encoding are locally differentially private. LBD and LBA apply the
+schemes of `window` to reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5])
+adds K-norm noise, fitted to a policy graph, to the position. The responses of sequence information
+privacy ([3]) depend on the belief about the user's next cell given the user's earlier outputs (Eq.
+(13) of [3]), which are public.
 """
 
 from dataclasses import dataclass
@@ -22,12 +24,13 @@ from tplrepro.validation import check_level
 
 @dataclass(frozen=True)
 class Reports:
-    """Reports of one of n values with `epsilon` nats: k-ary randomised response, or optimised unary encoding.
+    """Reports of one of n values with `epsilon` nats: k-ary randomised response, or optimised unary
+    encoding.
 
-    A report supports some values: k-ary randomised response the value that it names, unary encoding those
-    whose bit is set (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols for Frequency
-    Estimation, USENIX Security 2017). A report is e^epsilon times as likely for a value that it supports as
-    for another.
+    A report supports some values: k-ary randomised response the value that it names, unary encoding
+    those whose bit is set (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols for
+    Frequency Estimation, USENIX Security 2017). A report is e^epsilon times as likely for a value
+    that it supports as for another.
     """
 
     epsilon: float
@@ -58,14 +61,19 @@ class Reports:
         return outputs[..., None] == np.arange(self.n)
 
     def counts(self, supported: np.ndarray) -> np.ndarray:
-        """Unbiased counts of the users who hold each value, (..., n), from their reports (users, ..., n)."""
+        """Unbiased counts of the users who hold each value, (..., n), from their reports (users,
+        ..., n)."""
         return (supported.sum(axis=0) - len(supported) * self.other) / self.gain
 
     @property
     def mean_variance(self) -> float:
         """The mean variance of the counts over values, per user."""
         truth = self.other + self.gain
-        return (truth * (1 - truth) + (self.n - 1) * self.other * (1 - self.other)) / self.n / self.gain**2
+        return (
+            (truth * (1 - truth) + (self.n - 1) * self.other * (1 - self.other))
+            / self.n
+            / self.gain**2
+        )
 
 
 def release_reports(
@@ -82,9 +90,10 @@ def release_reports_by_window(
 ) -> SimulatedRelease:
     """LBA or LBD: randomised response within epsilon nats in any `window` consecutive times.
 
-    All users report with epsilon / (2 w) at every time. The mean squared difference between the counts of
-    these reports and the last published counts, minus the variance of their noise, estimates the change. When
-    it exceeds the variance of a publication with what the scheme may spend, all users report again.
+    All users report with epsilon / (2 w) at every time. The mean squared difference between the
+    counts of these reports and the last published counts, minus the variance of their noise,
+    estimates the change. When it exceeds the variance of a publication with what the scheme may
+    spend, all users report again.
     """
     unit = check_level(epsilon, "epsilon") / (2 * window)
     deciding = Reports(unit, setting.n_cells)
@@ -112,23 +121,29 @@ def release_reports_by_window(
 def release_by_policy(
     setting: Setting, epsilon: float, *, rng: np.random.Generator, policy: PolicyGraph
 ) -> SimulatedRelease:
-    """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
+    """A noisy position of each user at each time, by a policy over the cells that is made
+    protectable (6.1 of [5]).
 
-    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts
-    are released: noise wider than a cell cannot be inverted.
+    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No
+    counts are released: noise wider than a cell cannot be inverted.
     """
     protection = protect(policy, setting.positions)
     mechanism = KNormMechanism(protection.policy, setting.positions, epsilon, protection.hull)
-    noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
+    noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(
+        *setting.paths.shape, 2
+    )
     values = setting.positions[setting.paths] + noise
     return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))
 
 
-def release_conditional_response(setting: Setting, epsilon: float, *, rng: np.random.Generator) -> SimulatedRelease:
-    """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
+def release_conditional_response(
+    setting: Setting, epsilon: float, *, rng: np.random.Generator
+) -> SimulatedRelease:
+    """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon
+    a draw from belief.
 
-    This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by one. The
-    counts are unbiased.
+    This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by
+    one. The counts are unbiased.
     """
     level = check_level(epsilon, "epsilon")
     lie, truth = np.exp(-level), -np.expm1(-level)
@@ -137,7 +152,9 @@ def release_conditional_response(setting: Setting, epsilon: float, *, rng: np.ra
     log_likelihoods = np.empty(setting.present.shape)
     counts = np.empty(setting.counts.shape)
     for t in range(setting.horizon):
-        outputs = np.where(draws[1, :, t] < lie, _draw(beliefs, draws[0, :, t]), setting.paths[:, t])
+        outputs = np.where(
+            draws[1, :, t] < lie, _draw(beliefs, draws[0, :, t]), setting.paths[:, t]
+        )
         hit = outputs[:, None] == np.arange(setting.n_cells)
         likelihood = lie * (beliefs * hit).sum(axis=1, keepdims=True) + truth * hit
         log_likelihoods[:, t] = np.log(likelihood)
@@ -146,11 +163,13 @@ def release_conditional_response(setting: Setting, epsilon: float, *, rng: np.ra
     return SimulatedRelease(log_likelihoods, counts)
 
 
-def release_optimal_response(setting: Setting, epsilon: float, *, rng: np.random.Generator) -> SimulatedRelease:
+def release_optimal_response(
+    setting: Setting, epsilon: float, *, rng: np.random.Generator
+) -> SimulatedRelease:
     """The exact optimum of problem (15) of [3] under Hamming distance.
 
-    Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as
-    outputs, so there are no unbiased counts.
+    Users with the same earlier outputs share a belief, and a response. The optimum uses few of the
+    cells as outputs, so there are no unbiased counts.
     """
     mechanism = sip.OptimalResponse(epsilon)
     draws = rng.random(setting.paths.shape)
@@ -172,10 +191,15 @@ def release_optimal_response(setting: Setting, epsilon: float, *, rng: np.random
 def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """A cell from each of the distributions (m, n), by inversion of uniform numbers (m,)."""
     cumulative = np.cumsum(distributions, axis=1)
-    return (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(axis=1).clip(max=distributions.shape[1] - 1)
+    return (
+        (cumulative <= (uniform * cumulative[:, -1])[:, None])
+        .sum(axis=1)
+        .clip(max=distributions.shape[1] - 1)
+    )
 
 
 def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
-    """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13) of [3]."""
+    """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13)
+    of [3]."""
     posterior, _ = condition(log_probabilities(beliefs), log_probabilities(likelihood))
     return np.exp(log_product(posterior, setting.adversary.transitions))

@@ -1,12 +1,12 @@
-"""The Markov Quilt Mechanism on a chain, exact (MQMExact of Song, Wang, Chaudhuri: Pufferfish Privacy Mechanisms for
-Correlated Data, SIGMOD 2017).
+"""The Markov Quilt Mechanism on a chain, exact (MQMExact of Song, Wang, Chaudhuri: Pufferfish
+Privacy Mechanisms for Correlated Data, SIGMOD 2017).
 
-A quilt of a time t is a set of other times that separates t from all times beyond them: on a chain the time a
-steps earlier, the time b steps later, both, or none. Its max-influence is the largest log-likelihood ratio of
-the states at the quilt between two states at t. Laplace noise with the same budget at every time keeps a
-level if each time has a quilt with  budget * (times within the quilt) + max-influence <= level: the times
-within are hidden as a group, and the times beyond reveal no more than the quilt does. Without a quilt this is
-group privacy, their GroupDP.
+A quilt of a time t is a set of other times that separates t from all times beyond them: on a chain
+the time a steps earlier, the time b steps later, both, or none. Its max-influence is the largest
+log-likelihood ratio of the states at the quilt between two states at t. Laplace noise with the same
+budget at every time keeps a level if each time has a quilt with  budget * (times within the quilt)
++ max-influence <= level: the times within are hidden as a group, and the times beyond reveal no
+more than the quilt does. Without a quilt this is group privacy, their GroupDP.
 """
 
 from collections.abc import Iterator
@@ -21,15 +21,20 @@ ROUNDING = 2.0**-49
 
 
 def quilt_level(setting: Setting, budget: float) -> float:
-    """The smallest level in nats that the quilts prove for releases with this budget at each time of the setting."""
+    """The smallest level in nats that the quilts prove for releases with this budget at each time
+    of the setting."""
     largest = max(float((budget * sizes + e).min()) for sizes, e in _quilts(setting))
     return largest * (1.0 + ROUNDING)
 
 
 def _quilts(setting: Setting) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each time, the number of times within each of its quilts, and the quilts' max-influences."""
+    """For each time, the number of times within each of its quilts, and the quilts'
+    max-influences."""
     horizon = setting.horizon
-    sides = [_influences(side, horizon) for side in (setting.adversary.reversed, setting.adversary.transitions)]
+    sides = [
+        _influences(side, horizon)
+        for side in (setting.adversary.reversed, setting.adversary.transitions)
+    ]
     # The states at both ends of a quilt are independent given the state between them.
     influence = np.array([[(before + after).max() for after in sides[1]] for before in sides[0]])
     for t in range(horizon):
@@ -40,7 +45,8 @@ def _quilts(setting: Setting) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _influences(matrix: TransitionMatrix, horizon: int) -> list[np.ndarray]:
-    """The largest log Pr(value at each distance | i) - log Pr(.. | j), (n, n), for distances 0 .. T - 1; 0 at 0."""
+    """The largest log Pr(value at each distance | i) - log Pr(.. | j), (n, n), for distances 0 .. T
+    - 1; 0 at 0."""
     n = matrix.n_states
     step = matrix.toarray()
     power = np.eye(n)

@@ -1,4 +1,5 @@
-"""What all mechanisms of the comparison share: the true locations, the adversary, and what a release holds."""
+"""What all mechanisms of the comparison share: the true locations, the adversary, and what a
+release holds."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,9 +19,11 @@ from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizo
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """An adversary who knows the target's chain Pr(l^t | l^{t-1}), the mechanism, and the data of all other users.
+    """An adversary who knows the target's chain Pr(l^t | l^{t-1}), the mechanism, and the data of
+    all other users.
 
-    The adversary sees all T releases and wants to know in which of n cells the target was at one time.
+    The adversary sees all T releases and wants to know in which of n cells the target was at one
+    time.
     """
 
     transitions: TransitionMatrix
@@ -48,29 +51,38 @@ class Adversary:
         """The largest TPL of releases whose one-time losses are at most `epsilons` (T,); nats."""
         return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
 
-    def output_log_likelihoods(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
-        """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time, by messages from both sides.
+    def output_log_likelihoods(
+        self, log_likelihoods: ArrayLike, staying: float = 0.0
+    ) -> np.ndarray:
+        """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time, by messages
+        from both sides.
 
-        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated
-        noise.
+        `staying` is added to the log-likelihood of each step into the same cell: the effect of
+        correlated noise.
         """
         observed = np.asarray(log_likelihoods, dtype=float)
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
         before, after = (
             messages(side, [chain.toarray() * weights] * (observed.shape[-2] - 1))
-            for side, chain in ((observed, self.reversed), (observed[..., ::-1, :], self.transitions))
+            for side, chain in (
+                (observed, self.reversed),
+                (observed[..., ::-1, :], self.transitions),
+            )
         )
         return before + observed + after[..., ::-1, :]
 
     def posteriors(self, log_likelihoods: np.ndarray) -> np.ndarray:
         """Pr(l_t = k | all outputs), (..., T, n), from `output_log_likelihoods`."""
-        weights = self.initial * np.exp(log_likelihoods - log_likelihoods.max(axis=-1, keepdims=True))
+        weights = self.initial * np.exp(
+            log_likelihoods - log_likelihoods.max(axis=-1, keepdims=True)
+        )
         return weights / weights.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting(FrozenArrays):
-    """True locations, and an adversary under whose chain every one of the n cells stays possible."""
+    """True locations, and an adversary under whose chain every one of the n cells stays
+    possible."""
 
     paths: np.ndarray  # (N, T), the cell 0..n-1 of each user at each time
     adversary: Adversary
@@ -113,7 +125,8 @@ class Setting(FrozenArrays):
         return frozen(self.n_users * self.adversary.initial)
 
     def sample(self, n_users: int, *, rng: np.random.Generator) -> Self:
-        """A setting of `n_users` users drawn without replacement, or with replacement if there are fewer."""
+        """A setting of `n_users` users drawn without replacement, or with replacement if there are
+        fewer."""
         size = check_horizon(n_users, "n_users")
         chosen = rng.choice(self.n_users, size, replace=size > self.n_users)
         return replace(self, paths=self.paths[chosen])
@@ -126,24 +139,31 @@ class Setting(FrozenArrays):
 class SimulatedRelease(FrozenArrays):
     """T releases, as the adversary and the reader of the counts see them."""
 
-    log_likelihoods: np.ndarray  # (m, T, n), log Pr(output | a target is in cell k, earlier outputs), up to a constant
+    # (m, T, n), log Pr(output | a target is in cell k, earlier outputs), up to a constant
+    log_likelihoods: np.ndarray
     counts: np.ndarray | None = None  # (T, n) as released, if they are
-    variances: np.ndarray | None = None  # (T,), of a trusted server's noise, infinite where nothing was published
-    correlation: float = 0.0  # of the noise of one count at consecutive times; then all variances are equal
+    # (T,), of a trusted server's noise, infinite where nothing was published
+    variances: np.ndarray | None = None
+    # of the noise of one count at consecutive times; then all variances are equal
+    correlation: float = 0.0
 
     @property
     def staying(self) -> float:
-        """Added to the log-likelihood of a step into the same cell: see `Adversary.output_log_likelihoods`."""
+        """Added to the log-likelihood of a step into the same cell: see
+        `Adversary.output_log_likelihoods`."""
         if self.correlation == 0.0 or self.variances is None:
             return 0.0
         return float(self.correlation / (1.0 - self.correlation**2) / self.variances[0])
 
 
-def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothing: float, radius: float) -> Setting:
-    """Estimate the chain from sequences, as in `as_sequences`, and cut the sequences into users of T times each.
+def setting_from_sequences(
+    sequences: Any, positions: Any, horizon: int, smoothing: float, radius: float
+) -> Setting:
+    """Estimate the chain from sequences, as in `as_sequences`, and cut the sequences into users of
+    T times each.
 
-    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at
-    most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
+    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once.
+    Cells at most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
     """
     n = positions.shape[0] if hasattr(positions, "shape") else len(positions)
     coded, length = as_sequences(sequences, n), check_horizon(horizon)
@@ -152,7 +172,12 @@ def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothi
     transitions = TransitionMatrix.from_sequences(coded, smoothing=smoothing, sparse=False)
     pieces = [s[: s.size // length * length].reshape(-1, length) for s in coded]
     if not any(map(len, pieces)):
-        raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")
+        raise ValueError(
+            f"some sequence must have {length} states, found none so long; choose a smaller horizon"
+        )
     return Setting(
-        np.concatenate(pieces), Adversary(transitions), places, PolicyGraph.utility(places, radius).edge_array
+        np.concatenate(pieces),
+        Adversary(transitions),
+        places,
+        PolicyGraph.utility(places, radius).edge_array,
     )

@@ -1,8 +1,12 @@
-"""w-event budgets: what a publication may spend within any w consecutive times, by absorption or by distribution.
+"""w-event budgets: what a publication may spend within any w consecutive times, by absorption or by
+distribution.
 
-Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB
-2014. Half of epsilon, in w equal parts, pays for deciding at each time whether to publish; the other half
-pays for publications. Budgets here are in units of epsilon / (2 w), so w units may be spent in any window.
+Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite
+Streams, VLDB
+2014. Half of epsilon, in w equal parts, pays for deciding at each time whether to publish; the
+  other half
+pays for publications. Budgets here are in units of epsilon / (2 w), so w units may be spent in any
+window.
 """
 
 from collections.abc import Callable
@@ -14,7 +18,8 @@ WindowScheme = Callable[[np.ndarray, int], np.ndarray]
 
 
 def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
-    """Spend one unit per time, plus units left over from earlier times; after absorbing k extra units, skip k times."""
+    """Spend one unit per time, plus units left over from earlier times; after absorbing k extra
+    units, skip k times."""
     runs, t = spent.shape
     times = np.arange(t) * (spent > 0)
     last = np.where((spent > 0).any(axis=1), times.max(axis=1, initial=0), -1)

@@ -1,4 +1,5 @@
-"""From names of event logs to logs with their provenance: recorded logs, or else a synthetic stand-in.
+"""From names of event logs to logs with their provenance: recorded logs, or else a synthetic
+stand-in.
 
 A stand-in has the format of a real log, XES, but not its statistics.
 """
@@ -55,17 +56,23 @@ class PreparedLogs:
     @property
     def sizes(self) -> pd.DataFrame:
         """The numbers of cases and of events of each log."""
-        rows = {name: {"cases": log[CASE].nunique(), "events": len(log)} for name, log in self.logs.items()}
+        rows = {
+            name: {"cases": log[CASE].nunique(), "events": len(log)}
+            for name, log in self.logs.items()
+        }
         return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> PreparedLogs:
-    """The named logs that are found, or else one stand-in with the arguments `stand_in` of `synthetic_log`."""
+    """The named logs that are found, or else one stand-in with the arguments `stand_in` of
+    `synthetic_log`."""
     wanted = set(names)
     found = {name: path for name, path in recorded_logs().items() if name in wanted}
     if not found:
         return PreparedLogs({"stand-in": synthetic_log(**(stand_in or {}))}, [])
-    return PreparedLogs({name: read_xes(path) for name, path in found.items()}, list(found.values()))
+    return PreparedLogs(
+        {name: read_xes(path) for name, path in found.items()}, list(found.values())
+    )
 
 
 def entries_of(system: TransitionSystem) -> dict[str, float]:
@@ -81,17 +88,26 @@ def entries_of(system: TransitionSystem) -> dict[str, float]:
 def recorded_logs() -> dict[str, Path]:
     """The XES files in eventlogs below TPLREPRO_DATA, by name, except those marked as synthetic."""
     folder = data_folder()
-    found = sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")]) if folder else []
+    found = (
+        sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")])
+        if folder
+        else []
+    )
     return {path.name.split(".xes")[0]: path for path in found if read_marker(path) is None}
 
 
-def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a synthetic log to a file (by default temporary; compressed if it ends in .gz), and read it back.
+def synthetic_log(
+    n_cases: int = 1000, seed: int = 0, path: str | Path | None = None
+) -> pd.DataFrame:
+    """Write a synthetic log to a file (by default temporary; compressed if it ends in .gz), and
+    read it back.
 
-    A case begins with the first activity and goes on to one of two to four activities that follow each one;
-    it ends after any event with the same probability.
+    A case begins with the first activity and goes on to one of two to four activities that follow
+    each one; it ends after any event with the same probability.
     """
-    return stand_in(path, "event log", "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed)
+    return stand_in(
+        path, "event log", "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed
+    )
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
@@ -118,7 +134,9 @@ def _cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]
         length = int(rng.geometric(1.0 / MEAN_LENGTH))
         time = 1_640_995_200 + rng.uniform(0, 365 * 24 * 3600)  # in the year from 2022-01-01 on
         at, events = 0, []
-        for gap, draw in zip(rng.exponential(6 * 3600, length).tolist(), rng.random(length).tolist(), strict=True):
+        for gap, draw in zip(
+            rng.exponential(6 * 3600, length).tolist(), rng.random(length).tolist(), strict=True
+        ):
             events.append((f"activity {at + 1:02d}", int(time * 1000)))
             time += gap
             followers, shares = successors[at]

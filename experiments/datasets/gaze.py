@@ -1,4 +1,5 @@
-"""Gaze: areas of the screen as states; its stand-in has fixations on spots of a screen, in a given layout."""
+"""Gaze: areas of the screen as states; its stand-in has fixations on spots of a screen, in a given
+layout."""
 
 from functools import partial
 from pathlib import Path
@@ -18,12 +19,19 @@ LAYOUTS: dict[str, dict[str, Any]] = {"GAZEGRAPH": GAZEGRAPH, "ANDERSSON2017": A
 
 
 def synthetic(
-    n_users: int = 8, seed: int = 0, path: str | Path | None = None, *, layout: dict[str, Any] = GAZEGRAPH, **options
+    n_users: int = 8,
+    seed: int = 0,
+    path: str | Path | None = None,
+    *,
+    layout: dict[str, Any] = GAZEGRAPH,
+    **options,
 ) -> pd.DataFrame:
-    """Write a stand-in in the layout of a recorded set to a folder, and read it back, like `geolife.synthetic`.
+    """Write a stand-in in the layout of a recorded set to a folder, and read it back, like
+    `geolife.synthetic`.
 
-    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one; some
-    samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
+    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one;
+    some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per
+    second.
     """
     options |= {"n_users": n_users, "seed": seed, "layout": layout}
     return stand_in(path, "gaze", "gaze", write, partial(load, **layout), **options)
@@ -32,7 +40,10 @@ def synthetic(
 def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout) -> None:
     """Write the folder."""
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
-    n_users, n_recordings = check_horizon(n_users, "n_users"), check_horizon(n_recordings, "n_recordings")
+    n_users, n_recordings = (
+        check_horizon(n_users, "n_users"),
+        check_horizon(n_recordings, "n_recordings"),
+    )
     samples = check_horizon(int(seconds * rate), "seconds * rate")
     rng = np.random.default_rng([int(seed), 4])
     spots = rng.uniform(0.05, 0.95, (N_SPOTS, 2))
@@ -40,14 +51,24 @@ def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, lay
     target.mkdir()
     for user in range(1, n_users + 1):
         for recording in range(1, n_recordings + 1):
-            looked_at = spots[_scan_path(rng, spots, samples, rate)] + rng.normal(0, 0.004, (samples, 2))
+            looked_at = spots[_scan_path(rng, spots, samples, rate)] + rng.normal(
+                0, 0.004, (samples, 2)
+            )
             points = np.round(looked_at.clip(0.001, 0.999) * size, 5)
             points[(rng.random(samples // 50 + 1) < 0.03).repeat(50)[:samples]] = 0  # blinks
-            columns = {"time": np.round(np.arange(samples) / rate, 4), "x": points[:, 0], "y": points[:, 1]}
-            (target / f"P{user}_SYNTHETIC{recording}.csv").write_bytes(header + line_bytes(columns, ","))
+            columns = {
+                "time": np.round(np.arange(samples) / rate, 4),
+                "x": points[:, 0],
+                "y": points[:, 1],
+            }
+            (target / f"P{user}_SYNTHETIC{recording}.csv").write_bytes(
+                header + line_bytes(columns, ",")
+            )
 
 
-def _scan_path(rng: np.random.Generator, spots: np.ndarray, samples: int, rate: float) -> np.ndarray:
+def _scan_path(
+    rng: np.random.Generator, spots: np.ndarray, samples: int, rate: float
+) -> np.ndarray:
     """Number of the spot looked at, (samples,): popular or near the last one, for about 0.3 s."""
     nearest = np.argsort(np.linalg.norm(spots[:, None] - spots, axis=-1), axis=1)
     fixations = 5 + int(samples / rate / 0.1)  # more than are needed
@@ -69,7 +90,11 @@ def areas_as_states(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, l
     columns = cut["columns"]
     observations["area"] = areas(observations, columns, cut["rows"], *SCREENS[cut["layout"]])
     sequences = in_time(observations, cut, "area", ["user", "recording"])
-    return sequences, [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()], None
+    return (
+        sequences,
+        [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()],
+        None,
+    )
 
 
 DATA_SET = DataSet(

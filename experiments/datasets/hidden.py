@@ -1,8 +1,9 @@
 """Chains behind series of numbers: Baum-Welch for Gaussian hidden Markov models, by hmmlearn.
 
-A hidden state z_t, such as an area behind raw coordinates, moves by a transition matrix and emits the
-observation. Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) finds a local
-maximum of the likelihood; the best of several starts is kept. Leakages of its matrix are about z_t.
+A hidden state z_t, such as an area behind raw coordinates, moves by a transition matrix and emits
+the observation. Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989)
+finds a local maximum of the likelihood; the best of several starts is kept. Leakages of its matrix
+are about z_t.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ TOLERANCE, MOST_ITERATIONS = 1e-4, 500
 
 @dataclass(frozen=True)
 class HiddenChain:
-    """A fitted hidden Markov model; its n states are ordered by their means, first coordinate first."""
+    """A fitted hidden Markov model; its n states are ordered by their means, first coordinate
+    first."""
 
     matrix: TransitionMatrix  # Pr(z_t | z_{t-1})
     means: np.ndarray  # (n, d), of what the states emit
@@ -32,8 +34,8 @@ def fit_hidden_chain(
 ) -> HiddenChain:
     """The likeliest of several starts, for series (T, d) of any lengths T; rows are not smoothed.
 
-    Half of the starts take their means from k-means, the others from random observations. Units do not
-    matter; a prior scatter of a thousandth of one observation's keeps covariances positive.
+    Half of the starts take their means from k-means, the others from random observations. Units do
+    not matter; a prior scatter of a thousandth of one observation's keeps covariances positive.
     """
     flat, lengths = np.concatenate(series), [len(one) for one in series]
     centre, scale = flat.mean(axis=0), flat.std(axis=0)
@@ -42,7 +44,8 @@ def fit_hidden_chain(
     with threadpool_limits(1):  # the matrices are small: threads cost more than they save
         ends = [_run(model, standardised, lengths) for model in models]
     model = models[int(np.nanargmax(ends))]
-    history = list(model.monitor_.history)  # hmmlearn also says "converged" when it runs out of iterations
+    # hmmlearn also says "converged" when it runs out of iterations
+    history = list(model.monitor_.history)
     converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
     if not converged:
         warn_caller(f"Baum-Welch stopped after {MOST_ITERATIONS} iterations before it converged")
@@ -80,5 +83,6 @@ def _run(model: GaussianHMM, flat: np.ndarray, lengths: list[int]) -> float:
         model.fit(flat, lengths)
         valid = np.allclose(model.transmat_.sum(axis=1), 1.0) and np.isfinite(model.transmat_).all()
         return float(model.score(flat, lengths)) if valid else np.nan
-    except (ValueError, np.linalg.LinAlgError):  # a state without observations, or a singular covariance
+    # a state without observations, or a singular covariance
+    except (ValueError, np.linalg.LinAlgError):
         return np.nan

@@ -9,7 +9,13 @@ import pyarrow.compute as pc
 
 from experiments.datasets.preparation import DataSet
 from experiments.datasets.readers.kosarak import load, to_sequences
-from experiments.datasets.stand_ins import heavy_tailed_counts, line_bytes, lines_to, popular, stand_in
+from experiments.datasets.stand_ins import (
+    heavy_tailed_counts,
+    line_bytes,
+    lines_to,
+    popular,
+    stand_in,
+)
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon
 
@@ -21,7 +27,8 @@ FOLLOW = 0.6  # probability of following a link
 
 
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a stand-in of `n_users` sessions in the official format, and read it back, like `geolife.synthetic`.
+    """Write a stand-in of `n_users` sessions in the official format, and read it back, like
+    `geolife.synthetic`.
 
     A session goes from a page to one of its eight links, or to any page by popularity.
     """
@@ -35,10 +42,16 @@ def write(target, n_users, seed) -> None:
     links = popular(rng, N_PAGES, (N_PAGES, LINKS))
     with lines_to(target) as out:
         for start in range(0, n_users, BATCH_SESSIONS):
-            lengths = heavy_tailed_counts(rng, min(BATCH_SESSIONS, n_users - start), MEAN_LENGTH, LONGEST)
+            lengths = heavy_tailed_counts(
+                rng, min(BATCH_SESSIONS, n_users - start), MEAN_LENGTH, LONGEST
+            )
             offsets = np.concatenate([[0], lengths.cumsum()])
             pages = pa.array(_clicks(rng, offsets, links) + 1).cast(pa.string())
-            out.write(line_bytes({"session": pc.binary_join(pa.ListArray.from_arrays(offsets, pages), " ")}, "\t"))
+            out.write(
+                line_bytes(
+                    {"session": pc.binary_join(pa.ListArray.from_arrays(offsets, pages), " ")}, "\t"
+                )
+            )
 
 
 def _clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) -> np.ndarray:
@@ -47,7 +60,8 @@ def _clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) ->
     pages, link = popular(rng, N_PAGES, len(clicks)), popular(rng, LINKS, len(clicks))
     anew = rng.random(len(clicks)) >= FOLLOW
     anew[offsets[:-1]] = True
-    followed = clicks - np.maximum.accumulate(np.where(anew, clicks, 0))  # links since the last page by popularity
+    # links since the last page by popularity
+    followed = clicks - np.maximum.accumulate(np.where(anew, clicks, 0))
     for step in range(1, followed.max() + 1):
         now = np.flatnonzero(followed == step)
         pages[now] = links[pages[now - 1], link[now]]

@@ -1,7 +1,8 @@
-"""From the name of a data set to sequences of states with their provenance: recorded data, or else a stand-in.
+"""From the name of a data set to sequences of states with their provenance: recorded data, or else
+a stand-in.
 
-States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's module says how it is read,
-what stands in for it, and how it is cut into states.
+States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's module says how it
+is read, what stands in for it, and how it is cut into states.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,8 +47,10 @@ class Prepared:
     title: str  # of a figure: data set, place, and "(synthetic data)" if synthetic
     synthetic: bool
     official: bool  # whether the files are known to be the whole published set
-    inputs: tuple[Path, ...]  # files that were read; empty for synthetic data, never for recorded data
-    observations: pd.DataFrame  # as read, with the states in a column "cell", "page" or "area", -1 outside
+    # files that were read; empty for synthetic data, never for recorded data
+    inputs: tuple[Path, ...]
+    # as read, with the states in a column "cell", "page" or "area", -1 outside
+    observations: pd.DataFrame
 
     @property
     def record(self) -> dict:
@@ -71,7 +74,11 @@ def joint_record(*prepared: Prepared) -> dict:
     synthetic = [one.name for one in prepared if one.synthetic]
     kind = "real" if all(one.official for one in prepared) else "real (unverified)"
     if synthetic:
-        kind = "synthetic" if len(synthetic) == len(prepared) else f"synthetic in part: {', '.join(synthetic)}"
+        kind = (
+            "synthetic"
+            if len(synthetic) == len(prepared)
+            else f"synthetic in part: {', '.join(synthetic)}"
+        )
     return {"data": kind, "inputs": [path for one in prepared for path in one.inputs]}
 
 
@@ -83,9 +90,15 @@ def joint_kind(*prepared: Prepared) -> str:
 
 
 def prepare(
-    name: str, *, path: str | Path | None = None, synthetic: bool = False, stand_in: Mapping | None = None, **cut: Any
+    name: str,
+    *,
+    path: str | Path | None = None,
+    synthetic: bool = False,
+    stand_in: Mapping | None = None,
+    **cut: Any,
 ) -> Prepared:
-    """Sequences of states of a data set: recorded data where they are found, else a synthetic stand-in.
+    """Sequences of states of a data set: recorded data where they are found, else a synthetic
+    stand-in.
 
     Parameters
     ----------
@@ -122,19 +135,47 @@ def prepare(
     title = set_name = data_set.title.format(**cut)
     place = ""
     if grid is not None:
-        place = next((known for box, known in PLACES.items() if box.contains(grid.box[:2], grid.box[2:]).all()), "")
-        thinned = " (thinned)" if Path(observations.attrs["source"]).name in registry.THINNED else ""
-        title += f" in {place}" if place else ", latitude {:g} to {:g}, longitude {:g} to {:g}".format(*grid.box)
+        place = next(
+            (
+                known
+                for box, known in PLACES.items()
+                if box.contains(grid.box[:2], grid.box[2:]).all()
+            ),
+            "",
+        )
+        thinned = (
+            " (thinned)" if Path(observations.attrs["source"]).name in registry.THINNED else ""
+        )
+        title += (
+            f" in {place}"
+            if place
+            else ", latitude {:g} to {:g}, longitude {:g} to {:g}".format(*grid.box)
+        )
         title, place = title + thinned, place + thinned
     if not sequences.n_transitions:
-        found = f"found none in {len(observations)} rows; give the region by box=, or check the file"
-        raise ValueError(f"{title}: there must be two observations of a user within max_gap, {found}")
+        found = (
+            f"found none in {len(observations)} rows; give the region by box=, or check the file"
+        )
+        raise ValueError(
+            f"{title}: there must be two observations of a user within max_gap, {found}"
+        )
     is_synthetic = observations.attrs["synthetic"]
     if is_synthetic:
         title += " (synthetic data)"
     inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
     official = all(registry.is_official(name, path) for path in inputs)
-    return Prepared(sequences, state_names, grid, set_name, place, title, is_synthetic, official, inputs, observations)
+    return Prepared(
+        sequences,
+        state_names,
+        grid,
+        set_name,
+        place,
+        title,
+        is_synthetic,
+        official,
+        inputs,
+        observations,
+    )
 
 
 def grid_box(cut: dict) -> dict:
@@ -143,9 +184,12 @@ def grid_box(cut: dict) -> dict:
 
 
 def cells(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], Grid]:
-    """Sequences of cells of positions, the names of the cells, and their grid; adds a column "cell"."""
+    """Sequences of cells of positions, the names of the cells, and their grid; adds a column
+    "cell"."""
     grid = Grid(cut["box"], cut["cell_km"])
-    observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
+    observations["cell"] = grid.cell(
+        observations["latitude"].to_numpy(), observations["longitude"].to_numpy()
+    )
     sequences = in_time(observations, cut, "cell", "user")
     return sequences, grid.labels(sequences.labels), grid
 

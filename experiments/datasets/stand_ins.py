@@ -1,8 +1,8 @@
 """What the stand-ins share: how they are written, and how people of a city move.
 
-A stand-in is marked as synthetic, and moved to its place once it is whole. People stay at few places, commute
-between them at the usual hours, and choose other places by a heavy-tailed popularity. This makes recorded
-mobility predictable, and therefore makes it leak.
+A stand-in is marked as synthetic, and moved to its place once it is whole. People stay at few
+places, commute between them at the usual hours, and choose other places by a heavy-tailed
+popularity. This makes recorded mobility predictable, and therefore makes it leak.
 """
 
 import gzip
@@ -24,12 +24,18 @@ from tplreport.reading import marker_path, read_marker
 
 
 def stand_in(
-    path: str | Path | None, set_name: str, file_name: str, write: Callable, read: Callable, **options
+    path: str | Path | None,
+    set_name: str,
+    file_name: str,
+    write: Callable,
+    read: Callable,
+    **options,
 ) -> pd.DataFrame:
-    """Write a stand-in by `write(path, **options)` and read it back; without a path, from a temporary folder.
+    """Write a stand-in by `write(path, **options)` and read it back; without a path, from a
+    temporary folder.
 
-    In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal frames
-    everywhere. An earlier stand-in at `path` is replaced, a folder of other data never.
+    In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal
+    frames everywhere. An earlier stand-in at `path` is replaced, a folder of other data never.
     """
     note = {"synthetic": True, "set": set_name, **options}
     if path is not None:
@@ -40,28 +46,38 @@ def stand_in(
         _put(target, write, options, note)
         frame = read(target)
     skipped = frame.attrs["skipped_examples"].items()
-    frame.attrs["skipped_examples"] = {reason: found.removeprefix(folder + os.sep) for reason, found in skipped}
+    frame.attrs["skipped_examples"] = {
+        reason: found.removeprefix(folder + os.sep) for reason, found in skipped
+    }
     frame.attrs["source"] = f"synthetic {file_name}"
     return frame
 
 
 def _put(path: Path, write: Callable, options: dict, note: dict) -> None:
-    """Write a file or folder and the `note` that marks it in a folder beside `path`, and move both to their place."""
+    """Write a file or folder and the `note` that marks it in a folder beside `path`, and move both
+    to their place."""
     if path.is_dir() and any(path.iterdir()) and read_marker(path) is None:
-        raise FileExistsError(f"{path} holds files that are not a stand-in of ours; give another path=")
+        raise FileExistsError(
+            f"{path} holds files that are not a stand-in of ours; give another path="
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".tplrepro-", dir=path.parent) as folder:
         target = Path(folder) / path.name
         write(target, **options)
-        write_whole(marker_path(target), json.dumps(note, indent=1, sort_keys=True, default=int).encode() + b"\n")
+        write_whole(
+            marker_path(target),
+            json.dumps(note, indent=1, sort_keys=True, default=int).encode() + b"\n",
+        )
         if path.is_dir():
             shutil.rmtree(path)
-        for made in sorted(Path(folder).iterdir(), reverse=True):  # the note before the file that it marks
+        # the note before the file that it marks
+        for made in sorted(Path(folder).iterdir(), reverse=True):
             os.replace(made, path.parent / made.name)
 
 
 def lines_to(path: str | Path) -> BinaryIO | gzip.GzipFile:
-    """A file to write to, compressed if `path` ends in .gz; the same content gives the same bytes."""
+    """A file to write to, compressed if `path` ends in .gz; the same content gives the same
+    bytes."""
     if Path(path).suffix == ".gz":
         return gzip.GzipFile(path, "wb", compresslevel=1, mtime=0)
     return open(path, "wb")
@@ -85,7 +101,8 @@ def city(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
     low, span = np.array([box[0], box[2]]), np.array([box[1] - box[0], box[3] - box[2]])
     districts = rng.normal(0.5, 0.22, (12, 2))
     points = districts[popular(rng, 12, n_places)] + rng.normal(0, 0.06, (n_places, 2))
-    return low + span * (0.02 + 0.96 * (points % 1))  # clipping would accumulate places on the edges
+    # clipping would accumulate places on the edges
+    return low + span * (0.02 + 0.96 * (points % 1))
 
 
 def heavy_tailed_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:

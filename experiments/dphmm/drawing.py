@@ -1,4 +1,5 @@
-"""Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of [5]."""
+"""Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of
+[5]."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -25,7 +26,8 @@ def draw_policy(
     exposed: Collection[int] = (),
     impossible: bool = True,
 ) -> None:
-    """States at their answers (N, 2), impossible ones grey or left out, and edges, with those in `added` dashed."""
+    """States at their answers (N, 2), impossible ones grey or left out, and edges, with those in
+    `added` dashed."""
     graph = networkx.Graph(policy.graph)
     if impossible:
         graph.add_nodes_from(range(policy.n_states))
@@ -34,21 +36,40 @@ def draw_policy(
     new = {frozenset(edge) for edge in added}
     styles = ["--" if frozenset(edge) in new else "-" for edge in graph.edges]
     colors = [PALETTE[style == "--"] for style in styles]
-    _draw(axes, graph, answers, style=styles, edge_color=colors, edgecolors=[outlines[state] for state in graph])
+    _draw(
+        axes,
+        graph,
+        answers,
+        style=styles,
+        edge_color=colors,
+        edgecolors=[outlines[state] for state in graph],
+    )
 
 
 def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
-    """States at their answers and an arrow for each transition of positive probability; staying is not drawn."""
+    """States at their answers and an arrow for each transition of positive probability; staying is
+    not drawn."""
     graph = networkx.DiGraph(np.argwhere(np.asarray(matrix) > 0).tolist())
     graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
     _draw(axes, graph, answers, edgecolors="black", connectionstyle="arc3,rad=0.14", arrowsize=7)
 
 
 def draw_hull(
-    axes: Axes, hull: SensitivityHull, centre: ArrayLike = (0.0, 0.0), *, fill: bool = True, **style: Any
+    axes: Axes,
+    hull: SensitivityHull,
+    centre: ArrayLike = (0.0, 0.0),
+    *,
+    fill: bool = True,
+    **style: Any,
 ) -> None:
-    """The body `centre` + K in the plane; a flat hull is drawn as its segment. `style` is that of the outline."""
-    outline: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-", "marker": "", "zorder": 1.5} | style
+    """The body `centre` + K in the plane; a flat hull is drawn as its segment. `style` is that of
+    the outline."""
+    outline: dict[str, Any] = {
+        "color": PALETTE[2],
+        "linestyle": "-",
+        "marker": "",
+        "zorder": 1.5,
+    } | style
     corners = np.asarray(centre) + hull.vertices
     corners = np.vstack([corners, corners[:1]])
     if fill and hull.dimension == 2:
@@ -56,8 +77,11 @@ def draw_hull(
     axes.plot(*corners.T, **outline)
 
 
-def over_time(panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, str], horizon: int) -> None:
-    """A panel for each quantity in `labels`, with a line for each method: columns method, time and the quantities."""
+def over_time(
+    panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, str], horizon: int
+) -> None:
+    """A panel for each quantity in `labels`, with a line for each method: columns method, time and
+    the quantities."""
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for method, part in by_time.groupby("method", sort=False):
             panel.plot(part.time, part[quantity], label=method, markevery=max(1, horizon // 10))
@@ -66,25 +90,42 @@ def over_time(panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, s
 
 
 def over_choices(
-    panels: Iterable[Axes], results: dict[str, list], data: str, labels: dict[str, str], names: list[str]
+    panels: Iterable[Axes],
+    results: dict[str, list],
+    data: str,
+    labels: dict[str, str],
+    names: list[str],
 ) -> None:
-    """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice` over `names`."""
+    """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice`
+    over `names`."""
     boxes = " x " in names[0]
     lines = [name.removesuffix(" km").replace(" ", "\n").replace("\nx\n", " x ") for name in names]
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for key, values in results.items():
             if key.startswith(data) and key.endswith(f": {quantity}"):
-                with_intervals(panel, range(len(names)), values, **({"linestyle": ""} if boxes else {}))
+                with_intervals(
+                    panel, range(len(names)), values, **({"linestyle": ""} if boxes else {})
+                )
         panel.set_ylabel(label)
         panel.set_xticks(range(len(names)), lines)
         plain_log_scale(panel)
 
 
 def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
-    """A line with the intervals of `claims.mean_with_interval`; numbers without an interval are drawn as they are."""
-    ends = [one if isinstance(one, dict) else {"value": one, "low": one, "high": one} for one in values]
+    """A line with the intervals of `claims.mean_with_interval`; numbers without an interval are
+    drawn as they are."""
+    ends = [
+        one if isinstance(one, dict) else {"value": one, "low": one, "high": one} for one in values
+    ]
     middle, low, high = (np.array([one[end] for one in ends]) for end in ("value", "low", "high"))
-    axes.errorbar(list(x), middle, np.maximum([middle - low, high - middle], 0), capsize=2, elinewidth=0.8, **style)
+    axes.errorbar(
+        list(x),
+        middle,
+        np.maximum([middle - low, high - middle], 0),
+        capsize=2,
+        elinewidth=0.8,
+        **style,
+    )
 
 
 def plain_log_scale(axes: Axes) -> None:
@@ -98,8 +139,15 @@ def plain_log_scale(axes: Axes) -> None:
 def _draw(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
     f = as_answers(answers)
     names = {state: f"$s_{{{state + 1}}}$" for state in graph}
-    styles = {"node_size": 130, "font_size": 7, "node_color": "white", "edge_color": PALETTE[0]} | styles
-    networkx.draw_networkx(graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **styles)
+    styles = {
+        "node_size": 130,
+        "font_size": 7,
+        "node_color": "white",
+        "edge_color": PALETTE[0],
+    } | styles
+    networkx.draw_networkx(
+        graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **styles
+    )
     margin = 0.16 * np.ptp(f, axis=0).max() + 0.1
     (left, bottom), (right, top) = f.min(axis=0) - margin, f.max(axis=0) + margin
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")

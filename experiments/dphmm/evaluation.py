@@ -29,10 +29,11 @@ def compare(
     seed: int,
     kept: int = KEPT,
 ) -> pd.DataFrame:
-    """`evaluate` of the three methods of section 8 on each model, with data and method in front of the rows.
+    """`evaluate` of the three methods of section 8 on each model, with data and method in front of
+    the rows.
 
-    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The baseline
-    DPLS is a complete graph on the delta-location set.
+    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The
+    baseline DPLS is a complete graph on the delta-location set.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -58,13 +59,14 @@ def evaluate(
     seed: int,
     kept: int = KEPT,
 ) -> pd.DataFrame:
-    """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
+    """Release all trajectories of a model under one policy, by the planar isotropic mechanism of
+    section 8.
 
-    Trajectory i draws from the generator of (seed, i), whatever the policy and the budget. With kept = 0 each
-    release finds its protection anew, as Algorithm 2 is printed. A row for each trajectory, budget and
-    timestamp: trajectory, epsilon, time (from 1); released, False where only one state is possible, without
-    any value; possible: |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z -
-    f(s)||_2, km; added_edges; CPU seconds of the release.
+    Trajectory i draws from the generator of (seed, i), whatever the policy and the budget. With
+    kept = 0 each release finds its protection anew, as Algorithm 2 is printed. A row for each
+    trajectory, budget and timestamp: trajectory, epsilon, time (from 1); released, False where only
+    one state is possible, without any value; possible: |C_t|; degree_of_protection of the true
+    state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(
@@ -83,7 +85,12 @@ def evaluate(
             started = process_time()
             step = next(steps)
             seconds = process_time() - started
-            row: dict[str, Any] = {"trajectory": i, "epsilon": epsilon, "time": time, "released": step is not None}
+            row: dict[str, Any] = {
+                "trajectory": i,
+                "epsilon": epsilon,
+                "time": time,
+                "released": step is not None,
+            }
             if step is not None:
                 row |= {
                     "possible": step.policy.possible.size,
@@ -99,13 +106,15 @@ def evaluate(
 
 
 def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
-    """The mean of a column of `evaluate` over trajectories, with its interval; without it for a single trajectory."""
+    """The mean of a column of `evaluate` over trajectories, with its interval; without it for a
+    single trajectory."""
     means = releases.groupby("trajectory")[quantity].mean()
     return mean_with_interval(means) if len(means) > 1 else float(means.mean())
 
 
 def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, list]:
-    """`over_trajectories` for each data set, method and quantity: a list over the models of the data set.
+    """`over_trajectories` for each data set, method and quantity: a list over the models of the
+    data set.
 
     `releases` are those of `compare`; the key is such as "Geolife, DPLS: error".
     """
@@ -118,7 +127,8 @@ def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, li
 
 
 def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, list]:
-    """Shares of the timestamps at which method `one` protects more than `other`, at a smaller error.
+    """Shares of the timestamps at which method `one` protects more than `other`, at a smaller
+    error.
 
     `by_time` has a row for each data, method and time; a list over the models of each data set.
     """
@@ -133,7 +143,8 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
 
 
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int) -> pd.DataFrame:
-    """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
+    """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and
+    with G_cplt.
 
     A row for each of the `sizes`: states, G_trs, complete.
     """
@@ -141,7 +152,10 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int) -> pd.DataFr
     for n in sizes:
         answers, transitions = grid_of_states(n)
         row: dict[str, float] = {"states": n}
-        for name, policy in (("G_trs", PolicyGraph.transition(transitions)), ("complete", PolicyGraph.complete(n))):
+        for name, policy in (
+            ("G_trs", PolicyGraph.transition(transitions)),
+            ("complete", PolicyGraph.complete(n)),
+        ):
             given = [0], policy, answers, epsilon, transitions, np.full(n, 1 / n)
             row[name] = cpu_seconds(partial(_first_release, given, seed))[1]
         rows.append(row)

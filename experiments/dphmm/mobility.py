@@ -1,10 +1,12 @@
-"""Models of movement for the evaluation of [5] (section 8): cells of a grid, a Markov chain over them, trajectories.
+"""Models of movement for the evaluation of [5] (section 8): cells of a grid, a Markov chain over
+them, trajectories.
 
-The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34 km) and of
-Gowalla in Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does not say how long a
-timestamp is, how long a position holds, how large Los Angeles is, nor what is known at the start. Here
-Geolife is taken at fixed steps and Gowalla check-in by check-in. The chain is the maximum-likelihood estimate
-over the largest set of cells that all reach each other, and the cell before the first timestamp is public.
+The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34
+km) and of Gowalla in Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does
+not say how long a timestamp is, how long a position holds, how large Los Angeles is, nor what is
+known at the start. Here Geolife is taken at fixed steps and Gowalla check-in by check-in. The chain
+is the maximum-likelihood estimate over the largest set of cells that all reach each other, and the
+cell before the first timestamp is public.
 """
 
 from collections.abc import Sequence
@@ -43,19 +45,31 @@ def recorded_models(
     stand_ins: dict[str, int],
     seed: int,
 ) -> tuple[dict[str, MobilityModel], dict]:
-    """The models of Geolife and Gowalla by name, such as "Gowalla New York 48 x 47 km", and the record of their data.
+    """The models of Geolife and Gowalla by name, such as "Gowalla New York 48 x 47 km", and the
+    record of their data.
 
-    There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps,
-    and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
-    `stand_ins` are the numbers of users of the stand-ins of missing files.
+    There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two
+    timestamps, and how long a position holds; and one of Gowalla for each of the `boxes` (south,
+    north, west, east). `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
     arguments: list[tuple[str, str, dict[str, Any]]] = [
-        ("geolife", cut, {"cell_km": 0.34} | dict(zip(("step", "max_gap"), cut.split("/"), strict=True)))
+        (
+            "geolife",
+            cut,
+            {"cell_km": 0.34} | dict(zip(("step", "max_gap"), cut.split("/"), strict=True)),
+        )
         for cut in cuts
     ]
     for south, north, west, east in boxes:
-        height, width = 111.2 * (north - south), 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
-        options: dict[str, Any] = {"cell_km": 0.89, "max_gap": "3D", "box": (south, north, west, east)}
+        height, width = (
+            111.2 * (north - south),
+            111.2 * (east - west) * np.cos(np.radians((south + north) / 2)),
+        )
+        options: dict[str, Any] = {
+            "cell_km": 0.89,
+            "max_gap": "3D",
+            "box": (south, north, west, east),
+        }
         arguments.append(("gowalla", f"{height:.0f} x {width:.0f} km", options))
     models, sets = {}, {}
     for data_set, choice, options in arguments:
@@ -63,16 +77,20 @@ def recorded_models(
         assert one.grid is not None  # both sets are positions
         place = f"{one.place} " if data_set == "gowalla" and one.place else ""
         centres = one.grid.centre(one.sequences.labels)
-        models[f"{one.name} {place}{choice}"] = mobility_model(one.sequences, centres, n_trajectories, horizon)
+        models[f"{one.name} {place}{choice}"] = mobility_model(
+            one.sequences, centres, n_trajectories, horizon
+        )
         sets[data_set, one.inputs] = one  # two cities may come from two files
     return models, joint_record(*sets.values())
 
 
-def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:
+def mobility_model(
+    sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int
+) -> MobilityModel:
     """Estimate a chain and choose trajectories from sequences of cells with centres (n, 2), km.
 
-    There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user the
-    longest ones.
+    There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user
+    the longest ones.
     """
     counts, _ = count_transitions(sequences)
     _, component = connected_components(counts, connection="strong")
@@ -82,7 +100,9 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     longest = []
     for of_user in sequences.by_user().values():
         walks = [state[cells] for cells in of_user]
-        parts = [part[part >= 0] for walk in walks for part in np.split(walk, np.flatnonzero(walk < 0))]
+        parts = [
+            part[part >= 0] for walk in walks for part in np.split(walk, np.flatnonzero(walk < 0))
+        ]
         longest.append(max(parts, key=len))
     longest.sort(key=len, reverse=True)
     if len(longest[0]) <= horizon:
@@ -93,5 +113,7 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
         transitions=TransitionMatrix.from_counts(counts[kept][:, kept], sparse=True),
-        trajectories=np.array([run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]),
+        trajectories=np.array(
+            [run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]
+        ),
     )

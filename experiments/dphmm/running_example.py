@@ -1,6 +1,8 @@
-"""The running example of [5]: six states, a query into the plane, three categories (Figs. 3 to 9, 14 and 15).
+"""The running example of [5]: six states, a query into the plane, three categories (Figs. 3 to 9,
+14 and 15).
 
-State s_1 of the paper is index 0. The paper gives the transition probabilities of Fig. 4 as a drawing only.
+State s_1 of the paper is index 0. The paper gives the transition probabilities of Fig. 4 as a
+drawing only.
 """
 
 import numpy as np

@@ -25,7 +25,9 @@ def expected_release(
     costs, leakages = np.zeros((2, check_horizon(horizon)))
     histories: Iterable = [(1.0, Belief.start(chain))]
     for k in range(costs.size):
-        responses = [(weight, belief, mechanism.response(belief.current)) for weight, belief in histories]
+        responses = [
+            (weight, belief, mechanism.response(belief.current)) for weight, belief in histories
+        ]
         costs[k] = sum(weight * response.cost(distance) for weight, _, response in responses)
         leakages[k] = max(response.leakage for *_, response in responses)
         histories = (  # lazily, as those after the last release are not needed

@@ -48,12 +48,16 @@ def released_batches(
     *,
     rng: np.random.Generator,
 ) -> ReleasedGaze:
-    """Release sequences of batches that occur by the exact response; w samples together get w times the budget."""
+    """Release sequences of batches that occur by the exact response; w samples together get w times
+    the budget."""
     between, width = batches.distance(distance), batches.symbols.shape[1]
-    spent = {w: sip.OptimalResponse(w * epsilon, between) for w in np.unique(batches.widths).tolist()}
+    spent = {
+        w: sip.OptimalResponse(w * epsilon, between) for w in np.unique(batches.widths).tolist()
+    }
     found = sip.release_sequences(chosen, spent, chain, rng=rng)
     true, released = (
-        [batches.symbols[own].ravel() for own in sequences if own.size] for sequences in (chosen, found.outputs)
+        [batches.symbols[own].ravel() for own in sequences if own.size]
+        for sequences in (chosen, found.outputs)
     )
     return _measured(true, released, found, width, distance)
 
@@ -76,7 +80,8 @@ def half_width(samples: np.ndarray) -> float:
 
 
 def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: int) -> float:
-    """Mean distance of the first samples of a recording to the nearest batches of the other recordings.
+    """Mean distance of the first samples of a recording to the nearest batches of the other
+    recordings.
 
     No response that answers by batches of the other recordings alone is nearer.
     """
@@ -86,7 +91,11 @@ def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: in
     between = partial(cell_distance, columns=columns)
     # Cells are positions in the alphabet, which holds all cells of the grid or those that occur.
     cells = np.asarray(batches.alphabet)
-    return float(np.mean([between(cells[whole], cells[batches.symbols[each]]).mean(axis=1).min() for each in own]))
+    return float(
+        np.mean(
+            [between(cells[whole], cells[batches.symbols[each]]).mean(axis=1).min() for each in own]
+        )
+    )
 
 
 def chosen_recordings(recordings: Sequences, count: int) -> list[int]:

@@ -1,9 +1,10 @@
-"""Algorithm 2 of [3], gradient descent for batches, beside the exact optimum of `tplrepro.sip.batches`.
+"""Algorithm 2 of [3], gradient descent for batches, beside the exact optimum of
+`tplrepro.sip.batches`.
 
-It is kept as printed, but repaired where it leaves the simplex of each row, and with line 13 read as Eq.
-(30): s / a, not s / (a beta). An entry that has met its constraint never moves again, so that the result
-depends on which entries stop first: in 15 of 30 random cases it cost more than always releasing the same
-batch.
+It is kept as printed, but repaired where it leaves the simplex of each row, and with line 13 read
+as Eq. (30): s / a, not s / (a beta). An entry that has met its constraint never moves again, so
+that the result depends on which entries stop first: in 15 of 30 random cases it cost more than
+always releasing the same batch.
 """
 
 import numpy as np
@@ -18,7 +19,8 @@ SWEEPS = 5000
 
 
 class GradientResponse(BeliefMechanism):
-    """Arguments as in `BatchResponse`, with the Hamming distance; `step` is the step length phi of the descent."""
+    """Arguments as in `BatchResponse`, with the Hamming distance; `step` is the step length phi of
+    the descent."""
 
     def __init__(self, epsilon: float, width: int, n_symbols: int, step: float = 1e-2):
         super().__init__(epsilon)
@@ -31,22 +33,31 @@ class GradientResponse(BeliefMechanism):
         return Response(beta, np.arange(beta.size), 0.0, beta @ rows, rows, np.arange(beta.size))
 
 
-def _descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float, rows: np.ndarray) -> np.ndarray:
+def _descent(
+    belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float, rows: np.ndarray
+) -> np.ndarray:
     """Follow the gradient from these rows (n, n) until each entry has met its constraint."""
-    gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
+    # one step length for all, whatever the scale of the belief
+    gradient = distance * (belief / belief.max())[:, None]
     possible = np.repeat((belief > 0)[:, None], belief.size, axis=1)
     active = possible.copy()
     for _ in range(SWEEPS):
-        # The gradient is centred over the entries of a row that still move, which keeps the row on the
-        # simplex; positivity follows from the constraint.
-        centre = (gradient * active).sum(axis=1, keepdims=True) / np.maximum(active.sum(axis=1, keepdims=True), 1)
+        # The gradient is centred over the entries of a row that still move, which keeps the row on
+        # the simplex; positivity follows from the constraint.
+        centre = (gradient * active).sum(axis=1, keepdims=True) / np.maximum(
+            active.sum(axis=1, keepdims=True), 1
+        )
         move = np.where(active, gradient - centre, 0.0)
         trial = rows - step * move
         marginal = belief @ trial
-        violated = possible & ((trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal))
-        if (violated & active).any():  # an entry stops for good when the next step would violate Eq. (30)
+        violated = possible & (
+            (trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal)
+        )
+        # an entry stops for good when the next step would violate Eq. (30)
+        if (violated & active).any():
             active &= ~violated
-        elif violated.any():  # stopped entries that the marginal of their column overtakes: the whole column stops
+        # stopped entries that the marginal of their column overtakes: the whole column stops
+        elif violated.any():
             active[:, violated.any(axis=0)] = False
         elif np.abs(move).max() <= 1e-12:
             break

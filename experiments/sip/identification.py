@@ -1,10 +1,11 @@
-"""Identify the user behind a released sequence (Fig. 8 of [3]); attackers train on the first half of each recording.
+"""Identify the user behind a released sequence (Fig. 8 of [3]); attackers train on the first half
+of each recording.
 
-[3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data only"), or
-with "the data correlation estimated from frequency (for the whole data stream)". Here the second adversary
-knows the chain and the mechanism, and reads the probability of each symbol at each time given all outputs
-(`smoothed_symbols`). The network is compared with one Markov chain for each user; with likelihoods, the
-mechanism gives the emissions of a hidden Markov model.
+[3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data
+only"), or with "the data correlation estimated from frequency (for the whole data stream)". Here
+the second adversary knows the chain and the mechanism, and reads the probability of each symbol at
+each time given all outputs (`smoothed_symbols`). The network is compared with one Markov chain for
+each user; with likelihoods, the mechanism gives the emissions of a hidden Markov model.
 """
 
 import os
@@ -39,9 +40,14 @@ class MarkovClassifier:
         """Estimate from sequences of symbols; returns itself."""
         self.users = np.array(list(sequences))
         coded = [as_sequences(own, self.n_symbols) for own in sequences.values()]
-        counts = np.array([np.bincount(each.values, minlength=self.n_symbols) for each in coded]) + SMOOTHING
+        counts = (
+            np.array([np.bincount(each.values, minlength=self.n_symbols) for each in coded])
+            + SMOOTHING
+        )
         self.initial = counts / counts.sum(axis=1, keepdims=True)
-        self.steps = np.array([TransitionMatrix.from_sequences(each, smoothing=SMOOTHING) for each in coded])
+        self.steps = np.array(
+            [TransitionMatrix.from_sequences(each, smoothing=SMOOTHING) for each in coded]
+        )
         return self
 
     def log_likelihoods(
@@ -52,18 +58,25 @@ class MarkovClassifier:
     ) -> np.ndarray:
         """Log-likelihood of each output sequence (T,) for each user, (m, users).
 
-        The `likelihoods` of a sequence are T arrays (n,), a(y_k|.) of a mechanism; from the second on they
-        may be (n, n), Pr(y_k | previous symbol, symbol). Without them the sequences are taken as the true
-        ones. For likelihoods of batches, `symbols` (batches, w) are the symbols of each batch.
+        The `likelihoods` of a sequence are T arrays (n,), a(y_k|.) of a mechanism; from the second
+        on they may be (n, n), Pr(y_k | previous symbol, symbol). Without them the sequences are
+        taken as the true ones. For likelihoods of batches, `symbols` (batches, w) are the symbols
+        of each batch.
         """
         if likelihoods is None:
             coded = [check_symbols(sequence, self.n_symbols) for sequence in sequences]
             logs, steps = np.log(self.initial), np.log(self.steps)
-            return np.array([logs[:, code[0]] + steps[:, code[:-1], code[1:]].sum(axis=1) for code in coded])
+            return np.array(
+                [logs[:, code[0]] + steps[:, code[:-1], code[1:]].sum(axis=1) for code in coded]
+            )
         digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
         inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
-        # Probabilities of batches at the start (users, m) and after a symbol (users, n, m), and their last symbols.
-        first, later = self.initial[:, digits[:, 0]] * inside, self.steps[:, :, digits[:, 0]] * inside[:, None]
+        # Probabilities of batches at the start (users, m) and after a symbol (users, n, m), and
+        # their last symbols.
+        first, later = (
+            self.initial[:, digits[:, 0]] * inside,
+            self.steps[:, :, digits[:, 0]] * inside[:, None],
+        )
         ends = np.eye(self.n_symbols)[digits[:, -1]]
         return np.array([_hidden(of_sequence, first, later, ends) for of_sequence in likelihoods])
 
@@ -72,12 +85,15 @@ class MarkovClassifier:
         return self.users[np.argmax(self.log_likelihoods(sequences, *given), axis=1)]
 
 
-def _hidden(likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _hidden(
+    likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndarray, ends: np.ndarray
+) -> np.ndarray:
     """The forward recursion of all users."""
     with np.errstate(divide="ignore"):
         logs = np.log((first * likelihoods[0]) @ ends)
         for likelihood in likelihoods[1:]:
-            # Smoothed steps have no zeros, so what underflows beside a user's largest weight does not matter.
+            # Smoothed steps have no zeros, so what underflows beside a user's largest weight does
+            # not matter.
             top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
             weights = np.exp(logs - top)[:, None, :]
             if likelihood.ndim == 1:
@@ -89,11 +105,12 @@ def _hidden(likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndar
 
 
 class RecurrentClassifier:
-    """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax over the users.
+    """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax
+    over the users.
 
-    Needs the extra "attack" (Keras, by default on JAX). The same `rng` gives the same network on the same
-    machine. A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`; all have
-    one length.
+    Needs the extra "attack" (Keras, by default on JAX). The same `rng` gives the same network on
+    the same machine. A sequence is (T,) symbols, or (T, n) probabilities of them, as from
+    `smoothed_symbols`; all have one length.
     """
 
     def __init__(self, n_symbols: int):
@@ -112,15 +129,21 @@ class RecurrentClassifier:
             recurrent_initializer=keras.initializers.Orthogonal(seed=next(seeds)),
         )
         softmax = keras.layers.Dense(
-            len(self.users), activation="softmax", kernel_initializer=keras.initializers.GlorotUniform(next(seeds))
+            len(self.users),
+            activation="softmax",
+            kernel_initializer=keras.initializers.GlorotUniform(next(seeds)),
         )
-        self.network = keras.Sequential([keras.layers.Input((None, self.n_symbols)), recurrent, softmax])
+        self.network = keras.Sequential(
+            [keras.layers.Input((None, self.n_symbols)), recurrent, softmax]
+        )
         self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
         inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
         targets = np.repeat(np.arange(len(sequences)), [len(own) for own in sequences.values()])
         for _ in range(EPOCHS):
             order = rng.permutation(len(inputs))
-            self.network.fit(inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0)
+            self.network.fit(
+                inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0
+            )
         return self
 
     def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
@@ -132,30 +155,38 @@ class RecurrentClassifier:
         """Probabilities of the symbols, (m, T, n), in the precision of the network."""
         unit = np.eye(self.n_symbols, dtype=np.float32)
         return np.array(
-            [unit[check_symbols(s, self.n_symbols)] if np.ndim(s) == 1 else s for s in sequences], unit.dtype
+            [unit[check_symbols(s, self.n_symbols)] if np.ndim(s) == 1 else s for s in sequences],
+            unit.dtype,
         )
 
 
-def identification_rate(classifier: MarkovClassifier | RecurrentClassifier, sequences: OfUsers) -> float:
+def identification_rate(
+    classifier: MarkovClassifier | RecurrentClassifier, sequences: OfUsers
+) -> float:
     """Share of sequences whose user is identified."""
     hits = [classifier.predict(own) == user for user, own in sequences.items() if len(own)]
     return float(np.concatenate(hits).mean())
 
 
 def smoothed_symbols(
-    chain: SymbolChain, likelihoods: Sequence[Sequence[np.ndarray]], symbols: ArrayLike | None = None
+    chain: SymbolChain,
+    likelihoods: Sequence[Sequence[np.ndarray]],
+    symbols: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Pr(X_k = x | all outputs) by a chain and the mechanism, (m, T, n), for m sequences of T outputs.
+    """Pr(X_k = x | all outputs) by a chain and the mechanism, (m, T, n), for m sequences of T
+    outputs.
 
-    `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the symbols of
-    each, and the result is (m, T w, n).
+    `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the
+    symbols of each, and the result is (m, T w, n).
     """
     if all(likelihood.ndim == 1 for of_sequence in likelihoods for likelihood in of_sequence):
         contexts = _smoothed_contexts(chain, np.array(likelihoods)[..., chain.symbols])
     else:
         plain = TransitionMatrix(chain.toarray(), normalize=True)
         conditioned: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
-        contexts = np.array([_smoothed_pairs(chain, plain, each, conditioned) for each in likelihoods])
+        contexts = np.array(
+            [_smoothed_pairs(chain, plain, each, conditioned) for each in likelihoods]
+        )
     digits = np.arange(chain.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
     unit = np.eye(digits.max() + 1)
     each = [contexts @ unit[digit[chain.symbols]] for digit in digits.T]
@@ -165,7 +196,10 @@ def smoothed_symbols(
 def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarray:
     """The smoothed contexts of sequences whose outputs have these likelihoods, both (m, T, c)."""
     into, constants, _ = chain.steps
-    smoothed, weights = np.empty_like(likelihoods), np.broadcast_to(chain.start, likelihoods[:, 0].shape)
+    smoothed, weights = (
+        np.empty_like(likelihoods),
+        np.broadcast_to(chain.start, likelihoods[:, 0].shape),
+    )
     for k in range(likelihoods.shape[1]):
         smoothed[:, k] = _scaled(weights * likelihoods[:, k])
         staying = smoothed[:, k] * (1.0 - chain.restart)
@@ -184,19 +218,26 @@ def _scaled(weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _smoothed_pairs(chain: SymbolChain, plain: TransitionMatrix, likelihoods, conditioned: dict) -> np.ndarray:
-    """The smoothed contexts of one sequence whose likelihoods may depend on the previous symbol as well."""
+def _smoothed_pairs(
+    chain: SymbolChain, plain: TransitionMatrix, likelihoods, conditioned: dict
+) -> np.ndarray:
+    """The smoothed contexts of one sequence whose likelihoods may depend on the previous symbol as
+    well."""
     logs, steps = np.zeros((len(likelihoods), chain.symbols.size)), []
     for k, likelihood in enumerate(likelihoods):
         if likelihood.ndim == 1:
             logs[k] += log_probabilities(likelihood)[chain.symbols]
             steps.append(plain)
             continue
-        if id(likelihood) not in conditioned:  # the likelihoods of an output are one array, kept by the caller
+        # the likelihoods of an output are one array, kept by the caller
+        if id(likelihood) not in conditioned:
             joint = plain.toarray() * likelihood[np.ix_(chain.symbols, chain.symbols)]
             total = joint.sum(axis=1)
             rows = np.where(total[:, None] > 0, joint, plain.toarray())
-            conditioned[id(likelihood)] = TransitionMatrix(rows, normalize=True), log_probabilities(total)
+            conditioned[id(likelihood)] = (
+                TransitionMatrix(rows, normalize=True),
+                log_probabilities(total),
+            )
         step, log_total = conditioned[id(likelihood)]
         logs[k - 1] += log_total
         steps.append(step)

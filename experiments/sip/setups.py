@@ -1,8 +1,10 @@
-"""The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to 9).
+"""The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to
+9).
 
-Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k
-is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes. The recordings of [3]
-are not published; here gaze is that of GazeGraph, or of any folder in that layout, or a synthetic stand-in.
+Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The
+noise N_k is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes. The
+recordings of [3] are not published; here gaze is that of GazeGraph, or of any folder in that
+layout, or a synthetic stand-in.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,13 +44,15 @@ STYLES = {
 
 
 def mechanism_styles(names: Iterable[str]) -> dict[str, dict]:
-    """Line styles by name, the same for a mechanism in all figures of [3]; other names share the last style."""
+    """Line styles by name, the same for a mechanism in all figures of [3]; other names share the
+    last style."""
     styles = list(figures.line_styles(map(str, range(max(STYLES.values()) + 1))).values())
     return {name: styles[STYLES.get(name, -1)] for name in names}
 
 
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
-    """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; one sequence per recording.
+    """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; one sequence
+    per recording.
 
     Samples off the screen or lost are left out. `stand_in` are arguments of
     `experiments.datasets.gaze.synthetic`.
@@ -73,7 +77,8 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
 
 
 def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
-    """Euclidean distance between cells of a grid, numbered along the lines, for arrays that broadcast; unit: one cell.
+    """Euclidean distance between cells of a grid, numbered along the lines, for arrays that
+    broadcast; unit: one cell.
 
     >>> float(cell_distance(0, 10_099, 100))
     140.71602609511115
@@ -83,7 +88,8 @@ def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
 
 
 def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[dict, dict]:
-    """First half of each sequence for training; the second half cut into pieces of `length`, at most `most` a user.
+    """First half of each sequence for training; the second half cut into pieces of `length`, at
+    most `most` a user.
 
     >>> halves(Sequences(np.arange(8), [0, 8], np.arange(8), np.array(["a"])), 2)[1]["a"][1].tolist()
     [6, 7]
@@ -91,10 +97,14 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     check_horizon(length, "length")
     grouped, test = sequences.by_user(), {}
     for user, own in grouped.items():
-        pieces = [s[k : k + length] for s in own for k in range(s.size // 2, s.size - length + 1, length)]
+        pieces = [
+            s[k : k + length] for s in own for k in range(s.size // 2, s.size - length + 1, length)
+        ]
         count = len(pieces) if most is None else min(len(pieces), most)
         test[user] = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
-    return {user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()}, test
+    return {
+        user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()
+    }, test
 
 
 class TwoStepNoise(NamedTuple):
@@ -113,14 +123,19 @@ def _chain(p1: float, phi: float) -> SymbolChain:
 
 
 def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.ndarray, np.ndarray]:
-    """Pr(Y_1 = y) of the outputs y that are possible, and the belief about X_2 after each (Appendix D of [3])."""
+    """Pr(Y_1 = y) of the outputs y that are possible, and the belief about X_2 after each (Appendix
+    D of [3])."""
     start = Belief.start(_chain(p1, phi))
     response = first.response(start.current)
     possible = np.flatnonzero(response.marginal > 0)
-    return response.marginal[possible], np.array([start.observe(int(y), response).current for y in possible])
+    return response.marginal[possible], np.array(
+        [start.observe(int(y), response).current for y in possible]
+    )
 
 
-def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, phi: float) -> TwoStepNoise:
+def two_step_noise(
+    first: BeliefMechanism, second: BeliefMechanism, p1: float, phi: float
+) -> TwoStepNoise:
     """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1)."""
     chain = _chain(p1, phi)
     start = Belief.start(chain)
@@ -131,7 +146,9 @@ def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, p
         after = second.response(start.observe(y1, response).current)
         largest = max(largest, after.leakage)
         for x1, x2, y2 in np.ndindex(2, 2, 2):
-            noise[int(x1 != y1), int(x2 != y2)] += data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
+            noise[int(x1 != y1), int(x2 != y2)] += (
+                data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
+            )
     return TwoStepNoise(
         _correlation(data),
         _correlation(noise),
@@ -143,19 +160,29 @@ def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, p
 
 
 def least_leakage(
-    mechanism: Callable[[float], BeliefMechanism], beliefs: ArrayLike, weights: ArrayLike, noise: float
+    mechanism: Callable[[float], BeliefMechanism],
+    beliefs: ArrayLike,
+    weights: ArrayLike,
+    noise: float,
 ) -> tuple[float, float]:
-    """The smallest budget with which `mechanism(budget)` has expected noise <= `noise`, and its true leakage; nats.
+    """The smallest budget with which `mechanism(budget)` has expected noise <= `noise`, and its
+    true leakage; nats.
 
-    `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights` (m,).
+    `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights`
+    (m,).
     """
     pairs = list(zip(np.asarray(weights), np.asarray(beliefs), strict=True))
 
     def enough(negative: float) -> bool:
-        return sum(weight * mechanism(-negative).response(belief).cost() for weight, belief in pairs) <= noise
+        return (
+            sum(weight * mechanism(-negative).response(belief).cost() for weight, belief in pairs)
+            <= noise
+        )
 
     if not enough(-LARGEST_BUDGET):
-        raise ValueError(f"no budget up to 64 nats brings the noise down to {noise}; allow more noise")
+        raise ValueError(
+            f"no budget up to 64 nats brings the noise down to {noise}; allow more noise"
+        )
     budget = -largest_within(enough, -LARGEST_BUDGET, -SMALLEST_BUDGET, tolerance=1e-12)
     leakage = max(mechanism(budget).leakage(belief) for _, belief in pairs)
     return (budget, leakage) if budget > SMALLEST_BUDGET else (0.0, 0.0)

@@ -1,6 +1,7 @@
 """ToPS (threshold, perturbation, smoothing), a baseline that [3] names without parameters.
 
-Its reference (Wang et al., CCS 2021) treats counts, not symbols. Here a sequence of T symbols is (T eps)-LDP.
+Its reference (Wang et al., CCS 2021) treats counts, not symbols. Here a sequence of T symbols is (T
+eps)-LDP.
 """
 
 from itertools import accumulate
@@ -16,14 +17,19 @@ QUANTILE, SMOOTHING = 0.95, 0.5
 
 
 def release_tops(
-    sequence: ArrayLike, n_symbols: int, epsilon: float, *, rng: np.random.Generator, warm_up: int = 5
+    sequence: ArrayLike,
+    n_symbols: int,
+    epsilon: float,
+    *,
+    rng: np.random.Generator,
+    warm_up: int = 5,
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
-    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is
-    the threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
-    response with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average
-    over the outputs is rounded.
+    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of
+    them is the threshold. Later symbols are cut off at the threshold and go through a binary
+    hierarchy, randomised response with an equal share of the budget, `epsilon` nats a symbol, at
+    each level. Last, a moving average over the outputs is rounded.
     """
     budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
     first, largest = symbols[:warm_up], n_symbols - 1

@@ -19,8 +19,13 @@ name => [...[...document.querySelectorAll(".js-plotly-plot")].flatMap(plot => pl
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory):
-    """The link to a server of the page on this machine alone; each tab that was left has ended its kernel."""
-    with serve(page_command(browser=False), tmp_path_factory.mktemp("server")) as (process, address, token):
+    """The link to a server of the page on this machine alone; each tab that was left has ended its
+    kernel."""
+    with serve(page_command(browser=False), tmp_path_factory.mktemp("server")) as (
+        process,
+        address,
+        token,
+    ):
         yield f"{address}?token={token}"
         wait_until(lambda: not psutil.Process(process.pid).children())
 
@@ -31,7 +36,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     name = os.environ.get("CHROMIUM", "chromium")
-    path = shutil.which(name) or pytest.fail(f"a browser is needed, found no {name!r}; set CHROMIUM=/path")
+    path = shutil.which(name) or pytest.fail(
+        f"a browser is needed, found no {name!r}; set CHROMIUM=/path"
+    )
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, timeout=START)
 
@@ -70,7 +77,8 @@ class Page:
 
 @pytest.fixture(params=["light", "dark"])
 def page(request, browser, address):
-    """A page of its own, whose tab is closed with what it does then, or is gone like that of a killed browser."""
+    """A page of its own, whose tab is closed with what it does then, or is gone like that of a
+    killed browser."""
     page = Page(browser, address, request.param)
     yield page
     page.tab.close(run_before_unload=request.param == "light")

@@ -1,4 +1,5 @@
-"""The interactive page as a person uses it in Chromium: five jobs, at two widths, in light and dark."""
+"""The interactive page as a person uses it in Chromium: five jobs, at two widths, in light and
+dark."""
 
 import random
 
@@ -41,13 +42,16 @@ def assert_leakage(page, epsilons, backward=BACKWARD, forward=FORWARD):
 
 
 def assert_fits(page, job):
-    """Nothing is wider than the screen, text is readable, and the screenshots are there to be looked at."""
+    """Nothing is wider than the screen, text is readable, and the screenshots are there to be
+    looked at."""
     wait_until(lambda: "being computed" not in page.tab.inner_text("body"))
     for width in (400, 1280):
         page.tab.set_viewport_size({"width": width, "height": 900})
         page.tab.wait_for_timeout(800)  # the plots follow the width
         assert page.tab.evaluate(TOO_WIDE) == []
-        assert page.tab.evaluate("[...document.querySelectorAll('select')].every(one => one.selectedIndex >= 0)")
+        assert page.tab.evaluate(
+            "[...document.querySelectorAll('select')].every(one => one.selectedIndex >= 0)"
+        )
         height = page.tab.evaluate("document.querySelector('.tplr-page').scrollHeight") + 300
         page.tab.set_viewport_size({"width": width, "height": min(height, 6000)})
         page.tab.wait_for_timeout(500)
@@ -76,7 +80,11 @@ def test_an_example_and_a_dragged_budget(page, address):
     page.tab.wait_for_timeout(1000)
     assert float(page.control("ε (nats)").input_value()) == 0.123456
     assert_fits(page, "example")
-    assert [url for url in page.addresses if not url.startswith((address.partition("?")[0], "data:", "blob:"))] == []
+    assert [
+        url
+        for url in page.addresses
+        if not url.startswith((address.partition("?")[0], "data:", "blob:"))
+    ] == []
 
 
 def test_a_typed_matrix_its_labels_are_words_and_a_mistake_stands_beside_it(page):
@@ -115,7 +123,11 @@ def test_an_uploaded_matrix_and_the_budgets_of_a_scheme_with_noise_at_a_delta(pa
 
 def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     rng = random.Random(1)
-    rows = [f"u{user},{day},{rng.choice(['home', 'office', GYM])}" for user in range(30) for day in range(20)]
+    rows = [
+        f"u{user},{day},{rng.choice(['home', 'office', GYM])}"
+        for user in range(30)
+        for day in range(20)
+    ]
     page.choose("Begin with", OBSERVATIONS)
     page.tab.get_by_text("no file has been chosen yet").wait_for()
     page.upload("\n".join(["Kunde,Tag,Ort", *rows, ""]).encode())

@@ -14,7 +14,9 @@ def test_each_plan_keeps_delta_and_the_choice_nearly_doubles_it():
     for second in (two.response, two.reveal):
         fixed = adaptive.largest_delta(1.0, two.first, [second] * 3, BACKWARD, FORWARD)
         assert fixed == pytest.approx(1e-5, rel=1e-9)
-    chosen = adaptive.largest_delta(1.0, two.first, [two.response, two.response, two.reveal], BACKWARD, FORWARD)
+    chosen = adaptive.largest_delta(
+        1.0, two.first, [two.response, two.response, two.reveal], BACKWARD, FORWARD
+    )
     assert 1.7e-5 < chosen <= 2e-5
 
 

@@ -1,4 +1,5 @@
-"""The simulated truth behind the advice: its leakage, and that recommended plans keep their promise."""
+"""The simulated truth behind the advice: its leakage, and that recommended plans keep their
+promise."""
 
 import numpy as np
 import pytest
@@ -20,19 +21,26 @@ def test_plans_keep_their_promise(kind):
 
 
 def test_each_recording_is_read_as_it_was_meant():
-    """Shuffled rows and times of another name give the walks; of three times a step the third one counts."""
+    """Shuffled rows and times of another name give the walks; of three times a step the third one
+    counts."""
     rng = np.random.default_rng(0)
     walks = [rng.integers(0, 3, 30).tolist() for _ in range(4)]
     for recording in advice.RECORDINGS[:3]:
         read = advice._read(walks, recording, rng)
-        found = {user: read.labels[walk].tolist() for user, walk in zip(read.users, read, strict=True)}
+        found = {
+            user: read.labels[walk].tolist() for user, walk in zip(read.users, read, strict=True)
+        }
         assert found == {f"user {k}": walk for k, walk in enumerate(walks)}
-    dropped = advice._read(walks, advice.RECORDINGS[3], np.random.default_rng(4))  # which leaves out no row
-    assert [dropped.labels[walk].tolist() for walk in dropped] == [walk[::3] + [walk[-1]] for walk in walks]
+    # which leaves out no row
+    dropped = advice._read(walks, advice.RECORDINGS[3], np.random.default_rng(4))
+    assert [dropped.labels[walk].tolist() for walk in dropped] == [
+        walk[::3] + [walk[-1]] for walk in walks
+    ]
 
 
 def test_true_leakage():
-    """Of one chain by its matrix and its reversal; a drift between equal matrices is that chain; order 2 halves it."""
+    """Of one chain by its matrix and its reversal; a drift between equal matrices is that chain;
+    order 2 halves it."""
     rows = np.array([[0.8, 0.2], [0.2, 0.8]])
     expected = tpl.temporal_privacy_leakage(np.full(6, 0.3), rows, rows).tpl.max()
     assert advice._true_tpl("one chain", [rows], np.full(6, 0.3)) == pytest.approx(expected)

@@ -1,4 +1,5 @@
-"""Claims: verdicts follow the numbers, what a claim lacks is an error, notebooks show them at whatever values."""
+"""Claims: verdicts follow the numbers, what a claim lacks is an error, notebooks show them at
+whatever values."""
 
 import json
 import re
@@ -22,7 +23,13 @@ RECORD = {
         "times": [{"value": value, "low": value - 1, "high": value + 1} for value in (8, 9, 10)],
     },
 }
-NUMBERS = {"bpl": "BPL, s = 0.5", "error": "error (km)", "top": "supremum", "n": ["by", 0, "n"], "time": "times"}
+NUMBERS = {
+    "bpl": "BPL, s = 0.5",
+    "error": "error (km)",
+    "top": "supremum",
+    "n": ["by", 0, "n"],
+    "time": "times",
+}
 SWEPT = {"what": "threshold", "over": "[90, 95, 98]", "each": ["time"]}
 
 
@@ -34,10 +41,26 @@ def claim(**facts):
     ("facts", "kind", "rest"),
     [
         ({"predicate": "bpl[0] == epsilon"}, "reproduced", ""),
-        ({"predicate": "all(diff(bpl) > 0)", "erratum": "errata.md#a"}, "reproduced with an erratum", ""),
-        ({"predicate": "len(bpl) > horizon", "why": "only {len(bpl)}"}, "not reproduced", ": only 2"),
-        ({"predicate": "bpl[1] > 1", "part": "to {bpl[1]:.1f}", "why": "not to 1"}, "in part", ": to 0.2; not to 1"),
-        ({"predicate": "bpl[1] > 1", "part": "a", "part_if": "bpl[1] > 2", "why": "b"}, "not reproduced", ": b"),
+        (
+            {"predicate": "all(diff(bpl) > 0)", "erratum": "errata.md#a"},
+            "reproduced with an erratum",
+            "",
+        ),
+        (
+            {"predicate": "len(bpl) > horizon", "why": "only {len(bpl)}"},
+            "not reproduced",
+            ": only 2",
+        ),
+        (
+            {"predicate": "bpl[1] > 1", "part": "to {bpl[1]:.1f}", "why": "not to 1"},
+            "in part",
+            ": to 0.2; not to 1",
+        ),
+        (
+            {"predicate": "bpl[1] > 1", "part": "a", "part_if": "bpl[1] > 2", "why": "b"},
+            "not reproduced",
+            ": b",
+        ),
         ({"predicate": "True", "note": "{epsilon} nats"}, "reproduced", ". 0.1 nats"),
         ({"why": "no {epsilon}"}, "not checkable here", ": no 0.1"),
         # A printed number is met from both sides within its tolerance.
@@ -46,9 +69,21 @@ def claim(**facts):
         ({"printed": {"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,000 ± 1"}}, "reproduced", ""),
         ({"printed": {"bpl": "0.2 ± 0.06"}, "why": "b"}, "not reproduced", ": b"),
         # A statement with an open choice is judged at each of its values.
-        ({"swept": SWEPT, "predicate": "time < 12"}, "reproduced", ", at every threshold tried: 90, 95, 98"),
-        ({"swept": SWEPT, "predicate": "time <= 9", "why": "b"}, "in part", ": at threshold 90, 95, not at 98; b"),
-        ({"swept": SWEPT, "predicate": "time_low > 8", "why": "b"}, "in part", ": at threshold 98, not at 90, 95; b"),
+        (
+            {"swept": SWEPT, "predicate": "time < 12"},
+            "reproduced",
+            ", at every threshold tried: 90, 95, 98",
+        ),
+        (
+            {"swept": SWEPT, "predicate": "time <= 9", "why": "b"},
+            "in part",
+            ": at threshold 90, 95, not at 98; b",
+        ),
+        (
+            {"swept": SWEPT, "predicate": "time_low > 8", "why": "b"},
+            "in part",
+            ": at threshold 98, not at 90, 95; b",
+        ),
     ],
 )
 def test_the_verdict_follows_the_numbers(facts, kind, rest):
@@ -58,11 +93,16 @@ def test_the_verdict_follows_the_numbers(facts, kind, rest):
 
 def test_without_each_of_its_tests_passed_a_claim_has_no_verdict():
     stated = {"test": ["a::b", "a::c"]}
-    assert judge(Claim("a", "b", "c", **stated), outcomes={"a::b": "passed", "a::c": "passed"}).kind == "reproduced"
+    assert (
+        judge(Claim("a", "b", "c", **stated), outcomes={"a::b": "passed", "a::c": "passed"}).kind
+        == "reproduced"
+    )
     one = Claim("a", "b", "c", test="a::b", why="d")
     assert judge(one, outcomes={"a::b": "passed"}).kind == "not reproduced"
     for found, outcomes in {"skipped": {"a::c": "skipped"}, "missing": {}}.items():
-        with pytest.raises(ClaimError, match=f"a: a::c must pass, found {found}; a claim has no verdict without"):
+        with pytest.raises(
+            ClaimError, match=f"a: a::c must pass, found {found}; a claim has no verdict without"
+        ):
             judge(Claim("a", "b", "c", **stated), outcomes={"a::b": "passed"} | outcomes)
 
 
@@ -71,7 +111,10 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
     stated = claim(predicate="error_low < error < error_high and isinf(top)", ours=ours)
     expected = "0.10, 0.25; 1.44 (1.30 to 1.60) km; inf; 5 states; 2.9; 8 (7 to 9), 9 (8 to 10), 10 (9 to 11)"
     assert judge(stated, RECORD).ours == expected
-    assert judge(claim(printed={"bpl[1]": "0.2 ± 25 %"}, ours="{n}"), RECORD).ours == "5 (printed: 0.2 ± 25 %)"
+    assert (
+        judge(claim(printed={"bpl[1]": "0.2 ± 25 %"}, ours="{n}"), RECORD).ours
+        == "5 (printed: 0.2 ± 25 %)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,29 +122,71 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
     [
         ({"predicate": "bpl[1] > 1"}, r"some: does not hold \(\), and no cause is given; say why"),
         ({"predicate": "True", "why": "x"}, r"some: holds \(\), though a cause is given why not"),
-        ({"predicate": "other > 1"}, "some: 'other > 1' fails: NameError: name 'other' is not defined; correct it"),
+        (
+            {"predicate": "other > 1"},
+            "some: 'other > 1' fails: NameError: name 'other' is not defined; correct it",
+        ),
         ({"predicate": "open('x')"}, "NameError: name 'open' is not defined"),
         ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
-        ({}, "some: must have a record with a predicate or printed numbers, or a test, or only why it is not checkabl"),
-        ({"printed": {"bpl[0]": "about 8"}}, "some: printed must be like '11 ± 1' or '256 ± 20 %', found 'about 8'"),
-        ({"predicate": "True", "swept": {"over": "bpl"}}, r"some: swept must have .*, found \['over'\]; correct it"),
-        ({"predicate": "True", "breaks": {"in": "a.py"}}, r"some: breaks must have .* found \['in'\]; correct it"),
-        ({"predicate": "True", "swept": SWEPT, "part": "a"}, "some: part must be empty, because swept renders it"),
-        ({"predicate": "True", "swept": SWEPT | {"over": "[1]"}}, "some: time must have a number for each of 1 values"),
-        ({"predicate": "True", "about": "us"}, "some: about must be 'the paper' or 'ours', found 'us'; correct it"),
-        ({"predicate": "True", "test": "x"}, "some: must have a record with a predicate or printed numbers, or a test"),
+        (
+            {},
+            "some: must have a record with a predicate or printed numbers, or a test, or only why it is not checkabl",
+        ),
+        (
+            {"printed": {"bpl[0]": "about 8"}},
+            "some: printed must be like '11 ± 1' or '256 ± 20 %', found 'about 8'",
+        ),
+        (
+            {"predicate": "True", "swept": {"over": "bpl"}},
+            r"some: swept must have .*, found \['over'\]; correct it",
+        ),
+        (
+            {"predicate": "True", "breaks": {"in": "a.py"}},
+            r"some: breaks must have .* found \['in'\]; correct it",
+        ),
+        (
+            {"predicate": "True", "swept": SWEPT, "part": "a"},
+            "some: part must be empty, because swept renders it",
+        ),
+        (
+            {"predicate": "True", "swept": SWEPT | {"over": "[1]"}},
+            "some: time must have a number for each of 1 values",
+        ),
+        (
+            {"predicate": "True", "about": "us"},
+            "some: about must be 'the paper' or 'ours', found 'us'; correct it",
+        ),
+        (
+            {"predicate": "True", "test": "x"},
+            "some: must have a record with a predicate or printed numbers, or a test",
+        ),
     ],
 )
 def test_errors(facts, message):
     with pytest.raises(ClaimError, match=message):
         judge(claim(**facts), RECORD)
-    with pytest.raises(ClaimError, match=r"a: tkde2019/fig3 has no \['by', 1\] in its results; record it"):
-        judge(Claim("a", "b", "c", "tkde2019/fig3", numbers={"n": ["by", 1]}, predicate="n"), RECORD)
+    with pytest.raises(
+        ClaimError, match=r"a: tkde2019/fig3 has no \['by', 1\] in its results; record it"
+    ):
+        judge(
+            Claim("a", "b", "c", "tkde2019/fig3", numbers={"n": ["by", 1]}, predicate="n"), RECORD
+        )
 
 
 def test_a_number_may_be_a_list_of_several_results():
-    numbers = {"x": {"of": [["BPL, s = 0.5", 1], "supremum"]}, "e": {"of": ["error (km)", "error (km)"]}}
-    stated = Claim("a", "b", "c", "tkde2019/fig3", numbers=numbers, predicate="all(e_low < e)", ours="{x}; {e:.1f}")
+    numbers = {
+        "x": {"of": [["BPL, s = 0.5", 1], "supremum"]},
+        "e": {"of": ["error (km)", "error (km)"]},
+    }
+    stated = Claim(
+        "a",
+        "b",
+        "c",
+        "tkde2019/fig3",
+        numbers=numbers,
+        predicate="all(e_low < e)",
+        ours="{x}; {e:.1f}",
+    )
     assert judge(stated, RECORD).ours == "0.25, inf; 1.4 (1.3 to 1.6), 1.4 (1.3 to 1.6)"
 
 
@@ -109,8 +194,17 @@ def test_a_number_may_be_a_list_of_several_results():
 def repository(tmp_path, monkeypatch):
     """A repository with one paper of two claims, whose notebook has just written `RECORD`."""
     (tmp_path / "Snakefile").touch()
-    one = {"id": "one", "place": "Fig. 3", "statement": "a | b", "record": "tkde2019/fig3", "quick": True}
-    both = [one | {"predicate": "epsilon < 1", "ours": "{epsilon:.2f}"}, {**one, "id": "two", "quick": False}]
+    one = {
+        "id": "one",
+        "place": "Fig. 3",
+        "statement": "a | b",
+        "record": "tkde2019/fig3",
+        "quick": True,
+    }
+    both = [
+        one | {"predicate": "epsilon < 1", "ours": "{epsilon:.2f}"},
+        {**one, "id": "two", "quick": False},
+    ]
     both[1] |= {"predicate": "horizon == 10", "erratum": "errata.md#one"}
     page = {"title": "T", "introduction": "I", "sections": [{"title": "S", "claims": both}]}
     for name in ("docs/claims", "figures/tkde2019", "build/figures/tkde2019"):
@@ -135,12 +229,18 @@ def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
     write(repository / "figures/tkde2019/fig3.json")
     unjudged = "Not judged at these parameters. Published verdict: "
     first, second = shown(repository)
-    assert first == ["Fig. 3: a \\| b", "0.10", "reproduced ([claim](../../docs/claims/tkde2019.md#one))"]
+    assert first == [
+        "Fig. 3: a \\| b",
+        "0.10",
+        "reproduced ([claim](../../docs/claims/tkde2019.md#one))",
+    ]
     links = "[claim](../../docs/claims/tkde2019.md#two), [erratum](../../docs/errata.md#one)"
     assert second[-1] == f"reproduced with an erratum ({links})"
     quick = [cells[-1] for cells in shown(repository, profile="quick")]
     assert quick == [first[-1], unjudged + second[-1]]
-    changed = [cells[1:] for cells in shown(repository, profile="interactive", parameters={"epsilon": 2})]
+    changed = [
+        cells[1:] for cells in shown(repository, profile="interactive", parameters={"epsilon": 2})
+    ]
     assert changed[0] == ["2.00", unjudged + first[-1]]
     assert changed[1][1] == unjudged + second[-1]
     (repository / "figures/tkde2019/fig3.png").touch()
@@ -150,14 +250,26 @@ def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
 
 def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(repository):
     assert "Not judged" in shown(repository, profile="interactive")[0][-1]
-    cell = {"source": ["# Title\n", "epsilon = 0.3\n", "horizon = 10"], "metadata": {"tags": ["parameters"]}}
+    cell = {
+        "source": ["# Title\n", "epsilon = 0.3\n", "horizon = 10"],
+        "metadata": {"tags": ["parameters"]},
+    }
     (repository / "notebooks/tkde2019").mkdir(parents=True)
-    (repository / "notebooks/tkde2019/fig3.ipynb").write_text(json.dumps({"cells": [{"metadata": {}}, cell]}))
+    (repository / "notebooks/tkde2019/fig3.ipynb").write_text(
+        json.dumps({"cells": [{"metadata": {}}, cell]})
+    )
     write(repository / "figures/tkde2019/fig3.json")
     published = {"epsilon": 0.1, "horizon": 10}
-    for epsilon, words in ((0.1, ("repro", "repro")), (0.3, ("repro", "Not")), (0.2, ("Not", "Not"))):
+    for epsilon, words in (
+        (0.1, ("repro", "repro")),
+        (0.3, ("repro", "Not")),
+        (0.2, ("Not", "Not")),
+    ):
         rows = shown(repository, profile="interactive", parameters=published | {"epsilon": epsilon})
-        assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [True, True], epsilon
+        assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [
+            True,
+            True,
+        ], epsilon
 
 
 def test_a_notebook_never_fails_over_a_claim(repository):
@@ -184,5 +296,9 @@ def test_claims_name_tests_and_errata_that_exist_and_type_no_number_of_ours(path
         if stated.erratum:
             file, _, anchor = stated.erratum.partition("#")
             assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / file).read_text(), stated.id
-        assert not re.search(r"(?<!= )\b\d+\.\d", re.sub(r"\{.*?\}", "", stated.ours)) or stated.test, stated.id
-        assert stated.record is None or stated.record.startswith(("datasets/", "explore/", path.stem))
+        assert (
+            not re.search(r"(?<!= )\b\d+\.\d", re.sub(r"\{.*?\}", "", stated.ours)) or stated.test
+        ), stated.id
+        assert stated.record is None or stated.record.startswith(
+            ("datasets/", "explore/", path.stem)
+        )

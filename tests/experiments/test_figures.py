@@ -19,14 +19,20 @@ def draw():
     return figure
 
 
-def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_the_same_bytes(figures_folder):
+def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_the_same_bytes(
+    figures_folder,
+):
     figure = draw()
     others = [figures.figure_bytes(draw(), suffix) for suffix in (".pdf", ".png")]
     figures.save_figure(figure, "paper/fig1")
     paths = sorted((figures_folder / "paper").iterdir())  # nothing half-written is left
     assert [path.name for path in paths] == ["fig1.json", "fig1.pdf", "fig1.png"]
     _, document, picture = (path.read_bytes() for path in paths)
-    assert [document, picture] == others == [figures.figure_bytes(figure, suffix) for suffix in (".pdf", ".png")]
+    assert (
+        [document, picture]
+        == others
+        == [figures.figure_bytes(figure, suffix) for suffix in (".pdf", ".png")]
+    )
     assert (document[:4], picture[:4]) == (b"%PDF", b"\x89PNG")
     # As wide as printed columns at 300 dots an inch.
     assert plt.imread(paths[2]).shape[1] == pytest.approx(300 * figures.DOUBLE_COLUMN, abs=1)
@@ -34,14 +40,22 @@ def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_
 
 
 def test_text_has_seven_points_and_lines_differ_in_grey_whatever_the_users_own_settings():
-    with plt.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.prop_cycle": plt.cycler(color=["r"])}):
+    with plt.rc_context(
+        {"font.size": 30, "lines.linewidth": 9, "axes.prop_cycle": plt.cycler(color=["r"])}
+    ):
         figure = draw()
         figure.draw_without_rendering()
-        assert 7 <= min(text.get_fontsize() for text in figure.findobj(plt.Text) if text.get_text()) < 10
+        assert (
+            7
+            <= min(text.get_fontsize() for text in figure.findobj(plt.Text) if text.get_text())
+            < 10
+        )
         line = figure.axes[0].lines[0]
         assert line.get_linewidth() < 2
         assert to_rgb(line.get_color()) == to_rgb(figures.PALETTE[0])
-        styles = [(entry["linestyle"], entry["marker"]) for entry in plt.rcParams["axes.prop_cycle"]]
+        styles = [
+            (entry["linestyle"], entry["marker"]) for entry in plt.rcParams["axes.prop_cycle"]
+        ]
         assert len(set(styles)) == len(styles) == len(figures.PALETTE)
 
 
@@ -50,7 +64,9 @@ def test_each_of_many_lines_has_a_style_of_its_own():
     assert len({(own["color"], own["linestyle"], own["marker"]) for own in styles.values()}) == 12
 
 
-def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, tmp_path, monkeypatch):
+def test_synthetic_data_alone_are_called_synthetic_in_the_title(
+    figures_folder, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TPLREPRO_PICTURES", "no")
     file = tmp_path / "observations.csv"
     file.write_text("1\n")
@@ -69,10 +85,13 @@ def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, 
 
 def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):
     for name in ("/fig1", "../fig1", "paper/fig1.png", ""):
-        with pytest.raises(ValueError, match="name must be a relative path without a suffix, found .*write it like"):
+        with pytest.raises(
+            ValueError, match="name must be a relative path without a suffix, found .*write it like"
+        ):
             figures.save_figure(draw(), name)
     with pytest.raises(
-        ValueError, match=r"one of none, real, real \(unverified\), synthetic, synthetic in part, found 'made up'"
+        ValueError,
+        match=r"one of none, real, real \(unverified\), synthetic, synthetic in part, found 'made up'",
     ):
         figures.save_figure(draw(), "wrong/fig1", data="made up")
     assert not (figures_folder / "wrong").exists()
@@ -84,8 +103,13 @@ def test_table_beside_the_figure_and_alone(figures_folder, monkeypatch, tmp_path
     figures.save_figure(draw(), "table/fig1", table=table)
     figures.save_table(table, "table/alone", results={"rows": 2})
     expected = "t,leakage\n1,0.1\n2,0.693147181\n"
-    assert all((figures_folder / "table" / f"{name}.csv").read_text() == expected for name in ("fig1", "alone"))
-    assert json.loads((figures_folder / "table" / "alone.json").read_text())["results"] == {"rows": 2}
+    assert all(
+        (figures_folder / "table" / f"{name}.csv").read_text() == expected
+        for name in ("fig1", "alone")
+    )
+    assert json.loads((figures_folder / "table" / "alone.json").read_text())["results"] == {
+        "rows": 2
+    }
     # Without a setting they go to the build folder of the repository.
     (tmp_path / "Snakefile").touch()
     (tmp_path / "notebooks").mkdir()

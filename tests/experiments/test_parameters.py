@@ -6,9 +6,7 @@ import pytest
 
 from experiments import parameters
 
-DECLARED = (
-    "epsilon: float = 0.1\nhorizon: int = 10\nsizes: list = [2, 5]\nstay: float = 0.8\nseed: int = 1\nbins: int = 0"
-)
+DECLARED = "epsilon: float = 0.1\nhorizon: int = 10\nsizes: list = [2, 5]\nstay: float = 0.8\nseed: int = 1\nbins: int = 0"
 
 
 @pytest.mark.parametrize(
@@ -24,7 +22,10 @@ DECLARED = (
         ("bins = -1", "bins must be a whole number from 0 on, found -1"),
         ("sizes = [2, 0]", "sizes must be a list, each entry a whole number above 0, found [2, 0]"),
         ("sizes = 3", "sizes must be a list, found 3"),
-        ("horizn = 3", "there is no parameter 'horizn'; the parameters cell declares epsilon, horizon, sizes, stay"),
+        (
+            "horizn = 3",
+            "there is no parameter 'horizn'; the parameters cell declares epsilon, horizon, sizes, stay",
+        ),
     ],
 )
 def test_each_value_that_cannot_be_used_gets_a_sentence(injected, problem, monkeypatch):
@@ -40,7 +41,9 @@ def test_each_value_that_cannot_be_used_gets_a_sentence(injected, problem, monke
 def test_values_edited_in_the_parameters_cell_are_checked_and_all_problems_are_named(monkeypatch):
     edited = DECLARED.replace("0.1", "-0.1").replace("0.8", "8.0")
     monkeypatch.setattr(parameters, "executed_cells", lambda: [edited, "parameters.check()"])
-    with pytest.raises(ValueError, match="epsilon must be .* found -0.1; .*\nstay must be .* found 8.0"):
+    with pytest.raises(
+        ValueError, match="epsilon must be .* found -0.1; .*\nstay must be .* found 8.0"
+    ):
         parameters.check()
     monkeypatch.setattr(parameters, "executed_cells", list)  # outside a notebook
     parameters.check()

@@ -12,11 +12,22 @@ from experiments.provenance import file_digests, literal_assignments, provenance
 
 
 def git(folder, *words):
-    command = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org", *words]
+    command = [
+        "git",
+        "-C",
+        str(folder),
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        *words,
+    ]
     return subprocess.check_output(command, text=True).strip()
 
 
-def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(tmp_path, monkeypatch):
+def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(
+    tmp_path, monkeypatch
+):
     for name in ("Snakefile", "figures/fig1.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("as committed\n")
@@ -25,7 +36,10 @@ def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(tm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "figures" / "fig1.png").write_text("new\n")
     (tmp_path / "untracked").write_text("new\n")
-    assert provenance("a/b")["commit"] == {"id": git(tmp_path, "rev-parse", "HEAD"), "modified": False}
+    assert provenance("a/b")["commit"] == {
+        "id": git(tmp_path, "rev-parse", "HEAD"),
+        "modified": False,
+    }
     (tmp_path / "Snakefile").write_text("edited\n")
     assert provenance("a/b")["commit"]["modified"] is True
     # Outside a repository and a notebook there are neither commit nor parameters.
@@ -39,13 +53,22 @@ def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(tm
 def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     monkeypatch.setenv("TPLREPRO_PROFILE", "paper")
     monkeypatch.setenv("TPLREPRO_COMMAND", "make figures PROFILE=paper")
-    results = {"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)}
+    results = {
+        "supremum": np.inf,
+        "undefined": float("nan"),
+        "largest": np.float32(0.5),
+        "exact": np.bool_(True),
+    }
     record = provenance("tkde2019/fig3", results=results | {"sizes": (2, 3), "matrix": np.eye(2)})
     read = json.loads(json.dumps(record, allow_nan=False))
     plain = {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True}
     assert read["results"] == plain | {"sizes": [2, 3], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
     assert "experiments.provenance" in read["modules"]
-    assert (read["profile"], read["command"], read["data"]) == ("paper", "make figures PROFILE=paper", "none")
+    assert (read["profile"], read["command"], read["data"]) == (
+        "paper",
+        "make figures PROFILE=paper",
+        "none",
+    )
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
     assert read["machine"]["cores"] == os.cpu_count()
     assert read["cost"]["cpu_seconds"] > 0.1
@@ -53,7 +76,12 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
 
 
 def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_below(monkeypatch):
-    cells = ["", "%matplotlib inline", "epsilon: float = 0.1  # nats\nsizes = [2, 5]", "# Parameters\nepsilon = 0.5"]
+    cells = [
+        "",
+        "%matplotlib inline",
+        "epsilon: float = 0.1  # nats\nsizes = [2, 5]",
+        "# Parameters\nepsilon = 0.5",
+    ]
     cells += ["import numpy\nepsilon = 9", "level = 3", "sizes = sorted(sizes)"]
     shell = SimpleNamespace(user_ns={"In": cells})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
@@ -65,8 +93,14 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"results": {"thing": object()}}, "parameters and results must be numbers.*found object; convert it first"),
-        ({"data": "real"}, "inputs must name the files read when data is 'real', found none; pass inputs"),
+        (
+            {"results": {"thing": object()}},
+            "parameters and results must be numbers.*found object; convert it first",
+        ),
+        (
+            {"data": "real"},
+            "inputs must name the files read when data is 'real', found none; pass inputs",
+        ),
         (
             {"data": "real", "inputs": ["gone"]},
             "inputs must be files or folders of files, found 'gone', which has none",
@@ -82,7 +116,9 @@ def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
-def test_digests_follow_links_are_never_of_nothing_and_have_names_that_hold_on_every_machine(tmp_path, monkeypatch):
+def test_digests_follow_links_are_never_of_nothing_and_have_names_that_hold_on_every_machine(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
     geolife = tmp_path / "data" / "geolife"
     elsewhere = [tmp_path / "a" / "000", tmp_path / "b" / "000"]
@@ -109,5 +145,9 @@ def test_many_files_become_the_digest_of_their_listing(tmp_path):
 
 def test_the_record_is_written_last_and_a_failure_leaves_nothing_partial(tmp_path, monkeypatch):
     with pytest.raises(TypeError):
-        write_with_record(tmp_path / "fig1", {".png": b"picture", ".pdf": "text instead of bytes"}, {"name": "fig1"})
+        write_with_record(
+            tmp_path / "fig1",
+            {".png": b"picture", ".pdf": "text instead of bytes"},
+            {"name": "fig1"},
+        )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fig1.png"]

@@ -1,4 +1,5 @@
-"""Mechanisms for running totals against their matrices, and the theorem that lets their leakage be computed."""
+"""Mechanisms for running totals against their matrices, and the theorem that lets their leakage be
+computed."""
 
 from itertools import pairwise, product
 
@@ -14,7 +15,9 @@ from tplfrontier import linear
 
 def plain_strategies(T, window):
     """Strategy matrices, and the variances of the least-noisy sums that make up each answer."""
-    answers = np.array([[float(max(0, t - (window or T) + 1) <= s <= t) for s in range(T)] for t in range(T)])
+    answers = np.array(
+        [[float(max(0, t - (window or T) + 1) <= s <= t) for s in range(T)] for t in range(T)]
+    )
     return {"each count": (np.eye(T), answers), "each answer": (answers, np.eye(T))}
 
 
@@ -28,11 +31,15 @@ def test_strategies_are_those_of_their_matrices(T, window):
     tree = streams.tree_matrix(T).toarray()
     check_columns(made["binary tree"], tree)
     for t in range(T):
-        assert made["binary tree"].variances[t] == fewest_nodes(max(0, t - (window or T) + 1), t + 1)
+        assert made["binary tree"].variances[t] == fewest_nodes(
+            max(0, t - (window or T) + 1), t + 1
+        )
     if window is None:
         root = made["square root"]
         coefficients = np.sqrt(root.variances - np.concatenate(([0.0], root.variances[:-1])))
-        lower = np.array([[coefficients[t - s] if s <= t else 0.0 for s in range(T)] for t in range(T)])
+        lower = np.array(
+            [[coefficients[t - s] if s <= t else 0.0 for s in range(T)] for t in range(T)]
+        )
         np.testing.assert_allclose(lower @ lower, np.tril(np.ones((T, T))), atol=1e-12)
         check_columns(root, lower)
 
@@ -50,7 +57,8 @@ def fewest_nodes(start, stop):
 
 
 def test_no_mechanism_with_these_event_level_budgets_leaks_more_and_one_leaks_as_much():
-    """A linear programme over the probabilities of one output under all paths, for each time and pair of states."""
+    """A linear programme over the probabilities of one output under all paths, for each time and
+    pair of states."""
     rng = np.random.default_rng(4)
     tightest = 0.0
     for trial in range(30):
@@ -65,7 +73,9 @@ def test_no_mechanism_with_these_event_level_budgets_leaks_more_and_one_leaks_as
             epsilons, [P.reverse(prior) for prior in priors[:-1]], [P] * (T - 1)
         ).tpl
         paths = list(product(range(n), repeat=T))
-        weight = np.array([initial[s[0]] * np.prod([P[a, b] for a, b in pairwise(s)]) for s in paths])
+        weight = np.array(
+            [initial[s[0]] * np.prod([P[a, b] for a, b in pairwise(s)]) for s in paths]
+        )
         limits = []
         for a, s in enumerate(paths):
             for b, other in enumerate(paths):
@@ -75,23 +85,32 @@ def test_no_mechanism_with_these_event_level_budgets_leaks_more_and_one_leaks_as
                     row[a], row[b] = 1.0, -np.exp(epsilons[changed[0]])
                     limits.append(row)
         for t in range(T):
-            given = [np.where([s[t] == k for s in paths], weight, 0.0) / priors[t][k] for k in range(n)]
+            given = [
+                np.where([s[t] == k for s in paths], weight, 0.0) / priors[t][k] for k in range(n)
+            ]
             for i, j in product(range(n), repeat=2):
-                best = linprog(-given[i], np.array(limits), np.zeros(len(limits)), given[j][None], [1.0])
+                best = linprog(
+                    -given[i], np.array(limits), np.zeros(len(limits)), given[j][None], [1.0]
+                )
                 assert np.log(-best.fun) <= tpl_bound[t] + 1e-9
                 tightest = max(tightest, np.log(-best.fun) / tpl_bound[t])
     assert tightest > 0.999
 
 
 def test_gaussian_noise_of_a_stream_keeps_the_level():
-    chain = [tpl.PrivacyLossFunction(P) for P in ([[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])]
+    chain = [
+        tpl.PrivacyLossFunction(P) for P in ([[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
+    ]
     for strategy in streams.strategies(40):
         scale = streams.gaussian_noise_at(1.0, 1e-5, strategy, chain, 2, np.sqrt(2))
         whole = np.sqrt(2 * strategy.together.sum()) / tf.gaussian_mu(1.0, 1e-5)
         assert scale <= whole * (1 + 1e-12)
         squares, together = strategy.squares / scale**2, strategy.together / scale**2
         budgets = linear.gaussian_budgets_of_columns(squares, together, 1e-5, 2, np.sqrt(2))
-        assert scale == pytest.approx(whole) or tpl.temporal_privacy_leakage(budgets, *chain).tpl.max() <= 1.0
+        assert (
+            scale == pytest.approx(whole)
+            or tpl.temporal_privacy_leakage(budgets, *chain).tpl.max() <= 1.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -112,6 +131,8 @@ def test_what_is_no_linear_mechanism_is_refused(strategy, scale, message):
 
 def test_budgets_of_strategies_are_numbers_and_none_is_below_0():
     for entry in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="entries of the strategy, over the scale, must be finite numbers"):
+        with pytest.raises(
+            ValueError, match="entries of the strategy, over the scale, must be finite numbers"
+        ):
             tf.event_level_budgets([[entry]], 1.0)
     assert (tf.gaussian_event_level_budgets(np.eye(1), 1.0, 0.99, n_states=1) >= 0).all()

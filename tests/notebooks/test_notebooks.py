@@ -30,7 +30,9 @@ def run_papermill(name, folder, parameters, real_data=False):
     source, target = NOTEBOOKS[name].path(), folder / "executed.ipynb"
     environment = kernel_environment(folder, "test", "pytest", real_data=real_data)
     with mock.patch.dict(os.environ, environment, clear=True):
-        execute_notebook(source, target, parameters, kernel_name="python3", language="python", progress_bar=False)
+        execute_notebook(
+            source, target, parameters, kernel_name="python3", language="python", progress_bar=False
+        )
     return nbformat.read(target, as_version=4), json.loads((folder / f"{name}.json").read_text())
 
 
@@ -49,7 +51,9 @@ def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
 @pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.parametrize(("there", "missing"), [("Geolife", "Kosarak"), ("Kosarak", "Geolife")])
-def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, missing, tmp_path, monkeypatch):
+def test_with_one_of_two_recorded_sets_headings_and_record_say_which(
+    there, missing, tmp_path, monkeypatch
+):
     data = tmp_path / "data"
     if there == "Geolife":
         geolife.synthetic(2, 1, data / "geolife" / "some.zip", n_trajectories=4)
@@ -60,10 +64,14 @@ def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, miss
     monkeypatch.setenv("TPLREPRO_DATA", str(data))
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path / "none"))
     parameters = {"users": 2, "sessions": 200, "smoothing": [1.0], "cell_km": 4.0}
-    executed, record = run_papermill("tkde2019/real_correlations", tmp_path, parameters, real_data=True)
+    executed, record = run_papermill(
+        "tkde2019/real_correlations", tmp_path, parameters, real_data=True
+    )
     assert record["data"] == f"synthetic in part: {missing}"
     assert list(record["inputs"])
-    printed = "".join(output.get("text", "") for cell in executed.cells for output in cell.get("outputs", ()))
+    printed = "".join(
+        output.get("text", "") for cell in executed.cells for output in cell.get("outputs", ())
+    )
     assert f"{there} (recorded data): " in printed
     assert f"{missing} (synthetic data): " in printed
     if there == "Geolife":
@@ -76,7 +84,11 @@ def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, miss
 def committed(request):
     """A notebook's entry, the notebook and its cells of code."""
     notebook = nbformat.read(NOTEBOOKS[request.param].path(), as_version=4)
-    return NOTEBOOKS[request.param], notebook, [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return (
+        NOTEBOOKS[request.param],
+        notebook,
+        [cell for cell in notebook.cells if cell.cell_type == "code"],
+    )
 
 
 def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_run_to_run(committed):
@@ -96,34 +108,56 @@ def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_ru
 
 
 def test_opening_and_saving_in_jupyterlab_changes_nothing(committed, tmp_path):
-    """JupyterLab sets both metadata to what the kernel answers and its specification says; the server writes."""
+    """JupyterLab sets both metadata to what the kernel answers and its specification says; the
+    server writes."""
     path = committed[0].path()
     (tmp_path / "one.ipynb").write_bytes(path.read_bytes())
-    settings = {argument.split("=")[0][2:]: argument.split("=")[1] for argument in lab_command() if "hook" in argument}
-    manager = FileContentsManager(root_dir=str(tmp_path), pre_save_hook=settings["ContentsManager.pre_save_hook"])
+    settings = {
+        argument.split("=")[0][2:]: argument.split("=")[1]
+        for argument in lab_command()
+        if "hook" in argument
+    }
+    manager = FileContentsManager(
+        root_dir=str(tmp_path), pre_save_hook=settings["ContentsManager.pre_save_hook"]
+    )
     model = manager.get("one.ipynb")
     spec = KernelSpecManager().get_kernel_spec("python3")
     shown = {"name": "python3", "display_name": spec.display_name, "language": spec.language}
-    model["content"]["metadata"] |= {"kernelspec": shown, "language_info": {**IPythonKernel.language_info}}
+    model["content"]["metadata"] |= {
+        "kernelspec": shown,
+        "language_info": {**IPythonKernel.language_info},
+    }
     manager.save(model, "one.ipynb")
     assert (tmp_path / "one.ipynb").read_text() == path.read_text()
 
 
-def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_of_machines(committed):
+def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_of_machines(
+    committed,
+):
     *_, code = committed
     filled = [cell for cell in code if cell.source.strip()]
-    assert [cell.execution_count for cell in filled] == list(range(1, len(filled) + 1)), "run make notebooks"
+    assert [cell.execution_count for cell in filled] == list(range(1, len(filled) + 1)), (
+        "run make notebooks"
+    )
     for output in (output for cell in code for output in cell.outputs):
         assert output.output_type != "error"
         assert output.get("name") != "stderr"
-        text = output.get("text", "") + "".join(map(str, output.get("data", {}).get("text/plain", "")))
+        text = output.get("text", "") + "".join(
+            map(str, output.get("data", {}).get("text/plain", ""))
+        )
         assert not re.search(r"/(tmp|home|root|Users|work)/| at 0x", text)
 
 
-def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
+def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_settings_of_the_machine(
+    committed,
+):
     entry, _, code = committed
     first, *_ = [cell.source for cell in code if "parameters" not in cell.metadata.get("tags", ())]
-    statements = [ast.unparse(one) for one in ast.parse(first).body if not isinstance(one, ast.Import | ast.ImportFrom)]
+    statements = [
+        ast.unparse(one)
+        for one in ast.parse(first).body
+        if not isinstance(one, ast.Import | ast.ImportFrom)
+    ]
     assert (
         statements[:1] == ["parameters.check()"] or entry.name == "explore/leakage"
     )  # whose page checks what is typed
@@ -132,10 +166,13 @@ def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_
     if entry.figure:
         assert f'"{entry.name}"' in source or entry.notebook != entry.name  # then the batch looks
         assert re.search(r"save_(figure|table)\(", source)
-    assert not re.search(r"os\.environ|getenv|TPLREPRO_DATA|np\.random\.seed|filterwarnings", source)
+    assert not re.search(
+        r"os\.environ|getenv|TPLREPRO_DATA|np\.random\.seed|filterwarnings", source
+    )
 
 
-# What the paper says holds at its values; at these, some of it does not, and a figure comes out all the same.
+# What the paper says holds at its values; at these, some of it does not, and a figure comes out all
+# the same.
 CHANGED = {
     "tkde2019/fig3": [{"stay": 1.0}, {"horizon": 1}],
     "tkde2019/fig4": [{"largest_alpha": 1.0, "points": 5}],
@@ -146,28 +183,58 @@ CHANGED = {
     "tkde2019/table2": [{"stay": 1.0}, {"horizon": 1, "window": 1}],
     "icde2017/fig3": [{"stay": 1.0}, {"horizon": 1}, {"epsilon": 3.0, "window": 20}],
     "icde2017/fig4": [{"epsilon_large": 0.1}, {"horizon": 1}],
-    "tkde2019/fig6a": [{"sizes": [4, 9], "lp_sizes": [3], "kept_sizes": [4], "repeats": 1, "alpha": 5.0}],
+    "tkde2019/fig6a": [
+        {"sizes": [4, 9], "lp_sizes": [3], "kept_sizes": [4], "repeats": 1, "alpha": 5.0}
+    ],
     "tkde2019/fig6b": [{"sizes": [4, 9], "ends": [2.0], "repeats": 1}],
     "tkde2019/fig6c": [{"horizons": [1, 3], "n": 5, "repeats": 1}],
     "tkde2019/fig6d": [{"alphas": [0.5, 25.0], "n": 6, "lp_n": 4, "repeats": 1}],
     "tkde2019/lp_agreement": [{"n": 2, "matrices": 1, "through_pulp": 1, "alphas": [15.0]}],
-    "icde2017/fig5": [{"sizes": [4, 6], "lp_sizes": [5], "limit": 0.01, "alphas": [15.0], "repeats": 1, "n_alpha": 4}],
-    "icde2017/fig6": [{"epsilons": [0.5], "n": 5, "n_large": 3}, {"s_values": [1.0, 0.1], "n": 4, "n_large": 5}],
+    "icde2017/fig5": [
+        {
+            "sizes": [4, 6],
+            "lp_sizes": [5],
+            "limit": 0.01,
+            "alphas": [15.0],
+            "repeats": 1,
+            "n_alpha": 4,
+        }
+    ],
+    "icde2017/fig6": [
+        {"epsilons": [0.5], "n": 5, "n_large": 3},
+        {"s_values": [1.0, 0.1], "n": 4, "n_large": 5},
+    ],
     "icde2017/fig7": [{"alpha": 3.0, "horizon": 2}, {"horizon": 1}],
     "icde2017/fig8": [{"horizons": [5, 1], "s_values": [1.0, 0.1], "n": 5, "samples": 10}],
     "eventlog2022/leakage_per_release": [{"windows": [3], "max_releases": 1, "n_cases": 20}],
-    "eventlog2022/published_rule": [{"windows": [2], "max_releases": 1, "n_cases": 20, "n_matrices": 3}],
+    "eventlog2022/published_rule": [
+        {"windows": [2], "max_releases": 1, "n_cases": 20, "n_matrices": 3}
+    ],
     "eventlog2022/states_and_runtime": [{"sizes": [3], "max_releases": 1, "n_cases": 20}],
     "dphmm2016/running_example": [{"epsilon": 5.0, "radius": 0.5, "n_samples": 4}],
     "dphmm2016/fig10": [{"n_trajectories": 1, "horizon": 2, "sizes": [9], "repeats": 1}],
     "dphmm2016/fig11": [{"n_trajectories": 1, "horizon": 2, "window": 1}],
-    "dphmm2016/fig12": [{"n_trajectories": 1, "horizon": 1, "epsilons": [0.5], "standin_geolife": 2}],
-    "dphmm2016/fig13": [{"n_trajectories": 1, "horizon": 2, "geolife_radii": [1.0], "gowalla_radii": [30.0]}],
-    "explore/comparison": [{"n_users": 20, "n_seeds": 2, "points": 2, "target": 0.5, "horizon": 3, "users": 3}],
-    "explore/tightness": [{"epsilon": 0.3, "horizon": 1, "horizons": [2], "sizes": [3], "matrices": 2, "users": 2}],
-    "explore/budgets": [{"level": 3.0, "horizons": [2], "horizon": 1, "day": 5, "users": 2, "sessions": 50}],
-    "explore/profiles": [{"horizons": [2, 3], "lengths": [1], "delta": 1e-3, "users": 2, "sessions": 50}],
-    "explore/gaussian_series": [{"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}],
+    "dphmm2016/fig12": [
+        {"n_trajectories": 1, "horizon": 1, "epsilons": [0.5], "standin_geolife": 2}
+    ],
+    "dphmm2016/fig13": [
+        {"n_trajectories": 1, "horizon": 2, "geolife_radii": [1.0], "gowalla_radii": [30.0]}
+    ],
+    "explore/comparison": [
+        {"n_users": 20, "n_seeds": 2, "points": 2, "target": 0.5, "horizon": 3, "users": 3}
+    ],
+    "explore/tightness": [
+        {"epsilon": 0.3, "horizon": 1, "horizons": [2], "sizes": [3], "matrices": 2, "users": 2}
+    ],
+    "explore/budgets": [
+        {"level": 3.0, "horizons": [2], "horizon": 1, "day": 5, "users": 2, "sessions": 50}
+    ],
+    "explore/profiles": [
+        {"horizons": [2, 3], "lengths": [1], "delta": 1e-3, "users": 2, "sessions": 50}
+    ],
+    "explore/gaussian_series": [
+        {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
+    ],
 }
 
 
@@ -196,8 +263,8 @@ def test_own_data_without_steps_between_states_are_refused(tmp_path):
         run_cells("explore/own_data", {"path": str(path)})
 
 
-# The check of the committed notebooks runs these every day; with other parameters they still take five
-# seconds or more.
+# The check of the committed notebooks runs these every day; with other parameters they still take
+# five seconds or more.
 LONG = {f"explore/{name}" for name in ("budgets", "comparison", "profiles", "tightness")}
 LONG |= {f"dphmm2016/{name}" for name in ("fig10", "fig11", "fig13")}
 

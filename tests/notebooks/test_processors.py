@@ -1,4 +1,5 @@
-"""Notebooks give the same numbers with the BLAS kernels of other processors and other numbers of threads."""
+"""Notebooks give the same numbers with the BLAS kernels of other processors and other numbers of
+threads."""
 
 import os
 import subprocess
@@ -14,8 +15,15 @@ from workflow.run_notebook import execute, kernel_environment
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.
 PROCESSORS = [("Prescott", 1), ("Nehalem", 2)]
-# Minutes of the paper profile: eigenvalues, optimal responses, hulls in the plane, Fourier transforms.
-SAMPLE = ("explore/gaussian_series", "sip2023/fig5", "dphmm2016/fig11", "explore/budgets", "tkde2019/fig9")
+# Minutes of the paper profile: eigenvalues, optimal responses, hulls in the plane, Fourier
+# transforms.
+SAMPLE = (
+    "explore/gaussian_series",
+    "sip2023/fig5",
+    "dphmm2016/fig11",
+    "explore/budgets",
+    "tkde2019/fig9",
+)
 # Above rounding, and below every digit that a claim shows.
 TOLERANCE = 1e-7
 
@@ -24,7 +32,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 
 @pytest.mark.parametrize(("processor", "threads"), PROCESSORS)
 def test_committed_notebooks(processor, threads):
-    command = [sys.executable, "-m", "workflow.committed_notebooks", "check", "--threads", str(threads)]
+    command = [
+        sys.executable,
+        "-m",
+        "workflow.committed_notebooks",
+        "check",
+        "--threads",
+        str(threads),
+    ]
     environment = os.environ | {"OPENBLAS_CORETYPE": processor}
     environment.pop("MPLBACKEND")  # that of our tests, which shows no figure
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -37,8 +52,14 @@ def test_a_sample_of_the_paper_profile(name, tmp_path):
     folders = []
     for processor, threads in PROCESSORS:
         folders.append(tmp_path / processor)
-        environment = kernel_environment(folders[-1], "paper", "pytest", real_data=False, threads=threads)
-        with mock.patch.dict(os.environ, environment | {"OPENBLAS_CORETYPE": processor}, clear=True):
+        environment = kernel_environment(
+            folders[-1], "paper", "pytest", real_data=False, threads=threads
+        )
+        with mock.patch.dict(
+            os.environ, environment | {"OPENBLAS_CORETYPE": processor}, clear=True
+        ):
             parameters = fingerprint(entry, profile)["parameters"]
-            assert execute(entry.path(), tmp_path / f"{processor}.ipynb", parameters, profile) is None
+            assert (
+                execute(entry.path(), tmp_path / f"{processor}.ipynb", parameters, profile) is None
+            )
     assert differences(*folders, tolerance=TOLERANCE) == []

@@ -27,12 +27,15 @@ def upload(field, content, name="file.csv"):
 
 @contextmanager
 def serve(command, folder, **variables):
-    """(process, address, token) of a server that saves files below a folder and ends with the block."""
+    """(process, address, token) of a server that saves files below a folder and ends with the
+    block."""
     environment = page_environment(folder) | variables
     log = folder / "log.txt"
     with (
         open(log, "w") as out,
-        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT) as server,
+        subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT
+        ) as server,
     ):
 
         def link():

@@ -8,8 +8,18 @@ from hypothesis import strategies as st
 from page.matrices import MAX_STATES, parse_matrix
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
-UNNAMED = ["0.8,0.2\n0.1,0.9", "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", "0.8 0.2\n.1 .9", "0.8\t0.2\n0.1\t0.9"]
-UNNAMED += ["0.8;0.2\n0.1;0.9", "4/5, 1/5\n1/10, 9/10", "[[0.8, 0.2], [0.1, 0.9]]", "[0.8 0.2; 0.1 0.9]"]
+UNNAMED = [
+    "0.8,0.2\n0.1,0.9",
+    "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n",
+    "0.8 0.2\n.1 .9",
+    "0.8\t0.2\n0.1\t0.9",
+]
+UNNAMED += [
+    "0.8;0.2\n0.1;0.9",
+    "4/5, 1/5\n1/10, 9/10",
+    "[[0.8, 0.2], [0.1, 0.9]]",
+    "[0.8 0.2; 0.1 0.9]",
+]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +58,14 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
         ("# P\n0.8,0.2\n0.1,1", "rows must sum to 1, found 1.1 in line 3; correct it"),
         ("1.5,-0.5\n0.5,0.5", "must be numbers, at least 0, found '-0.5' in line 1, entry 2"),
         ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
-        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states in the same order, found .'b', 'a'. and .'a', 'b'."),
-        ("\n".join(["1"] * (MAX_STATES + 2)), f"1 to {MAX_STATES} rows here, found {MAX_STATES + 2}"),
+        (
+            ",a,b\nb,0.5,0.5\na,0.5,0.5",
+            "must name the same states in the same order, found .'b', 'a'. and .'a', 'b'.",
+        ),
+        (
+            "\n".join(["1"] * (MAX_STATES + 2)),
+            f"1 to {MAX_STATES} rows here, found {MAX_STATES + 2}",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(text, message):

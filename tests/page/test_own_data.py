@@ -31,7 +31,11 @@ def visits(seed):
     states = 2 + seed % 3
     chain = smoothed(strongest(states), (0.1, 0.5, 1.0)[seed % 3])
     walks = [TransitionMatrix(chain).sample(days, rng=rng) for _ in range(users)]
-    rows = [(f"u{k}", day, f"s{state}") for k, walk in enumerate(walks) for day, state in enumerate(walk)]
+    rows = [
+        (f"u{k}", day, f"s{state}")
+        for k, walk in enumerate(walks)
+        for day, state in enumerate(walk)
+    ]
     return pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(index=False).encode()
 
 
@@ -41,16 +45,29 @@ def test_page_and_command_give_the_same_verdict(seed, tmp_path, capsys):
     content, path = visits(seed), tmp_path / f"visits{seed}.csv"
     path.write_bytes(content)
     page = page_with(path.name, content, epsilon=0.15, horizon=8)
-    assert main(["report", str(path), "--alpha=1", "--horizon=8", "--epsilon=0.15", "--json"]) in (0, 3)
+    assert main(["report", str(path), "--alpha=1", "--horizon=8", "--epsilon=0.15", "--json"]) in (
+        0,
+        3,
+    )
     said = json.loads(capsys.readouterr().out)
     assert page.problems == []
     assert page.analysis.verdict.sentence == said["sentences"][0]
-    assert ("✓" in page.verdict.value) == said["sentences"][0].startswith("Yes:")  # of eight of the files
+    # of eight of the files
+    assert ("✓" in page.verdict.value) == said["sentences"][0].startswith("Yes:")
     page.kind.entry.value = "Algorithm 8 (T known)"
-    (row,) = (row for row in said["table"] if row["scheme"] == page.kind.value and row["against"] == "the estimate")
-    worst = max(value for name, value in row.items() if name.startswith("TPL to") and name != "TPL to any prior")
+    (row,) = (
+        row
+        for row in said["table"]
+        if row["scheme"] == page.kind.value and row["against"] == "the estimate"
+    )
+    worst = max(
+        value
+        for name, value in row.items()
+        if name.startswith("TPL to") and name != "TPL to any prior"
+    )
     assert page.analysis.verdict.worst == pytest.approx(worst, rel=1e-12)
-    assert page.analysis.leakage.tpl.max() <= 1.0 < worst  # a plan for the estimate, where the data allow more
+    # a plan for the estimate, where the data allow more
+    assert page.analysis.leakage.tpl.max() <= 1.0 < worst
     assert (page.analysis.verdict.answer, "✓" in page.verdict.value) == ("no", False)
 
 
@@ -84,7 +101,8 @@ def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, c
     (tmp_path / name).write_text(content)
     assert main(["report", str(tmp_path / name), "--alpha=1", "--horizon=10"]) == 2
     said = capsys.readouterr().err.replace(f"{tmp_path}/", "").strip()
-    said = said.replace("--state '", "state='").replace("--state", "state=")  # which the command calls options
+    # which the command calls options
+    said = said.replace("--state '", "state='").replace("--state", "state=")
     page = page_with(name, content.encode())
     assert [f"tplrepro report: {problem}" for problem in page.problems] == [said]
     assert message in said

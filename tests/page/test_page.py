@@ -15,7 +15,9 @@ from tplfrontier import allocate_noise
 from tplreport.reporting.sentences import rounded_up
 from tplreport.schemes import rounded_down
 
-FORWARD, BACKWARD = (matrices.parse_matrix(text) for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"])
+FORWARD, BACKWARD = (
+    matrices.parse_matrix(text) for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"]
+)
 KEYS = [(title, name) for (title, _), panel in PANELS.items() for name in panel]
 
 
@@ -36,7 +38,10 @@ def test_curves_verdict_and_table_are_what_the_package_says(page):
     sides = [tpl.PrivacyLossFunction(matrix) for matrix in (BACKWARD, FORWARD)]
     supremum = sum(side.supremum(0.3) for side in sides) - 0.3
     assert drawn(page, "supremum of TPL").tolist() == [supremum] * 2
-    assert f"No: 10 releases at ε = 0.3 each time leak {rounded_up(expected.tpl.max())} nats" in page.verdict.value
+    assert (
+        f"No: 10 releases at ε = 0.3 each time leak {rounded_up(expected.tpl.max())} nats"
+        in page.verdict.value
+    )
     schemes = {
         "Algorithm 7 (any T)": np.full(10, tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)),
         "Algorithm 8 (T known)": tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 10),
@@ -52,11 +57,17 @@ def test_curves_verdict_and_table_are_what_the_package_says(page):
 
 
 def test_the_adversary_knows_one_side_or_both_and_noise_at_a_delta_is_gaussian(page):
-    for known, sides in {"backward only": (BACKWARD, None), "forward only": (None, FORWARD)}.items():
+    for known, sides in {
+        "backward only": (BACKWARD, None),
+        "forward only": (None, FORWARD),
+    }.items():
         page.adversary.entry.value = known
-        assert np.array_equal(drawn(page, "TPL"), tpl.temporal_privacy_leakage(np.full(10, 0.1), *sides).tpl)
+        assert np.array_equal(
+            drawn(page, "TPL"), tpl.temporal_privacy_leakage(np.full(10, 0.1), *sides).tpl
+        )
     assert np.isnan(page.analysis.gaussian)
-    assert (page.delta.entry.index, page.delta.value) == (0, 0.0)  # with None the index depends on the hash seed
+    # with None the index depends on the hash seed
+    assert (page.delta.entry.index, page.delta.value) == (0, 0.0)
     page.delta.entry.value = 1e-6
     error = allocate_noise(1.0, 1e-6, None, FORWARD, 10).max() * 2.0 / np.sqrt(np.pi)
     assert drawn(page, "Gaussian, α at δ", "What it costs") == pytest.approx(error, rel=1e-12)
@@ -84,7 +95,10 @@ def test_each_mistake_is_said_beside_its_field_and_leaves_the_last_result(page):
     mistakes = {
         page.epsilon: (0.0, "ε (nats) must be a finite number greater than 0, found 0"),
         page.alpha: (float("inf"), "Target α must be a finite number greater than 0, found inf"),
-        page.horizon: (2.5, "Releases T must be a whole number greater than 0 and at most 1000, found 2.5"),
+        page.horizon: (
+            2.5,
+            "Releases T must be a whole number greater than 0 and at most 1000, found 2.5",
+        ),
         page.forward: ("0.8 0.3\n0.1 0.9", "rows must sum to 1, found 1.1 in line 1; correct it"),
         page.backward: ("1", "all matrices must have the same states in the same order"),
     }
@@ -122,7 +136,9 @@ def test_a_typed_number_stays_though_a_slider_rounds_it(page):
     assert (page.horizon.slider.value, page.analysis.inputs.horizon) == (100, 500)
 
 
-def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer_is_replaced(page, monkeypatch):
+def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer_is_replaced(
+    page, monkeypatch
+):
     """As on a machine that is too slow for anywidget."""
     monkeypatch.setattr(leakage_page, "ANSWER", 0.1)
     (before,) = page.panel.children

@@ -1,4 +1,5 @@
-"""Who gets a page and a kernel of its server: those with the link, under this machine's own names."""
+"""Who gets a page and a kernel of its server: those with the link, under this machine's own
+names."""
 
 import http.client
 import re
@@ -11,26 +12,39 @@ import pytest
 from tests.page.serving import serve, wait_until
 from workflow.explore import page_command
 
-SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "a" * 22}
+SOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "a" * 22,
+}
 EVIL = "http://evil.example"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """At most two pages, and three seconds for a kernel without one; its browser keeps what it is given to open."""
+    """At most two pages, and three seconds for a kernel without one; its browser keeps what it is
+    given to open."""
     folder = tmp_path_factory.mktemp("server")
     browser = folder / "browser"
     browser.write_text('#!/bin/sh\necho "$@" > "$0.opens"\ncp "${1#file://}" "$0.opened"\n')
     browser.chmod(0o755)
-    limits = ["--FewKernels.limit=2", "--FewKernels.cull_idle_timeout=3", "--FewKernels.cull_interval=1"]
-    with serve([*page_command(), *limits], folder, BROWSER=f"{browser} %s", JUPYTER_TOKEN="") as started:
+    limits = [
+        "--FewKernels.limit=2",
+        "--FewKernels.cull_idle_timeout=3",
+        "--FewKernels.cull_interval=1",
+    ]
+    with serve(
+        [*page_command(), *limits], folder, BROWSER=f"{browser} %s", JUPYTER_TOKEN=""
+    ) as started:
         process, address, token = started
         yield psutil.Process(process.pid), urlsplit(address), token, browser
 
 
 @pytest.fixture
 def ask(server):
-    """Status, headers and text of the answer to a request; all kernels of earlier ones have ended."""
+    """Status, headers and text of the answer to a request; all kernels of earlier ones have
+    ended."""
     process, address, _, _ = server
     wait_until(lambda: not process.children())
 
@@ -50,13 +64,17 @@ def ask(server):
 
 def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_starts(server, ask):
     process, address, token, browser = server
-    listening = {one.laddr.ip for one in process.net_connections() if one.status == psutil.CONN_LISTEN}
+    listening = {
+        one.laddr.ip for one in process.net_connections() if one.status == psutil.CONN_LISTEN
+    }
     assert listening == {"127.0.0.1"}
     opened = browser.with_suffix(".opened")
-    wait_until(lambda: opened.exists() and opened.read_text())  # the file exists before it is written
+    # the file exists before it is written
+    wait_until(lambda: opened.exists() and opened.read_text())
     assert f"url={address.geturl()}?token={token}" in opened.read_text()
     assert token not in browser.with_suffix(".opens").read_text() + " ".join(process.cmdline())
-    assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]  # to a form that asks for the token
+    # to a form that asks for the token
+    assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]
     rebound = {"Host": "evil.example"}  # a name that was made to point here: DNS rebinding
     assert [ask(path, rebound)[0] for path in (f"/?token={token}", "/login")] == [403, 403]
     assert process.children() == []
@@ -69,11 +87,24 @@ def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
     other, rebound = own | {"Origin": EVIL}, own | {"Origin": EVIL, "Host": "evil.example"}
     kernel = re.search(r'"kernelId": *"([^"]+)"', text)[1]
     path = f"/api/kernels/{kernel}/channels"
-    assert [ask(path, SOCKET | headers)[0] for headers in ({}, other, rebound, own)] == [403, 403, 403, 101]
-    assert [ask(f"/api/kernels/{kernel}", headers)[0] for headers in ({}, rebound, own)] == [403, 403, 200]
+    assert [ask(path, SOCKET | headers)[0] for headers in ({}, other, rebound, own)] == [
+        403,
+        403,
+        403,
+        101,
+    ]
+    assert [ask(f"/api/kernels/{kernel}", headers)[0] for headers in ({}, rebound, own)] == [
+        403,
+        403,
+        200,
+    ]
     assert ask("/", other)[0] == 403
     farewell = f"/voila/api/shutdown/{kernel}"
-    assert [ask(farewell, headers, "POST")[0] for headers in ({}, other, rebound)] == [403, 404, 403]
+    assert [ask(farewell, headers, "POST")[0] for headers in ({}, other, rebound)] == [
+        403,
+        404,
+        403,
+    ]
     assert len(server[0].children()) == 1
     assert ask(farewell, own, "POST")[0] == 204
     assert server[0].children() == []
@@ -84,5 +115,7 @@ def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
         answers = list(pool.map(ask, [f"/?token={server[2]}"] * 5))
     assert sorted(status for status, _, _ in answers) == [200, 200, 503, 503, 503]
     assert len(server[0].children()) == 2
-    assert any("503: at most 2 pages may be open at once; close one" in text for _, _, text in answers)
+    assert any(
+        "503: at most 2 pages may be open at once; close one" in text for _, _, text in answers
+    )
     wait_until(lambda: not server[0].children())

@@ -1,4 +1,5 @@
-"""The loss function of all matrices that counts leave: every set enumerated, coverage, and rows without steps."""
+"""The loss function of all matrices that counts leave: every set enumerated, coverage, and rows
+without steps."""
 
 from itertools import permutations, product
 
@@ -22,11 +23,16 @@ def upper_end(share, radius):
         return sum(terms) - radius
 
     most = 1 - 1e-16
-    return 1.0 if share >= 1 or excess(most) < 0 else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
+    return (
+        1.0
+        if share >= 1 or excess(most) < 0
+        else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
+    )
 
 
 def enumerated_loss(counts, alpha, confidence):
-    """The largest loss over all pairs of rows and sets of columns, each probability at its worse end."""
+    """The largest loss over all pairs of rows and sets of columns, each probability at its worse
+    end."""
     totals = counts.sum(axis=1)
     radius, u, largest = estimated.radii(totals, len(counts), confidence), np.expm1(alpha), 0.0
     for chosen in product([False, True], repeat=len(counts)):
@@ -36,7 +42,9 @@ def enumerated_loss(counts, alpha, confidence):
             high = [upper_end(share, r) for share, r in ends]
             low = [1 - upper_end(1 - share, r) for share, r in ends]
             pairs = permutations(range(len(counts)), 2)
-            largest = max([largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)])
+            largest = max(
+                [largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)]
+            )
     return largest
 
 
@@ -104,7 +112,8 @@ def test_a_state_that_was_never_left_may_do_anything():
 
 
 def test_nothing_is_computed_from_the_shares_instead(tmp_path):
-    """Their products over skipped times, and a loss function made of them again, would leak more than stated."""
+    """Their products over skipped times, and a loss function made of them again, would leak more
+    than stated."""
     loss = tf.loss_from_counts([[80, 20], [10, 90]])
     with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
         tpl.leakage_at_all_times([0.1, 0.1], loss, None, times=[0, 2], horizon=3)

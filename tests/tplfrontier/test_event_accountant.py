@@ -23,7 +23,12 @@ def test_an_account_of_nothing():
     with pytest.raises(ValueError, match="events must hold at least one release, found none"):
         _ = account.profile
     account.compose(dp.NoOpDpEvent()).skip()
-    assert account.epsilon(1e-6).tolist() == account.delta(0.0).tolist() == account.tpl.tolist() == [0.0, 0.0]
+    assert (
+        account.epsilon(1e-6).tolist()
+        == account.delta(0.0).tolist()
+        == account.tpl.tolist()
+        == [0.0, 0.0]
+    )
     for delta in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="delta must be greater than 0 and less than 1"):
             account.epsilon(delta)
@@ -35,12 +40,23 @@ def test_what_is_read_or_copied_cannot_change_the_account():
     account = tf.EventAccountant(WEAK, WEAK).compose(dp.ComposedDpEvent(parts), 2)
     parts.append(dp.NonPrivateDpEvent())
     account.ledger[0][0].events.clear()
-    for values in (account.epsilons, account.bpl, account.leakage.fpl, pickle.loads(pickle.dumps(account)).bpl):
+    for values in (
+        account.epsilons,
+        account.bpl,
+        account.leakage.fpl,
+        pickle.loads(pickle.dumps(account)).bpl,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = 99
-    expected = tf.temporal_privacy_profile([(dp.GaussianDpEvent(4.0), 3)], WEAK, WEAK, grid=1e-3).epsilon(1e-6)
+    expected = tf.temporal_privacy_profile(
+        [(dp.GaussianDpEvent(4.0), 3)], WEAK, WEAK, grid=1e-3
+    ).epsilon(1e-6)
     for _ in ("before", "after reading"):
-        for other in (copy.copy(account), copy.deepcopy(account), pickle.loads(pickle.dumps(account))):
+        for other in (
+            copy.copy(account),
+            copy.deepcopy(account),
+            pickle.loads(pickle.dumps(account)),
+        ):
             found = other.compose(dp.GaussianDpEvent(4.0)).epsilon(1e-6)
             np.testing.assert_allclose(found, expected, rtol=1e-9)
         assert account.epsilon(1e-6).size == 2
@@ -48,7 +64,11 @@ def test_what_is_read_or_copied_cannot_change_the_account():
 
 def test_threads_compose_copy_and_read():
     def act(k):
-        return shared.compose(0.1 + k % 3 / 10, 2) if k % 4 else (copy.copy(shared).epsilon(1e-6), shared.profile)
+        return (
+            shared.compose(0.1 + k % 3 / 10, 2)
+            if k % 4
+            else (copy.copy(shared).epsilon(1e-6), shared.profile)
+        )
 
     shared = tf.EventAccountant(WEAK, WEAK).compose(dp.GaussianDpEvent(4.0))
     with ThreadPoolExecutor(4) as pool:
@@ -63,7 +83,10 @@ def test_threads_compose_copy_and_read():
         ((0,), "greater than 0, found 0"),
         (([0.1, 0.2],), "one number.*compose each budget in turn"),
         ((dp.GaussianDpEvent(0.0),), "noise_multiplier.*greater than 0, found 0"),
-        ((dp.ComposedDpEvent([dp.UnsupportedDpEvent()]),), "an event must be.*found UnsupportedDpEvent"),
+        (
+            (dp.ComposedDpEvent([dp.UnsupportedDpEvent()]),),
+            "an event must be.*found UnsupportedDpEvent",
+        ),
         ((dp.GaussianDpEvent(1.0), 0), "count must be at least 1"),
     ],
 )
@@ -74,8 +97,16 @@ def test_a_failed_compose_leaves_the_account_unchanged(arguments, message):
     assert account.ledger == ((0.2, 3),)
 
 
-EVENTS = [dp.GaussianDpEvent(4.0), dp.LaplaceDpEvent(10.0), dp.RandomizedResponseDpEvent(0.9, 3), 0.2]
-EVENTS += [dp.PoissonSampledDpEvent(0.3, dp.GaussianDpEvent(2.0)), dp.ComposedDpEvent([dp.GaussianDpEvent(6.0)] * 2)]
+EVENTS = [
+    dp.GaussianDpEvent(4.0),
+    dp.LaplaceDpEvent(10.0),
+    dp.RandomizedResponseDpEvent(0.9, 3),
+    0.2,
+]
+EVENTS += [
+    dp.PoissonSampledDpEvent(0.3, dp.GaussianDpEvent(2.0)),
+    dp.ComposedDpEvent([dp.GaussianDpEvent(6.0)] * 2),
+]
 
 
 releases = st.sampled_from([*EVENTS, None])
@@ -87,7 +118,9 @@ readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage", "pro
 def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
     """The account holds what a computation from scratch gives, and its leakages only grow."""
     account, largest, before = tf.EventAccountant(*sides, grid=1e-3), [], np.zeros((2, 0))
-    steps = data.draw(st.lists(st.tuples(releases, st.integers(1, 6), readings), min_size=1, max_size=6))
+    steps = data.draw(
+        st.lists(st.tuples(releases, st.integers(1, 6), readings), min_size=1, max_size=6)
+    )
     for release, count, reading in steps:
         if release is None:
             account.skip(count)
@@ -100,8 +133,12 @@ def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
             before = after
         elif reading:
             getattr(account, reading)
-    assert account.ledger == tuple((0.0 if release is None else release, count) for release, count, _ in steps)
-    times = np.flatnonzero(np.repeat([release is not None for release, *_ in steps], [n for _, n, _ in steps]))
+    assert account.ledger == tuple(
+        (0.0 if release is None else release, count) for release, count, _ in steps
+    )
+    times = np.flatnonzero(
+        np.repeat([release is not None for release, *_ in steps], [n for _, n, _ in steps])
+    )
     if not times.size:
         return
     bounded = np.minimum(largest, 1e300)
@@ -109,8 +146,11 @@ def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
     exact = times.size == len(account) and bounded.max() < 1e300
     for name in ("epsilons", "bpl", "fpl", "tpl"):
         finite = np.where(getattr(expected, name) < 1e200, getattr(expected, name), np.inf)
-        # The backward pass stops below one ulp, so a value may be one ulp behind where a binade ends.
-        np.testing.assert_allclose(getattr(account, name), finite, rtol=4e-16 if exact else 1e-12, err_msg=name)
+        # The backward pass stops below one ulp, so a value may be one ulp behind where a binade
+        # ends.
+        np.testing.assert_allclose(
+            getattr(account, name), finite, rtol=4e-16 if exact else 1e-12, err_msg=name
+        )
     profile = tf.temporal_privacy_profile([step[:2] for step in steps], *sides, grid=1e-3)
     np.testing.assert_allclose(account.epsilon(1e-5), profile.epsilon(1e-5), rtol=1e-7)
     np.testing.assert_allclose(account.delta(0.3), profile.delta(0.3), rtol=1e-7, atol=1e-12)
@@ -120,17 +160,28 @@ def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
 def test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere():
     """CHAIN tells no more than log 9 about the next time, whatever is released."""
     chain = [[0.9, 0.1], [0.1, 0.9]]
-    account = tf.EventAccountant(chain, chain).compose(0.1, 2).compose(dp.GaussianDpEvent(2.0)).compose(0.3)
+    account = (
+        tf.EventAccountant(chain, chain)
+        .compose(0.1, 2)
+        .compose(dp.GaussianDpEvent(2.0))
+        .compose(0.3)
+    )
     assert account.epsilons.tolist() == [0.1, 0.1, np.inf, 0.3]
     assert account.bpl[2:] == pytest.approx([np.inf, np.log(9) + 0.3])
     assert account.fpl[1:3] == pytest.approx([np.log(9) + 0.1, np.inf])
     assert np.isinf(account.tpl).tolist() == [False, False, True, False]
-    assert (account.leakage.w_event(2), account.leakage.user_level, account.budget_within(5.0)) == (np.inf, np.inf, 0.0)
+    assert (account.leakage.w_event(2), account.leakage.user_level, account.budget_within(5.0)) == (
+        np.inf,
+        np.inf,
+        0.0,
+    )
 
 
 def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch):
     composed, compose = [], tf.PrivacyProfile.compose
-    monkeypatch.setattr(tf.PrivacyProfile, "compose", lambda *parts: composed.append(1) or compose(*parts))
+    monkeypatch.setattr(
+        tf.PrivacyProfile, "compose", lambda *parts: composed.append(1) or compose(*parts)
+    )
     account = tf.EventAccountant(WEAK, WEAK)
     for multiplier in np.random.default_rng(7).uniform(3.0, 6.0, 120).tolist():
         account.compose(dp.GaussianDpEvent(multiplier))
@@ -145,7 +196,9 @@ def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch)
 
 
 @pytest.mark.parametrize("sides", [(None, None), (FIG_3, WEAK), (np.eye(2), np.eye(2))])
-@pytest.mark.parametrize(("noise", "delta"), [(None, 1e-5), (dp.GaussianDpEvent, 1e-5), (dp.LaplaceDpEvent, 0)])
+@pytest.mark.parametrize(
+    ("noise", "delta"), [(None, 1e-5), (dp.GaussianDpEvent, 1e-5), (dp.LaplaceDpEvent, 0)]
+)
 def test_what_remains_at_any_delta(sides, noise, delta):
     account = tf.EventAccountant(*sides).compose(dp.LaplaceDpEvent(5.0), 3).compose(0.1)
 
@@ -154,7 +207,11 @@ def test_what_remains_at_any_delta(sides, noise, delta):
         return (later.epsilon(delta) if delta else later.tpl).max()
 
     def largest(alpha, delta=delta):
-        return account.least_noise(alpha, delta, noise) if noise else account.budget_within(alpha, delta)
+        return (
+            account.least_noise(alpha, delta, noise)
+            if noise
+            else account.budget_within(alpha, delta)
+        )
 
     size = largest(1.0)
     assert worst(size) <= 1.0 < worst(size * (1.002 if noise is None else 0.998))
@@ -181,7 +238,9 @@ def test_the_grid_follows_the_weakest_release():
     coarse = tf.EventAccountant(np.eye(2), None, grid=1e-3).compose(dp.GaussianDpEvent(4.0))
     assert account.epsilon(1e-6).tolist() == coarse.epsilon(1e-6).tolist()
     exact = dp.get_epsilon_gaussian(1 / np.sqrt(4.0**-2 + 100 * 1000.0**-2), 1e-6)
-    found, rough = (one.compose(dp.GaussianDpEvent(1000.0), 100).epsilon(1e-6)[-1] for one in (account, coarse))
+    found, rough = (
+        one.compose(dp.GaussianDpEvent(1000.0), 100).epsilon(1e-6)[-1] for one in (account, coarse)
+    )
     assert exact <= found < exact * 1.0001 < rough
 
 

@@ -39,11 +39,18 @@ def test_epsilon_and_mu_keep_delta_and_are_tight(mu, delta):
 def test_arrays_limits_and_errors():
     assert tf.gaussian_delta([[0.0, np.inf], [1.0, 1e-200]], [1.0, 2.0]).tolist()[0] == [0.0, 1.0]
     assert tf.gaussian_delta(1e-200, 2.0) <= 1e-300  # below all floats, but not 0
-    assert tf.gaussian_epsilon([0.0, np.inf, 2.0], 0.5).tolist() == [0.0, np.inf, tf.gaussian_epsilon(2.0, 0.5)]
+    assert tf.gaussian_epsilon([0.0, np.inf, 2.0], 0.5).tolist() == [
+        0.0,
+        np.inf,
+        tf.gaussian_epsilon(2.0, 0.5),
+    ]
     for refused, message in (
         (lambda: tf.gaussian_delta(-1.0, 1.0), "mu must be at least 0, found -1; give"),
         (lambda: tf.gaussian_delta(1.0, -1.0), "epsilon must be .*found -1"),
-        (lambda: tf.gaussian_epsilon(1.0, [0.5, 1.0]), "delta must be greater than 0 and less than 1, found 1; give"),
+        (
+            lambda: tf.gaussian_epsilon(1.0, [0.5, 1.0]),
+            "delta must be greater than 0 and less than 1, found 1; give",
+        ),
         (lambda: tf.gaussian_mu(1.0, 0.0), "delta must be .* found 0"),
     ):
         with pytest.raises(ValueError, match=message):

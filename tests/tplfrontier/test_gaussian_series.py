@@ -15,7 +15,9 @@ from tplfrontier.linear_gaussian import LinearGaussianSeries
 
 AR = LinearGaussianSeries.autoregressive
 LEVEL = LinearGaussianSeries([[1.0]], [[0.3]], [2.0], [[0.5]], 12)  # a random walk
-TREND = LinearGaussianSeries([[1.0, 1.0], [0.0, 0.9]], np.diag([0.1, 0.02]), [1.0, 0.0], np.eye(2), 12)
+TREND = LinearGaussianSeries(
+    [[1.0, 1.0], [0.0, 0.9]], np.diag([0.1, 0.02]), [1.0, 0.0], np.eye(2), 12
+)
 SMOOTH = LinearGaussianSeries([[1.0, 1.0], [0.0, 1.0]], np.zeros((2, 2)), [1.0, 0.0], np.eye(2), 12)
 CONSTANT = LinearGaussianSeries([[1.0]], [[0.0]], [1.0], [[3.0]], 12)
 SERIES = {f"AR{c}": AR(c, 12, 2.0) for c in ([0.0], [0.9], [-0.99], [0.9, -0.2, 0.1], [1.5, -0.6])}
@@ -25,7 +27,9 @@ SERIES |= {"random walk": LEVEL, "trend": TREND, "constant": CONSTANT}
 def moving_average(weights, horizon):
     """The sum of weights[k] u_{t-k} with independent standard normal u_t."""
     d = len(weights)
-    return LinearGaussianSeries(np.eye(d, k=-1), np.diag(np.arange(d) == 0), weights, np.eye(d), horizon)
+    return LinearGaussianSeries(
+        np.eye(d, k=-1), np.diag(np.arange(d) == 0), weights, np.eye(d), horizon
+    )
 
 
 NOISES = {
@@ -44,17 +48,26 @@ def test_smoother_direct_formula_and_high_precision_agree_to_12_digits(series, n
     K = series.covariance
     full = noise.covariance if isinstance(noise, LinearGaussianSeries) else noise
     expected = np.array(gaussian_leakage_mpmath(K, full, 1.5), dtype=float)
-    for found in (tf.gaussian_series_leakage(series, noise, 1.5), tf.gaussian_series_leakage(K, noise, 1.5)):
+    for found in (
+        tf.gaussian_series_leakage(series, noise, 1.5),
+        tf.gaussian_series_leakage(K, noise, 1.5),
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
-    if series.value.size == 1:  # the recursion for larger states, of which the second is not in the value
-        F, Q, P = (block_diag(part, 0.5) for part in (series.transition, series.innovation, series.initial))
+    # the recursion for larger states, of which the second is not in the value
+    if series.value.size == 1:
+        F, Q, P = (
+            block_diag(part, 0.5) for part in (series.transition, series.innovation, series.initial)
+        )
         larger = LinearGaussianSeries(F, Q, np.append(series.value, 0.0), P, series.horizon)
-        np.testing.assert_allclose(tf.gaussian_series_leakage(larger, noise, 1.5), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            tf.gaussian_series_leakage(larger, noise, 1.5), expected, rtol=1e-12
+        )
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_density_ratio_of_the_outputs_given_the_value(seed, T):
-    """The logarithm of the ratio is affine in the outputs, so its mean and variance are exact: mu^2 / 2 and mu^2."""
+    """The logarithm of the ratio is affine in the outputs, so its mean and variance are exact: mu^2
+    / 2 and mu^2."""
     rng = np.random.default_rng(seed)
     roots = rng.normal(size=(2, T, T))
     K, noise = roots @ roots.transpose(0, 2, 1) + 1e-3 * np.eye(T)
@@ -85,16 +98,23 @@ def test_leakage_grows_with_outputs_correlation_and_less_noise(rho, logarithm, T
     assert np.all(mu >= 1 / np.sqrt(noise) / slack)  # its own output
     assert np.all(mu <= np.sqrt(T / noise) * slack)  # a series that never changes
     assert np.all(mu <= tf.gaussian_series_leakage(AR(rho, T + 1), noise, 1.0)[:T] * slack)
-    assert np.all(mu <= tf.gaussian_series_leakage(AR(min(abs(rho) + 5e-4, 0.9999), T), noise, 1.0) * slack)
+    assert np.all(
+        mu <= tf.gaussian_series_leakage(AR(min(abs(rho) + 5e-4, 0.9999), T), noise, 1.0) * slack
+    )
     assert np.all(mu >= tf.gaussian_series_leakage(AR(rho, T), 1.1 * noise, 1.0) / slack)
     assert mu.max() <= tf.gaussian_series_limit(AR(rho, 1), noise, 1.0) * slack
-    np.testing.assert_allclose(tf.gaussian_series_leakage(AR(rho, T), noise, 2.5), 2.5 * mu, rtol=1e-14)
+    np.testing.assert_allclose(
+        tf.gaussian_series_leakage(AR(rho, T), noise, 2.5), 2.5 * mu, rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("noise", [0.01, 1.0, 100.0, "moving average"])
 @pytest.mark.parametrize("name", [name for name in SERIES if name.startswith("AR")])
 def test_long_series_reach_the_limit(name, noise):
-    long, noise = AR(SERIES[name].transition[0], 40_001, 2.0), noise if isinstance(noise, float) else NOISES[noise]
+    long, noise = (
+        AR(SERIES[name].transition[0], 40_001, 2.0),
+        noise if isinstance(noise, float) else NOISES[noise],
+    )
     lasting = moving_average(noise.value, 40_001) if not isinstance(noise, float) else noise
     mu = tf.gaussian_series_leakage(long, lasting, 1.0)
     assert mu[20_000] == pytest.approx(tf.gaussian_series_limit(long, noise, 1.0), rel=1e-11)
@@ -117,5 +137,7 @@ def test_a_covariance_that_cannot_be_solved_for_is_an_error_with_a_remedy(monkey
         raise np.linalg.LinAlgError("singular")
 
     monkeypatch.setattr("scipy.linalg.solve_discrete_lyapunov", singular)
-    with pytest.raises(ValueError, match=r"must be clearly stationary \(singular\); give roots further below 1"):
+    with pytest.raises(
+        ValueError, match=r"must be clearly stationary \(singular\); give roots further below 1"
+    ):
         LinearGaussianSeries.autoregressive([0.5, 0.2], 3)

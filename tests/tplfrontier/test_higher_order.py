@@ -37,9 +37,15 @@ def by_hand(sequences, order, direction, smoothing, every):
 )
 @settings(max_examples=40)
 def test_counts_tuples(sequences, order, direction, smoothing, every):
-    options = {"smoothing": smoothing, "direction": direction, "tuples": "all" if every else "observed"}
+    options = {
+        "smoothing": smoothing,
+        "direction": direction,
+        "tuples": "all" if every else "observed",
+    }
     if max(map(len, sequences)) < order:
-        with pytest.raises(ValueError, match=f"order {order} needs a sequence of at least {order} |found none"):
+        with pytest.raises(
+            ValueError, match=f"order {order} needs a sequence of at least {order} |found none"
+        ):
             estimate_higher_order(sequences, order)
         return
     tuples, rows = by_hand(sequences, order, direction, smoothing, every)
@@ -56,10 +62,15 @@ def test_counts_tuples(sequences, order, direction, smoothing, every):
 
 
 def test_one_step_is_the_identity_and_k_steps_are_not_and_their_powers_stay_sparse():
-    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
+    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [
+        ("x", "y"),
+        ("y", "x"),
+    ]
     rng = np.random.default_rng(2)
     for direction in ("forward", "backward"):
-        P = estimate_higher_order([rng.integers(0, 3, 200)], order=2, smoothing=1.0, tuples="all", direction=direction)
+        P = estimate_higher_order(
+            [rng.integers(0, 3, 200)], order=2, smoothing=1.0, tuples="all", direction=direction
+        )
         assert tpl.PrivacyLossFunction(P).is_identity
         sparse = tpl.TransitionMatrix(csr_array(P.probabilities), states=P.states)
         for k in (1, 2, 3):
@@ -83,14 +94,17 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
         forward[pair, 2 * (pair % 2) + nxt] = rule[pair, nxt]
     P = tpl.TransitionMatrix(forward)
     start = P.stationary()
-    answer = np.array([[np.exp(epsilon), 1.0], [1.0, np.exp(epsilon)]]) / (1 + np.exp(epsilon))  # rows: true place
+    # rows: true place
+    answer = np.array([[np.exp(epsilon), 1.0], [1.0, np.exp(epsilon)]]) / (1 + np.exp(epsilon))
     worst = 0.0
     for outputs in product(range(2), repeat=4):
         given = np.zeros(4)
         for first, third, fourth in product(range(4), range(2), range(2)):
             path = (first // 2, first % 2, third, fourth)
             weight = start[first] * rule[first, third] * rule[2 * (first % 2) + third, fourth]
-            given[2 * third + fourth] += weight * np.prod([answer[pair] for pair in zip(path, outputs, strict=True)])
+            given[2 * third + fourth] += weight * np.prod(
+                [answer[pair] for pair in zip(path, outputs, strict=True)]
+            )
         given /= start  # stationary: the pair has the same distribution at time 4
         worst = max(worst, float(np.log(given.max() / given.min())))
     blocks = every_kth(P.reverse(start), 2)
@@ -98,7 +112,9 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
     assert worst <= bound
     assert worst > 0.8 * bound
     # Naively spending one epsilon a step on the pair would promise too little.
-    assert worst > tpl.temporal_privacy_leakage([epsilon] * 2, backward=blocks, forward=None).bpl[-1]
+    assert (
+        worst > tpl.temporal_privacy_leakage([epsilon] * 2, backward=blocks, forward=None).bpl[-1]
+    )
 
 
 def test_chains_that_would_fill_the_memory_are_refused():
@@ -108,4 +124,9 @@ def test_chains_that_would_fill_the_memory_are_refused():
     with pytest.raises(ValueError, match="the power must store at most 134217728 probabilities"):
         every_kth(tpl.TransitionMatrix(star, normalize=True), 2)
     with pytest.raises(ValueError, match="the chain must store at most 134217728 probabilities"):
-        estimate_higher_order([[1, 0, 1]], 2, 1.0, tuples=list(zip(*(place.tolist() for place in places), strict=True)))
+        estimate_higher_order(
+            [[1, 0, 1]],
+            2,
+            1.0,
+            tuples=list(zip(*(place.tolist() for place in places), strict=True)),
+        )

@@ -1,4 +1,5 @@
-"""Noise multipliers never leak above (epsilon, delta), by profiles and by the exact law, and hardly less."""
+"""Noise multipliers never leak above (epsilon, delta), by profiles and by the exact law, and hardly
+less."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ def epsilons(multipliers, delta, *sides, **settings):
     return tf.temporal_privacy_profile(events, *sides, **settings).epsilon(delta)
 
 
-LEVELS = st.tuples(st.floats(-1.5, 0.8).map(lambda x: 10.0**x), st.floats(-9.0, -1.5).map(lambda x: 10.0**x))
+LEVELS = st.tuples(
+    st.floats(-1.5, 0.8).map(lambda x: 10.0**x), st.floats(-9.0, -1.5).map(lambda x: 10.0**x)
+)
 TWO = matrices(2, ("dense", "zeros", "smoothed", "near_identity", None))
 FOUR = matrices(4, ("dense", "zeros", "smoothed", "near_identity", "sharp", "sparse", None))
 
@@ -39,7 +42,8 @@ def check_level(level, sides, horizon):
     least = tf.allocate_noise(epsilon, delta, *known, horizon, method="least_variance")
     for found in (equal, least):
         assert epsilons(found, delta, *known).max() <= epsilon
-        # By the exact law, not on a finer grid: its bound, above the truth as well, may be the larger one (by 4e-7).
+        # By the exact law, not on a finer grid: its bound, above the truth as well, may be the
+        # larger one (by 4e-7).
         if all(P is None or len(P) == 2 for P in sides):
             assert ExactGaussianProfile(found, *sides).epsilon(delta).max() <= epsilon * (1 + 1e-9)
     assert (equal == equal[0]).all()
@@ -59,7 +63,9 @@ def test_closed_forms_without_correlation_and_under_the_strongest(epsilon, delta
         assert np.ptp(found) <= 1e-12 * found[0]
         for factor, above in ((1.0, False), (1 - 2e-3, True)):
             mu = together**0.5 / (found[0] * factor)  # mu-GDP (Dong, Roth, Su 2022)
-            exact = norm.sf(epsilon / mu - mu / 2) - np.exp(epsilon + norm.logsf(epsilon / mu + mu / 2))
+            exact = norm.sf(epsilon / mu - mu / 2) - np.exp(
+                epsilon + norm.logsf(epsilon / mu + mu / 2)
+            )
             assert (exact > delta) == above
 
 
@@ -72,7 +78,8 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
     known, delta = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides), 1e-6
 
     def variance(logs):
-        """The total variance of proportions, scaled to the level by secants; epsilon falls with noise."""
+        """The total variance of proportions, scaled to the level by secants; epsilon falls with
+        noise."""
         shape, factor = np.exp(np.append(0.0, logs)), 5.0 / epsilon
         for _ in range(20):
             leaked = epsilons(factor * shape, delta, *known).max()
@@ -85,11 +92,15 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
     least = tf.allocate_noise(epsilon, delta, *known, 3, method="least_variance")
     assert (least**2).sum() < (1 - gain) * (equal**2).sum()
     start = np.log(least[1:] / least[0])
-    searched = minimize(variance, start, method="Nelder-Mead", options={"maxfev": 80, "xatol": 1e-4}).fun
+    searched = minimize(
+        variance, start, method="Nelder-Mead", options={"maxfev": 80, "xatol": 1e-4}
+    ).fun
     assert searched > (least**2).sum() * (1 - 2e-3)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(200.0, 1e-6), (1e-3, 1e-6), (1e-3, 1e-2), (1.0, 1e-14)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(200.0, 1e-6), (1e-3, 1e-6), (1e-3, 1e-2), (1.0, 1e-14)]
+)
 def test_extreme_levels(epsilon, delta):
     least = tf.allocate_noise(epsilon, delta, BACKWARD, FORWARD, 3, method="least_variance")
     assert epsilon * (1 - 1e-4) < epsilons(least, delta, BACKWARD, FORWARD).max() <= epsilon
@@ -107,7 +118,9 @@ def test_long_series_are_constant_in_the_middle():
 def test_noise_is_reversed_with_time_and_needs_less_between_steps_without_correlation():
     steps = [BACKWARD, INDEPENDENT[:2, :2] * 1.5, BACKWARD, BACKWARD]
     least = tf.allocate_noise(1.0, 1e-6, steps, None, 5, method="least_variance")
-    assert tf.allocate_noise(1.0, 1e-6, None, steps[::-1], 5, method="least_variance") == pytest.approx(least[::-1])
+    assert tf.allocate_noise(
+        1.0, 1e-6, None, steps[::-1], 5, method="least_variance"
+    ) == pytest.approx(least[::-1])
     pair = tf.allocate_noise(1.0, 1e-6, BACKWARD, None, 2, method="least_variance")
     assert least[:2] == pytest.approx(pair, rel=3e-3)
     assert epsilons(least, 1e-6, steps, None).max() <= 1.0

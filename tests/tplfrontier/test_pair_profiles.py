@@ -16,13 +16,16 @@ from tplfrontier import profile_runs
 from tplfrontier.profile import composed
 
 
-@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(1000, 2500), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(1000, 2500), marks=pytest.mark.slow)]
+)
 def test_no_random_family_leaks_more(seeds):
     """Each seed compares about 70 values with enumeration."""
     assert max(worst_ratio(seed, pairs=True) for seed in seeds) < 1.0 + 1e-9
 
 
-SHIFTED = np.roll(np.eye(3), 1, axis=0)  # of which each value determines the next, but not with the same label
+# of which each value determines the next, but not with the same label
+SHIFTED = np.roll(np.eye(3), 1, axis=0)
 
 
 @pytest.mark.parametrize("steps", [THREE, [THREE, SHIFTED, THREE], [SHIFTED, THREE, SHIFTED]])
@@ -31,13 +34,20 @@ def test_ends_are_the_pure_leakages_pair_by_pair(steps):
     r = tf.temporal_privacy_profile(epsilons, steps, steps, pairs=True)
     level = 1.0 - np.eye(3)
     leakage = tf.pairwise_leakage([e * level for e in epsilons], steps, steps)
-    for series, expected in ((r.backward, leakage.bpl), (r.forward, leakage.fpl), (r.both, leakage.tpl)):
+    for series, expected in (
+        (r.backward, leakage.bpl),
+        (r.forward, leakage.fpl),
+        (r.both, leakage.tpl),
+    ):
         np.testing.assert_allclose(series.largest, expected.max(axis=(1, 2)), rtol=1e-12)
 
 
 def test_pairs_are_kept_where_two_of_several_rows_have_no_state_in_common():
     P = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])
-    one, pairs = (tf.temporal_privacy_profile([0.5] * 3, P, None, grid=0.02, pairs=each) for each in (False, True))
+    one, pairs = (
+        tf.temporal_privacy_profile([0.5] * 3, P, None, grid=0.02, pairs=each)
+        for each in (False, True)
+    )
     assert pairs.delta(0.6)[-1] < 0.99 * one.delta(0.6)[-1]
 
 
@@ -45,17 +55,27 @@ def test_pairs_are_kept_where_two_of_several_rows_have_no_state_in_common():
 def test_the_largest_losses_of_a_long_run_are_not_those_of_settled_deltas(epsilon, leave):
     """Deltas settle within 1e-15 when losses still grow by 1e-7."""
     P = np.array([[1 - leave, leave], [0.1, 0.9]])
-    found = tf.temporal_privacy_profile(epsilon, P, None, horizon=200, grid=0.02, pairs=True).backward.largest
+    found = tf.temporal_privacy_profile(
+        epsilon, P, None, horizon=200, grid=0.02, pairs=True
+    ).backward.largest
     with mpmath.workdps(40):
-        exact = accumulate([[mpmath.mpf(epsilon)] * 2] * 200, lambda known, bound: exact_step(P, known, bound))
-        assert all(max(a) <= b <= max(a) * (1 + 2e-9) for a, b in zip(exact, found.tolist(), strict=True))
+        exact = accumulate(
+            [[mpmath.mpf(epsilon)] * 2] * 200, lambda known, bound: exact_step(P, known, bound)
+        )
+        assert all(
+            max(a) <= b <= max(a) * (1 + 2e-9) for a, b in zip(exact, found.tolist(), strict=True)
+        )
 
 
 def test_a_settled_run_is_the_recursion(monkeypatch):
-    run = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
+    run = tf.temporal_privacy_profile(
+        GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True
+    )
     assert len(run._before.profiles) < 100
     monkeypatch.setattr(profile_runs, "is_within", lambda new, old: False)
-    step = tf.temporal_privacy_profile(GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True)
+    step = tf.temporal_privacy_profile(
+        GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True
+    )
     for x in (0.0, 0.5, 2.0):
         difference = run.delta(x) - step.delta(x)
         assert (np.abs(difference) <= 1e-12).all()
@@ -63,16 +83,21 @@ def test_a_settled_run_is_the_recursion(monkeypatch):
 
 def test_a_chain_that_changes_and_pauses_as_one_that_does_not():
     product_ = np.array(BACKWARD) @ np.array(SWAPPED)
-    long = tf.temporal_privacy_profile([0.5, None, 0.4], [SWAPPED, BACKWARD], None, grid=0.01, pairs=True)
+    long = tf.temporal_privacy_profile(
+        [0.5, None, 0.4], [SWAPPED, BACKWARD], None, grid=0.01, pairs=True
+    )
     short = tf.temporal_privacy_profile([0.5, 0.4], product_, None, grid=0.01, pairs=True)
     for x in (0.0, 0.2, 0.5):
         assert long.delta(x)[-1] == pytest.approx(short.delta(x)[-1], abs=1e-14)
-    unknown = tf.temporal_privacy_profile([0.5, 0.4, 0.4], [SWAPPED, None], None, grid=0.01, pairs=True)
+    unknown = tf.temporal_privacy_profile(
+        [0.5, 0.4, 0.4], [SWAPPED, None], None, grid=0.01, pairs=True
+    )
     assert unknown.epsilon(0.01)[-1] == tf.PrivacyProfile.pure(0.4, 0.01).epsilon(0.01)
 
 
 def random_pair(rng, grid, size=15):
-    """Both orders; the mass at 0 makes both sum to one, whence the last mass of the reverse order follows."""
+    """Both orders; the mass at 0 makes both sum to one, whence the last mass of the reverse order
+    follows."""
     forth, back = (rng.random(size) ** 4 * (rng.random(size) < 0.8) for _ in range(2))
     forth *= 0.2 / forth.sum()
     shrunk = np.exp(-grid * np.arange(1, size + 1))

@@ -1,4 +1,5 @@
-"""Leakage pair by pair: linear programmes by SciPy, enumerated outputs, and the loss function where all pairs agree."""
+"""Leakage pair by pair: linear programmes by SciPy, enumerated outputs, and the loss function where
+all pairs agree."""
 
 import operator
 from fractions import Fraction
@@ -31,7 +32,8 @@ def random_chain(rng, n):
 
 
 def random_metric(rng, n):
-    """Distances along shortest ways, many of them equal in every second metric, not symmetric, some of them inf."""
+    """Distances along shortest ways, many of them equal in every second metric, not symmetric, some
+    of them inf."""
     bounds = rng.exponential(size=(n, n))
     if rng.random() < 0.5:
         bounds = np.ceil(3 * bounds) / 4
@@ -44,7 +46,8 @@ def random_metric(rng, n):
 
 
 def solved_losses(rows, bounds):
-    """The logarithms of the largest ratios of all pairs of rows, by one dense linear programme each."""
+    """The logarithms of the largest ratios of all pairs of rows, by one dense linear programme
+    each."""
     n = len(rows)
     pairs = [(j, k) for j, k in product(range(n), repeat=2) if j != k and bounds[j, k] < np.inf]
     constraints = np.zeros((len(pairs) + 1, n))
@@ -52,7 +55,9 @@ def solved_losses(rows, bounds):
         row[j], row[k] = 1.0, -np.exp(bounds[j, k])
     losses = np.zeros((n, n))
     for i, j in product(range(n), repeat=2):
-        found = linprog(-rows[i], constraints, np.zeros(len(constraints)), rows[[j]], [1.0], method="highs")
+        found = linprog(
+            -rows[i], constraints, np.zeros(len(constraints)), rows[[j]], [1.0], method="highs"
+        )
         losses[i, j] = np.log(-found.fun) if found.status == 0 else np.inf
     return losses
 
@@ -63,7 +68,8 @@ def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_sto
         n = int(rng.integers(2, 7))
         rows, bounds = random_chain(rng, n), random_metric(rng, n)
         solved = solved_losses(rows, bounds)
-        np.testing.assert_allclose(log_ratios(rows, bounds), solved, atol=1e-6)  # the tolerances of the solver
+        # the tolerances of the solver
+        np.testing.assert_allclose(log_ratios(rows, bounds), solved, atol=1e-6)
         stopped = log_ratios(rows, bounds, patience=-1)
         assert (stopped >= solved - 1e-6).all()
         finite = np.isfinite(stopped)
@@ -73,7 +79,8 @@ def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_sto
 
 def test_components_without_bounds_between_them():
     apart = np.where(np.eye(4) == 1, 0.0, np.kron([[0.1, np.inf], [np.inf, 0.2]], np.ones((2, 2))))
-    rows = 0.1 + 0.6 * np.eye(4)  # equal likelihoods of one component hide the gain of those of the other
+    # equal likelihoods of one component hide the gain of those of the other
+    rows = 0.1 + 0.6 * np.eye(4)
     np.testing.assert_allclose(log_ratios(rows, apart), solved_losses(rows, apart), atol=1e-6)
 
 
@@ -81,12 +88,16 @@ def test_components_without_bounds_between_them():
 def test_with_one_bound_for_all_pairs_it_is_the_loss_function(rng, alpha):
     for n in (2, 20, *[3, 5] * 30):
         rows = random_chain(rng, n)
-        losses, exact = log_ratios(rows, alpha * (1 - np.eye(n))), loss_mpmath(tpl.TransitionMatrix(rows), alpha)
+        losses, exact = (
+            log_ratios(rows, alpha * (1 - np.eye(n))),
+            loss_mpmath(tpl.TransitionMatrix(rows), alpha),
+        )
         assert exact * (1 - 1e-15) <= losses.max() <= exact + 1e-12
 
 
 def exact_step(P, known, bound):
-    """The leakages about two states, whose likelihoods have one ratio: the recursion evaluates its two ends."""
+    """The leakages about two states, whose likelihoods have one ratio: the recursion evaluates its
+    two ends."""
     ends = (mpmath.exp(known[0]), mpmath.exp(-known[1]))
     rows = [[x * mpmath.mpf(p) + mpmath.mpf(q) for x in ends] for p, q in P.tolist()]
     return [bound[k] + mpmath.log(max(map(operator.truediv, rows[k], rows[1 - k]))) for k in (0, 1)]
@@ -106,13 +117,15 @@ def test_rounding_never_lowers_a_leakage(rng):
 
 
 def potentials(rng, bounds, count):
-    """Likelihoods (count, n) whose logarithms differ by at most the bounds, on many of their facets."""
+    """Likelihoods (count, n) whose logarithms differ by at most the bounds, on many of their
+    facets."""
     levels = rng.uniform(0, 2 * bounds[bounds < np.inf].max() + 0.1, (count, len(bounds)))
     return np.exp((bounds + levels[:, None, :]).min(axis=2))
 
 
 def check_outputs(rng, count):
-    """No output of a random mechanism, at three times, exceeds a leakage; how close the closest comes to its TPL."""
+    """No output of a random mechanism, at three times, exceeds a leakage; how close the closest
+    comes to its TPL."""
     n = int(rng.integers(2, 5))
     forward = tpl.TransitionMatrix(random_chain(rng, n) * 0.98 + 0.02 / n, normalize=True)
     backward = forward.reverse(forward.stationary())
@@ -147,10 +160,15 @@ def test_bounds_for_neighbours_alone_imply_those_of_all_others(rng):
     distances = np.abs(cells[:, None] - cells).sum(axis=2)
     near = (distances == 1) / (distances == 1).sum(axis=1, keepdims=True)
     walk, edges = 0.5 * np.eye(16) + 0.5 * near, np.where(distances <= 1, 0.2 * distances, np.inf)
-    every, some = (tf.pairwise_leakage(bounds, walk, walk, horizon=10).tpl for bounds in (0.2 * distances, edges))
+    every, some = (
+        tf.pairwise_leakage(bounds, walk, walk, horizon=10).tpl
+        for bounds in (0.2 * distances, edges)
+    )
     np.testing.assert_allclose(some, every, rtol=1e-12)
     for there, back in rng.random((20, 2)).tolist():
-        path = tf.pairwise_leakage([[0, there, np.inf], [np.inf, 0, back], [np.inf, np.inf, 0]], None, None, horizon=1)
+        path = tf.pairwise_leakage(
+            [[0, there, np.inf], [np.inf, 0, back], [np.inf, np.inf, 0]], None, None, horizon=1
+        )
         assert path.tpl[0, 0, 2] >= Fraction(there) + Fraction(back)  # rounded up
 
 
@@ -168,7 +186,9 @@ def test_time_varying_matrices_one_side_and_labels(rng):
     named = tpl.TransitionMatrix(first, states=labels)
     frame = pd.DataFrame(metrics[0], labels, labels)
     by_label = tf.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named, None)
-    np.testing.assert_array_equal(by_label.bpl, tf.pairwise_leakage([metrics[0]] * 2, first, None).bpl)
+    np.testing.assert_array_equal(
+        by_label.bpl, tf.pairwise_leakage([metrics[0]] * 2, first, None).bpl
+    )
     one_time = tf.pairwise_leakage(frame.sort_index().sort_index(axis=1), named, None, horizon=1)
     np.testing.assert_array_equal(one_time.bpl[0], by_label.bpl[0])
     assert tf.pairwise_leakage(frame, None, None, horizon=2).tpl.shape == (2, 3, 3)

@@ -1,4 +1,5 @@
-"""Profiles of Gaussian releases against what the actual mechanism leaks: digits for two states, else simulation."""
+"""Profiles of Gaussian releases against what the actual mechanism leaks: digits for two states,
+else simulation."""
 
 import re
 
@@ -22,7 +23,9 @@ UNINFORMATIVE = np.full((2, 2), 0.5)
 
 
 def gaussian_delta(shift):
-    return norm.sf(LOSSES / shift - shift / 2) - np.exp(LOSSES + norm.logsf(LOSSES / shift + shift / 2))
+    return norm.sf(LOSSES / shift - shift / 2) - np.exp(
+        LOSSES + norm.logsf(LOSSES / shift + shift / 2)
+    )
 
 
 def deltas(profile):
@@ -55,7 +58,9 @@ def test_exact_profile_has_thirteen_digits(shift, monkeypatch):
     shifts = shift * np.linspace(1.5, 0.5, 6)
     coarse = exact_deltas(shifts, [BACKWARD, None, *[SWAPPED] * 3], FIG_3)
     monkeypatch.setattr(exact_gaussian, "STEPS", 8)
-    np.testing.assert_allclose(coarse, exact_deltas(shifts, [BACKWARD, None, *[SWAPPED] * 3], FIG_3), 0, ROUNDING)
+    np.testing.assert_allclose(
+        coarse, exact_deltas(shifts, [BACKWARD, None, *[SWAPPED] * 3], FIG_3), 0, ROUNDING
+    )
 
 
 def test_a_weak_release_after_a_strong_one():
@@ -66,7 +71,13 @@ def test_a_weak_release_after_a_strong_one():
 
 
 @pytest.mark.parametrize(
-    ("sides", "t"), [((FORWARD, FORWARD), 5), ((BACKWARD, FORWARD), 2), ((SWAPPED, FIG_3), 3), ((THREE, THREE.T), 2)]
+    ("sides", "t"),
+    [
+        ((FORWARD, FORWARD), 5),
+        ((BACKWARD, FORWARD), 2),
+        ((SWAPPED, FIG_3), 3),
+        ((THREE, THREE.T), 2),
+    ],
 )
 def test_simulation_agrees_with_the_exact_profile_and_stays_below_the_bound(sides, t):
     shifts = np.full(6, 0.5)  # between unit vectors at distance sqrt(2)
@@ -81,10 +92,14 @@ def test_simulation_agrees_with_the_exact_profile_and_stays_below_the_bound(side
 
 @settings(max_examples=30)
 @given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
-def test_is_never_below_the_actual_mechanism_of_two_states_and_pair_by_pair_exact(backward, forward, shifts):
+def test_is_never_below_the_actual_mechanism_of_two_states_and_pair_by_pair_exact(
+    backward, forward, shifts
+):
     shifts = np.array(shifts)
     exact = exact_deltas(shifts, backward, forward)
-    one, pairs = (bounded_deltas(shifts, backward, forward, grid=0.005, pairs=each) for each in (False, True))
+    one, pairs = (
+        bounded_deltas(shifts, backward, forward, grid=0.005, pairs=each) for each in (False, True)
+    )
     for found in (one, pairs):
         assert (found >= exact - ROUNDING).all()
         assert (found >= exact * (1 - 1e-9) - 1e-15).all()
@@ -93,17 +108,31 @@ def test_is_never_below_the_actual_mechanism_of_two_states_and_pair_by_pair_exac
 
 
 def documented():
-    """The rows of the table of docs/theory/profiles.md: matrix, shift, T, delta, bound, pair by pair, exact."""
+    """The rows of the table of docs/theory/profiles.md: matrix, shift, T, delta, bound, pair by
+    pair, exact."""
     text = (ROOT / "docs" / "theory" / "profiles.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \(([^|]+)\) \| ([^|]+) \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|", text, re.MULTILINE)
+    rows = re.findall(
+        r"^\| \(([^|]+)\) \| ([^|]+) \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|",
+        text,
+        re.MULTILINE,
+    )
     assert len(rows) == 8
-    return [([[float(p) for p in row.split()] for row in matrix.split(";")], *more) for matrix, *more in rows]
+    return [
+        ([[float(p) for p in row.split()] for row in matrix.split(";")], *more)
+        for matrix, *more in rows
+    ]
 
 
-@pytest.mark.parametrize(("P", "shift", "horizon", "delta", "bound", "by_pairs", "actual"), documented())
-def test_overshoot_is_what_the_documentation_says(P, shift, horizon, delta, bound, by_pairs, actual):
+@pytest.mark.parametrize(
+    ("P", "shift", "horizon", "delta", "bound", "by_pairs", "actual"), documented()
+)
+def test_overshoot_is_what_the_documentation_says(
+    P, shift, horizon, delta, bound, by_pairs, actual
+):
     shifts, delta = np.full(int(horizon), float(shift)), float(delta)
     exact = tf.ExactGaussianProfile(1 / shifts, P, None).epsilon(delta)
-    found = [bounds(shifts, P, None, pairs=pairs).backward.epsilon(delta) for pairs in (False, True)]
+    found = [
+        bounds(shifts, P, None, pairs=pairs).backward.epsilon(delta) for pairs in (False, True)
+    ]
     assert (np.array(found) >= exact).all()
     assert [f"{epsilon[-1]:.3f}" for epsilon in (*found, exact)] == [bound, by_pairs, actual]

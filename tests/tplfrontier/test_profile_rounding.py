@@ -1,6 +1,8 @@
-"""Profiles are upper bounds in floating point, too: every operation against the same operation with 50 digits.
+"""Profiles are upper bounds in floating point, too: every operation against the same operation with
+50 digits.
 
-Guards of the profiles are needed by at least one of these tests, which fails when the guard is removed.
+Guards of the profiles are needed by at least one of these tests, which fails when the guard is
+removed.
 """
 
 from itertools import accumulate, islice
@@ -28,13 +30,18 @@ def fifty_digits():
 
 
 class Exact:
-    """A mechanism whose losses lie on a grid: masses p_1, p_2, ... of the positive losses, and an infinite loss.
+    """A mechanism whose losses lie on a grid: masses p_1, p_2, ... of the positive losses, and an
+    infinite loss.
 
     `reverse` are the masses of the reverse order of the two values, if they differ.
     """
 
     def __init__(self, grid, masses, infinite=0, reverse=None):
-        self.grid, self.masses, self.infinite = mpf(grid), [mpf(mass) for mass in masses], mpf(infinite)
+        self.grid, self.masses, self.infinite = (
+            mpf(grid),
+            [mpf(mass) for mass in masses],
+            mpf(infinite),
+        )
         self.mirrored = self.shrunk(self.masses if reverse is None else map(mpf, reverse))
         above, below = [self.infinite], [mpf(0)]
         for p, mirrored in zip(self.masses[::-1], self.shrunk(self.masses)[::-1], strict=True):
@@ -52,20 +59,29 @@ class Exact:
 
     def deltas(self):
         """At the points of the grid."""
-        powers = accumulate(self.masses, lambda power, _: power * mpmath.exp(self.grid), initial=mpf(1))
+        powers = accumulate(
+            self.masses, lambda power, _: power * mpmath.exp(self.grid), initial=mpf(1)
+        )
         return [a - power * b for a, power, b in zip(self.above, powers, self.below, strict=True)]
 
     def compose(self, other):
-        """The product of polynomials with the masses as coefficients, as one product of integers."""
+        """The product of polynomials with the masses as coefficients, as one product of
+        integers."""
         packed = []
         for each in (self, other):
             zero = 1 - each.infinite - sum(each.masses) - sum(each.mirrored)
             masses = [*each.mirrored[::-1], zero, *each.masses]
-            digits = (int(mpmath.floor(mpmath.ldexp(p, BITS))).to_bytes(BITS // 4 + 4, "little") for p in masses)
+            digits = (
+                int(mpmath.floor(mpmath.ldexp(p, BITS))).to_bytes(BITS // 4 + 4, "little")
+                for p in masses
+            )
             packed.append(int.from_bytes(b"".join(digits), "little"))
         size, width = 2 * (len(self.masses) + len(other.masses)) + 1, BITS // 4 + 4
         product = (packed[0] * packed[1]).to_bytes(size * width, "little")
-        sums = [int.from_bytes(product[k * width : (k + 1) * width], "little") for k in range(size // 2 + 1, size)]
+        sums = [
+            int.from_bytes(product[k * width : (k + 1) * width], "little")
+            for k in range(size // 2 + 1, size)
+        ]
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
         return Exact(self.grid, [mpmath.ldexp(mpf(p), -2 * BITS) for p in sums], infinite)
 
@@ -81,7 +97,8 @@ def rounded_up(value):
 
 
 def random_mechanism(rng, size=60, grid=None):
-    """Losses of probabilities from about 1 down to 1e-25, some of which are 0; a grid from 1e-4 to 0.3."""
+    """Losses of probabilities from about 1 down to 1e-25, some of which are 0; a grid from 1e-4 to
+    0.3."""
     masses = 10.0 ** -rng.uniform(0, rng.choice([1, 8, 25]), size) * (rng.random(size) < 0.8)
     masses[-1] = masses[-1] or 1e-10
     masses *= rng.choice([0.01, 0.3, 0.5]) / masses.sum()
@@ -117,18 +134,29 @@ def test_between_the_points_of_the_grid(seed):
     exact = random_mechanism(rng, size=[60, 1000][seed % 2])
     profile = exact.profile()
     points = float(exact.grid) * rng.integers(1, len(exact.masses), 60)
-    losses = [rng.uniform(0, points.max(), 60), points, np.nextafter(points, 0), np.nextafter(points, 999)]
+    losses = [
+        rng.uniform(0, points.max(), 60),
+        points,
+        np.nextafter(points, 0),
+        np.nextafter(points, 999),
+    ]
     losses = np.concatenate([*losses, points * (1 - 1e-12)])
     for x, found in zip(losses.tolist(), profile.delta(losses).tolist(), strict=True):
         assert found >= exact.delta(x)
-    deltas = np.append(10.0 ** rng.uniform(-20, 0, 60), np.nextafter(profile.deltas[:60], 0)).clip(1e-300, 0.99)
+    deltas = np.append(10.0 ** rng.uniform(-20, 0, 60), np.nextafter(profile.deltas[:60], 0)).clip(
+        1e-300, 0.99
+    )
     for delta, epsilon in zip(deltas.tolist(), profile.epsilon(deltas).tolist(), strict=True):
         assert epsilon == np.inf or exact.delta(epsilon) <= delta
 
 
 def exact_eta(P, x):
     rows = [[mpf(p) for p in row] for row in P.tolist()]
-    return max(sum(max(p - mpmath.exp(x) * q, 0) for p, q in zip(a, b, strict=True)) for a in rows for b in rows)
+    return max(
+        sum(max(p - mpmath.exp(x) * q, 0) for p, q in zip(a, b, strict=True))
+        for a in rows
+        for b in rows
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -161,9 +189,15 @@ def test_bounds_on_the_loss_itself(share):
 @pytest.mark.parametrize("seed", range(10))
 def test_bounds_on_the_loss_of_several_releases(seed):
     epsilons = (10.0 ** np.random.default_rng(seed).uniform(-2, 0, 9)).tolist()
-    alone, everything = (tf.temporal_privacy_profile(epsilons, P, P, grid=0.1) for P in (None, np.eye(2)))
+    alone, everything = (
+        tf.temporal_privacy_profile(epsilons, P, P, grid=0.1) for P in (None, np.eye(2))
+    )
     total = mpmath.fsum(map(mpf, epsilons))
-    for largest in (*everything.both.largest, everything.user_level.largest, everything.w_event(3).largest):
+    for largest in (
+        *everything.both.largest,
+        everything.user_level.largest,
+        everything.w_event(3).largest,
+    ):
         assert largest >= total
     assert (everything.backward.largest >= [*accumulate(map(mpf, epsilons))]).all()
     for first in range(7):
@@ -171,15 +205,20 @@ def test_bounds_on_the_loss_of_several_releases(seed):
         assert alone.composed(first, first + 2).largest >= window
     P = [[0.75, 0.25], [0.125, 0.875]]
     exact, _, _ = recursion([*map(mpf, epsilons)], exact_loss(P), exact_loss(None))
-    assert (tf.temporal_privacy_profile(epsilons, P, None, grid=0.1).backward.largest >= exact).all()
+    assert (
+        tf.temporal_privacy_profile(epsilons, P, None, grid=0.1).backward.largest >= exact
+    ).all()
 
 
 def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
-    """Releases tell the state with probability 1e-18 or 3e-16: through one step, as far as two rows differ."""
+    """Releases tell the state with probability 1e-18 or 3e-16: through one step, as far as two rows
+    differ."""
     P, remains = [[0.55, 0.45], [0.45, 0.55]], 0.55 - 0.45 * np.exp(0.1)
     kinds = [tf.PrivacyProfile(np.full(50, delta), 0.01) for delta in (1e-18, 1e-18, 3e-16, 1e-18)]
     by_pairs = tf.temporal_privacy_profile(kinds[1:], P, None, grid=0.01, pairs=True)
-    shorter, series = (tf.temporal_privacy_profile(kinds[:count], None, P, grid=0.01) for count in (2, 3))
+    shorter, series = (
+        tf.temporal_privacy_profile(kinds[:count], None, P, grid=0.01) for count in (2, 3)
+    )
     for found in (by_pairs.backward.delta(0.1)[2], series.following(shorter).forward.delta(0.1)[1]):
         assert found >= 3e-16 * remains
 
@@ -201,7 +240,10 @@ def exact_zero_concentrated(rho, x):
         less = order - 1
         return mpmath.exp(less * (rho * order - x)) * (1 - 1 / order) ** order / less
 
-    return min(bound(1 + less) for less in np.geomspace(0.01, 100.0 * (1.0 + 1.0 / np.sqrt(float(rho))), 400).tolist())
+    return min(
+        bound(1 + less)
+        for less in np.geomspace(0.01, 100.0 * (1.0 + 1.0 / np.sqrt(float(rho))), 400).tolist()
+    )
 
 
 @pytest.mark.parametrize("grid", [1e-3, 0.07])
@@ -235,7 +277,9 @@ def test_exact_gaussian_delta_beyond_the_largest_power(epsilon):
     found = tf.ExactGaussianProfile(0.02, None, None, horizon=1).delta(epsilon)[0]
     assert found == pytest.approx(float(exact_gaussian(mpf(50), mpf(epsilon))), rel=1e-9)
     along = tf.ExactGaussianProfile([0.05, 0.05], np.eye(2), None).delta(epsilon)[1]
-    assert along == pytest.approx(float(exact_gaussian(20 * mpmath.sqrt(2), mpf(epsilon))), rel=1e-9)
+    assert along == pytest.approx(
+        float(exact_gaussian(20 * mpmath.sqrt(2), mpf(epsilon))), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-12, 1e-15, 1e-16, 1e-100])
@@ -248,10 +292,16 @@ def test_gaussian_mu_without_epsilon(delta):
 
 def test_discrete_laplace_noise_of_a_large_sensitivity():
     p, sensitivity = mpf(1e-3), 10_000
-    profile = tf.PrivacyProfile.of_event(dp_event.DiscreteLaplaceDpEvent(float(p), sensitivity), 0.01)
+    profile = tf.PrivacyProfile.of_event(
+        dp_event.DiscreteLaplaceDpEvent(float(p), sensitivity), 0.01
+    )
     masses = [(1 / (1 + mpmath.exp(-p)), p * sensitivity)]
     between = range(1, sensitivity // 2)
-    masses += [(mpmath.tanh(p / 2) * mpmath.exp(-p * b), p * (sensitivity - 2 * b)) for b in between]
+    masses += [
+        (mpmath.tanh(p / 2) * mpmath.exp(-p * b), p * (sensitivity - 2 * b)) for b in between
+    ]
     for j in (0, 300, 999):
-        exact = mpmath.fsum(mass * max(-mpmath.expm1(j * mpf(0.01) - loss), 0) for mass, loss in masses)
+        exact = mpmath.fsum(
+            mass * max(-mpmath.expm1(j * mpf(0.01) - loss), 0) for mass, loss in masses
+        )
         assert exact <= profile.deltas[j] <= exact * (1 + 1e-9)

@@ -1,6 +1,8 @@
-"""Four processes publish and note what they were handed out, while they are killed and started anew.
+"""Four processes publish and note what they were handed out, while they are killed and started
+anew.
 
-``python -m tests.tplreport.publishing PATH NOTES LAST KILLS``; workers are forked, so that they start at once.
+``python -m tests.tplreport.publishing PATH NOTES LAST KILLS``; workers are forked, so that they
+start at once.
 """
 
 import os
@@ -23,7 +25,9 @@ def publish(path, notes, last):
     publisher = tr.Publisher(path)
     while (at := len(publisher)) <= last:
         try:
-            noisy = publisher.publish(at, counts_of(at)) if at % 7 else publisher.skip(at) and "skipped"
+            noisy = (
+                publisher.publish(at, counts_of(at)) if at % 7 else publisher.skip(at) and "skipped"
+            )
         except ValueError as error:
             if "has passed" in str(error) or "was skipped" in str(error):
                 continue  # another process was faster
@@ -44,7 +48,8 @@ def start(*arguments):
 
 def main(path, notes, last, kills):
     rng = np.random.default_rng(3)
-    tr.release_counts([1], tr.Publisher(path).remaining, 1)  # so that workers do not spend their lives on imports
+    # so that workers do not spend their lives on imports
+    tr.release_counts([1], tr.Publisher(path).remaining, 1)
     workers = [start(path, f"{notes}{number}", last) for number in range(4)]
     for _ in range(kills):
         time.sleep(rng.uniform(0.0, 0.2))

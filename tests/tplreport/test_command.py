@@ -19,10 +19,13 @@ P = [[0.8, 0.2], [0.1, 0.9]]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs the command in a folder with a matrix and counts; gives the exit status, what it prints, and its errors."""
+    """Runs the command in a folder with a matrix and counts; gives the exit status, what it prints,
+    and its errors."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moves.csv").write_text("home,work\n0.8,0.2\n0.1,0.9\n")
-    (tmp_path / "counts.csv").write_text("hour,time,home,work\n8,2024-05-01 08:00,105,98\n9,2024-05-01 09:00,99,104\n")
+    (tmp_path / "counts.csv").write_text(
+        "hour,time,home,work\n8,2024-05-01 08:00,105,98\n9,2024-05-01 09:00,99,104\n"
+    )
 
     def run(*words, stdin=""):
         monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
@@ -50,14 +53,24 @@ def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
 
 
 def test_leakage_of_a_matrix(run, tmp_path):
-    status, printed, _ = run("leakage", "--matrix", "moves.csv", "--epsilon", 0.1, "--horizon", 3, "--json")
+    status, printed, _ = run(
+        "leakage", "--matrix", "moves.csv", "--epsilon", 0.1, "--horizon", 3, "--json"
+    )
     moves = tpl.TransitionMatrix(P)
     expected = tpl.temporal_privacy_leakage([0.1] * 3, moves.reverse(moves.stationary()), moves)
     assert status == 0
     assert [row["tpl"] for row in json.loads(printed)] == pytest.approx(expected.tpl.tolist())
     (tmp_path / "named.csv").write_text("from,home,work\nhome,0.8,0.2\nwork,0.1,0.9\n")
     (tmp_path / "budgets.csv").write_text("time,epsilon\n0,0.1\n1,0.1\n2,0.1\n")
-    words = ("leakage", "--matrix", "named.csv", "--backward", "moves.csv", "--budgets", "budgets.csv")
+    words = (
+        "leakage",
+        "--matrix",
+        "named.csv",
+        "--backward",
+        "moves.csv",
+        "--budgets",
+        "budgets.csv",
+    )
     assert run(*words, "--csv", "out.csv", "--plot", "out.svg")[0] == 0
     expected = tpl.temporal_privacy_leakage([0.1] * 3, P, P)
     assert pd.read_csv("out.csv")["tpl"].tolist() == pytest.approx(expected.tpl.tolist())
@@ -66,11 +79,24 @@ def test_leakage_of_a_matrix(run, tmp_path):
 
 @pytest.mark.parametrize("scheme", command.SCHEME_NAMES)
 def test_budgets_keep_alpha(run, scheme):
-    words = ("budgets", "--matrix", "moves.csv", "--alpha", 1, "--horizon", 5, "--scheme", scheme, "--json")
+    words = (
+        "budgets",
+        "--matrix",
+        "moves.csv",
+        "--alpha",
+        1,
+        "--horizon",
+        5,
+        "--scheme",
+        scheme,
+        "--json",
+    )
     status, printed, _ = run(*words)
     budgets = [row["epsilon"] for row in json.loads(printed)]
     moves = tpl.TransitionMatrix(P)
-    worst = tpl.temporal_privacy_leakage(budgets, moves.reverse(moves.stationary()), moves).tpl.max()
+    worst = tpl.temporal_privacy_leakage(
+        budgets, moves.reverse(moves.stationary()), moves
+    ).tpl.max()
     assert (status, len(budgets)) == (0, 5)
     assert (0.4 if scheme in ("composed", "constant") else 0.99) < worst <= 1.0
 
@@ -79,7 +105,9 @@ def test_budgets_of_data_withstand_what_they_leave_possible(run, tmp_path):
     rng = np.random.default_rng(0)
     rows = [(f"p{who}", day, int(rng.integers(2))) for who in range(30) for day in range(60)]
     pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv("visits.csv", index=False)
-    status, printed, _ = run("budgets", "--data", "visits.csv", "--alpha", 1, "--horizon", 5, "--json")
+    status, printed, _ = run(
+        "budgets", "--data", "visits.csv", "--alpha", 1, "--horizon", 5, "--json"
+    )
     budgets = [row["epsilon"] for row in json.loads(printed)]
     counts, states = tpl.markov.count_transitions(tr.read_sequences("visits.csv"))
     pair = upper_pair(counts, states, 0.95)
@@ -93,14 +121,29 @@ def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_number
     assert status == 0
     assert "noise was added to hour, home, work, and not to time" in errors
     first = pd.read_csv("noisy.csv", index_col="time")
-    assert (first.index.tolist(), [*first.dtypes]) == (["2024-05-01 08:00", "2024-05-01 09:00"], [np.int64] * 3)
+    assert (first.index.tolist(), [*first.dtypes]) == (
+        ["2024-05-01 08:00", "2024-05-01 09:00"],
+        [np.int64] * 3,
+    )
     assert run(*words)[0] == 0
     assert "2 of 2 were published before" in caplog.text
     pd.testing.assert_frame_equal(pd.read_csv("noisy.csv", index_col="time"), first)
-    status, printed, _ = run("publish", "own.sqlite", "-", "--json", stdin="2024-05-01 10:00,10,100,99\n")
+    status, printed, _ = run(
+        "publish", "own.sqlite", "-", "--json", stdin="2024-05-01 10:00,10,100,99\n"
+    )
     assert status == 0
     assert json.loads(printed)[0]["time"] == "2024-05-01 10:00"
-    assert run("publish", "own.sqlite", "--skip", "2024-05-01 11:00", "--skip-until", "2024-05-02 11:00")[0] == 0
+    assert (
+        run(
+            "publish",
+            "own.sqlite",
+            "--skip",
+            "2024-05-01 11:00",
+            "--skip-until",
+            "2024-05-02 11:00",
+        )[0]
+        == 0
+    )
     status, printed, _ = run("ledger", "own.sqlite", "--json", "--backup", "copy.sqlite")
     assert [(row["count"], row["epsilon"], row["kind"]) for row in json.loads(printed)] == [
         *[(1, 0.1, "published")] * 3,
@@ -126,13 +169,37 @@ def test_labels_that_are_no_times_are_kept_by_numbering_rows(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["publish", "own.sqlite", "counts.csv", *NEW, "--epsilon", 0.9], 4, "epsilon must be at most 0.7567"),
-        (["publish", "none.sqlite", "counts.csv"], 2, "there must be a publisher's file .*none.sqlite, found none"),
+        (
+            ["publish", "own.sqlite", "counts.csv", *NEW, "--epsilon", 0.9],
+            4,
+            "epsilon must be at most 0.7567",
+        ),
+        (
+            ["publish", "none.sqlite", "counts.csv"],
+            2,
+            "there must be a publisher's file .*none.sqlite, found none",
+        ),
         (["publish", "own.sqlite", "counts.csv", *NEW[:-2]], 2, r"make it with --step$"),
-        (["publish", "own.sqlite", "counts.csv", *NEW, "--alpha", 30], 2, "give 20, or --allow-large$"),
-        (["publish", "own.sqlite", "counts.csv", *NEW, "--time-column", "t"], 2, "a column of times 't', found hour"),
-        (["leakage", "--matrix", "moves.csv"], 2, "budgets must be --epsilon with --horizon, or --budgets, found"),
-        (["leakage", "--epsilon", 1, "--horizon", 2], 2, "must be that of --matrix or --data, found both or neither"),
+        (
+            ["publish", "own.sqlite", "counts.csv", *NEW, "--alpha", 30],
+            2,
+            "give 20, or --allow-large$",
+        ),
+        (
+            ["publish", "own.sqlite", "counts.csv", *NEW, "--time-column", "t"],
+            2,
+            "a column of times 't', found hour",
+        ),
+        (
+            ["leakage", "--matrix", "moves.csv"],
+            2,
+            "budgets must be --epsilon with --horizon, or --budgets, found",
+        ),
+        (
+            ["leakage", "--epsilon", 1, "--horizon", 2],
+            2,
+            "must be that of --matrix or --data, found both or neither",
+        ),
         (["leakage", "--matrix", "none.csv", "--epsilon", 1, "--horizon", 2], 2, "none.csv"),
         (["leakage", "--matrix", "counts.csv", "--epsilon", 1, "--horizon", 2], 2, "found"),
         (["ledger", "counts.csv"], 2, "file is not a database"),
@@ -155,12 +222,18 @@ def test_too_little_memory_is_told_in_a_line(run, monkeypatch, error):
     monkeypatch.setattr(tr, "read_sequences", mock.Mock(side_effect=error))
     status, printed, told = run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
     assert (status, printed) == (command.WRONG, "")
-    assert told == "tplrepro report: more memory is needed than there is; raise its limit (ulimit -v)\n"
+    assert (
+        told
+        == "tplrepro report: more memory is needed than there is; raise its limit (ulimit -v)\n"
+    )
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("a fault"), NotImplementedError()])
 def test_a_fault_of_the_program_keeps_its_traceback(run, fault):
-    with mock.patch.object(tr, "read_sequences", side_effect=fault), pytest.raises(type(fault), match=f"^{fault}"):
+    with (
+        mock.patch.object(tr, "read_sequences", side_effect=fault),
+        pytest.raises(type(fault), match=f"^{fault}"),
+    ):
         run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
 
 
@@ -182,10 +255,18 @@ def old_account():
 def test_an_old_account_is_converted(run, tmp_path, end):
     """A last line that lacks its end counts; what is left of one does not."""
     (tmp_path / "old.json").write_text(old_account() + end)
-    status, printed, errors = run("ledger", "new.sqlite", "--convert", "old.json", "--sensitivity", 1, "--json")
+    status, printed, errors = run(
+        "ledger", "new.sqlite", "--convert", "old.json", "--sensitivity", 1, "--json"
+    )
     assert (status, errors) == (0, "")
-    assert [(row["count"], row["epsilon"]) for row in json.loads(printed)] == [(2, 0.2), (3, 0.0), (1, 0.1)]
-    account = tpl.TemporalAccountant(None, P, alpha=1.0, floor=0.1).compose(0.2, 2).skip(3).compose(0.1)
+    assert [(row["count"], row["epsilon"]) for row in json.loads(printed)] == [
+        (2, 0.2),
+        (3, 0.0),
+        (1, 0.1),
+    ]
+    account = (
+        tpl.TemporalAccountant(None, P, alpha=1.0, floor=0.1).compose(0.2, 2).skip(3).compose(0.1)
+    )
     made = tr.Publisher("new.sqlite")
     assert made.remaining == account.remaining
     assert made.leakage.tpl.tolist() == account.tpl.tolist()

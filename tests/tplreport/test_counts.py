@@ -19,28 +19,64 @@ ERRORS = [
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
     *(({"sensitivity": bad}, f"greater than 0, found {bad}; give the most") for bad in (0, np.inf)),
     ({"sensitivity": "1"}, "sensitivity must be .* greater than 0, found str"),
-    ({"sensitivity": None}, "sensitivity must be given, found none; give how much one user may change"),
+    (
+        {"sensitivity": None},
+        "sensitivity must be given, found none; give how much one user may change",
+    ),
     (
         {"series": [0.1] * 3, "epsilons": [100, 200, 300]},
         "at most 20 nats, found 300, .* the counts come first, then the budgets",
     ),
-    ({"sensitivity": 1.5}, "sensitivity of whole counts must be a whole number below .*, found 1.5; round it up"),
+    (
+        {"sensitivity": 1.5},
+        "sensitivity of whole counts must be a whole number below .*, found 1.5; round it up",
+    ),
     ({"sensitivity": 2.0**63}, r"below 2\*\*63, found 9.22"),
-    ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'"),
-    ({"rng": np.random.default_rng(0)}, 'takes no generator, found rng; leave rng out, or pass mechanism="numpy"'),
+    (
+        {"mechanism": "gauss"},
+        "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'",
+    ),
+    (
+        {"rng": np.random.default_rng(0)},
+        'takes no generator, found rng; leave rng out, or pass mechanism="numpy"',
+    ),
     ({"series": []}, r"not be empty, found \(0,\)"),
     ({"series": np.zeros((3, 2, 2))}, r"series must have shape .* found \(3, 2, 2\)"),
     ({"series": [1.0, np.nan, 2.0]}, "counts must be finite, found nan; fill in missing counts"),
     ({"series": [[1, 2], [3], [4]]}, "series must be a rectangular array of counts, found list"),
     ({"series": np.ma.masked_less([1, 2, 3], 2)}, "series must be .*some are masked"),
-    *(({"series": big}, r"below 2\*\*63, found 92233.*; give") for big in ([2**63, -2], np.array([2**63], np.uint64))),
-    ({"series": [-(2**63) - 1, 0, 0]}, r"at least -2\*\*63, found -9223372036854775809; give them as floats"),
-    ({"mechanism": "numpy", "rng": True}, "rng must be .*numpy.random.Generator or None, found True; give"),
-    ({"epsilons": None}, 'mechanism="opendp" needs epsilons and no noise_multipliers, found neither; Laplace'),
-    ({"mechanism": "opendp-gaussian"}, "needs noise_multipliers and no epsilons, found epsilons; Laplace"),
-    ({"noise_multipliers": 1}, "needs epsilons and no noise_multipliers, found epsilons and noise_multipliers"),
-    (GAUSSIAN | {"noise_multipliers": -1}, "noise_multipliers must be .* greater than 0, found -1; give standard"),
-    (GAUSSIAN | {"noise_multipliers": [1, 2]}, "one multiplier or .*, found 2 for 3 releases; give 3"),
+    *(
+        ({"series": big}, r"below 2\*\*63, found 92233.*; give")
+        for big in ([2**63, -2], np.array([2**63], np.uint64))
+    ),
+    (
+        {"series": [-(2**63) - 1, 0, 0]},
+        r"at least -2\*\*63, found -9223372036854775809; give them as floats",
+    ),
+    (
+        {"mechanism": "numpy", "rng": True},
+        "rng must be .*numpy.random.Generator or None, found True; give",
+    ),
+    (
+        {"epsilons": None},
+        'mechanism="opendp" needs epsilons and no noise_multipliers, found neither; Laplace',
+    ),
+    (
+        {"mechanism": "opendp-gaussian"},
+        "needs noise_multipliers and no epsilons, found epsilons; Laplace",
+    ),
+    (
+        {"noise_multipliers": 1},
+        "needs epsilons and no noise_multipliers, found epsilons and noise_multipliers",
+    ),
+    (
+        GAUSSIAN | {"noise_multipliers": -1},
+        "noise_multipliers must be .* greater than 0, found -1; give standard",
+    ),
+    (
+        GAUSSIAN | {"noise_multipliers": [1, 2]},
+        "one multiplier or .*, found 2 for 3 releases; give 3",
+    ),
     (TOO_WIDE, r"must be at most 2\*\*57, found 1.58527e\+17; reduce"),
     (GAUSSIAN | {"rng": np.random.default_rng(0)}, "takes no generator, found rng"),
 ]
@@ -53,14 +89,19 @@ def test_errors(arguments, message):
 
 
 def release(counts, epsilons=BUDGETS, sensitivity=1):
-    return tr.release_counts(counts, epsilons, sensitivity, "numpy", rng=np.random.default_rng(2017))
+    return tr.release_counts(
+        counts, epsilons, sensitivity, "numpy", rng=np.random.default_rng(2017)
+    )
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 50)])
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, bool, float])
 def test_shape_and_type_and_no_overflow(shape, kind):
     series, whole = np.ones(shape, dtype=kind), np.issubdtype(kind, np.integer)
-    for mechanism, level in (("opendp", {"epsilons": 1e-3}), ("opendp-gaussian", {"noise_multipliers": 1e3})):
+    for mechanism, level in (
+        ("opendp", {"epsilons": 1e-3}),
+        ("opendp-gaussian", {"noise_multipliers": 1e3}),
+    ):
         noisy = tr.release_counts(series, sensitivity=2, mechanism=mechanism, **level)
         assert (noisy.shape, noisy.dtype) == (shape, np.int64 if whole else np.float64)
         assert np.array_equal(series, np.ones(shape))
@@ -81,20 +122,25 @@ def test_numpy_noise_is_laplace_of_scale_sensitivity_over_budget(sensitivity):
 def test_numpy_noise_repeats_with_its_generator_and_only_then():
     counts = np.zeros((3, 4))
     assert np.array_equal(release(counts), release(counts))
-    assert np.array_equal(release(counts, 0.5), release(counts, [0.5] * 3))  # one budget for all time points
+    # one budget for all time points
+    assert np.array_equal(release(counts, 0.5), release(counts, [0.5] * 3))
     with pytest.warns(UserWarning, match="NumPy's noise is for experiments"):
         unseeded = [tr.release_counts(counts, BUDGETS, 1, mechanism="numpy") for _ in range(2)]
     assert not np.any(unseeded[0] == unseeded[1])
 
 
-@pytest.mark.parametrize(("kind", "count"), [(float, 9), (np.uint64, 2**33), (int, -(2**62))])  # also beyond 32 bits
+# also beyond 32 bits
+@pytest.mark.parametrize(("kind", "count"), [(float, 9), (np.uint64, 2**33), (int, -(2**62))])
 def test_opendp_noise_has_the_right_size(kind, count):
     counts = np.full((3, 12_000), count, dtype=kind)
-    noise = tr.release_counts(counts, BUDGETS, sensitivity=2) - counts.astype(float if kind is float else np.int64)
+    noise = tr.release_counts(counts, BUDGETS, sensitivity=2) - counts.astype(
+        float if kind is float else np.int64
+    )
     for row, epsilon in zip(noise, BUDGETS, strict=True):
         law = stats.laplace(scale=2 / epsilon) if kind is float else stats.dlaplace(epsilon / 2)
         size = 2 / epsilon if kind is float else 1 / np.sinh(epsilon / 2)
-        # The standard errors of 12,000 draws are 0.9% to 1.2% for the mean of |X|, and 2.1% for the variance.
+        # The standard errors of 12,000 draws are 0.9% to 1.2% for the mean of |X|, and 2.1% for the
+        # variance.
         assert np.abs(row).mean() == pytest.approx(size, rel=0.06)
         assert row.var() == pytest.approx(law.var(), rel=0.1)
         assert abs(row.mean()) < 6 * np.sqrt(law.var() / row.size)
@@ -103,13 +149,17 @@ def test_opendp_noise_has_the_right_size(kind, count):
 MULTIPLIERS = [0.3, 2.0, 1e4]
 
 
-@pytest.mark.parametrize(("kind", "count"), [(float, 9), (np.uint64, 2**63 - 2**21), (int, 2**21 - 2**63)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [(float, 9), (np.uint64, 2**63 - 2**21), (int, 2**21 - 2**63)]
+)
 def test_gaussian_noise_is_normal_and_of_whole_counts_rounded(kind, count):
     """Also near the ends of 64 bits, which draws of these scales do not reach."""
     counts = np.full((3, 12_000), count, dtype=kind)
     options = {"mechanism": "opendp-gaussian", "noise_multipliers": MULTIPLIERS}
     noisy = tr.release_counts(counts, sensitivity=2**0.5, **options)
-    for row, scale in zip(noisy - counts.astype(noisy.dtype), 2**0.5 * np.array(MULTIPLIERS), strict=True):
+    for row, scale in zip(
+        noisy - counts.astype(noisy.dtype), 2**0.5 * np.array(MULTIPLIERS), strict=True
+    ):
         spread = scale if kind is float else np.hypot(scale, 12**-0.5)
         if kind is float:
             assert stats.kstest(row, stats.norm(scale=scale).cdf).pvalue > 1e-4
@@ -134,7 +184,9 @@ def rounded(scale):
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
-def test_rounded_gaussian_noise_keeps_the_privacy_of_the_continuous_one_and_discrete_noise_does_not(scale):
+def test_rounded_gaussian_noise_keeps_the_privacy_of_the_continuous_one_and_discrete_noise_does_not(
+    scale,
+):
     epsilons = np.linspace(0, 4, 201)
     low, high = (stats.norm.sf(epsilons * scale + sign * 0.5 / scale) for sign in (-1, 1))
     continuous = low - np.exp(epsilons) * high
@@ -148,7 +200,8 @@ def test_rounded_gaussian_noise_keeps_the_privacy_of_the_continuous_one_and_disc
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch):
-    """The map is asked again here: the scale sensitivity/epsilon, rounded, may give slightly more."""
+    """The map is asked again here: the scale sensitivity/epsilon, rounded, may give slightly
+    more."""
     made = []
 
     def recorded(make, *given):
@@ -160,9 +213,12 @@ def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch
     for budget in (10 ** np.random.default_rng(5).uniform(-9, 2, 60)).tolist():
         tr.release_counts([kind(3)], budget, sensitivity, allow_large=True)
         assert budget * (1 - 1e-12) < made[-1][0].map(kind(sensitivity)) <= budget
-        tr.release_counts([kind(3)], None, sensitivity**0.5, "opendp-gaussian", noise_multipliers=budget)
+        tr.release_counts(
+            [kind(3)], None, sensitivity**0.5, "opendp-gaussian", noise_multipliers=budget
+        )
         measurement, scale = made[-1]
-        finer = 2.0 ** round(np.log2(scale / budget / sensitivity**0.5))  # whole counts take noise on a finer grid
+        # whole counts take noise on a finer grid
+        finer = 2.0 ** round(np.log2(scale / budget / sensitivity**0.5))
         assert (kind is int) == (finer > 1)
         rho = measurement.map(finer * sensitivity**0.5)
         assert (1 - 1e-12) * 0.5 / budget**2 < rho <= 0.5 / budget**2
@@ -170,7 +226,9 @@ def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch
 
 def test_whole_counts_stay_at_the_ends_of_64_bits():
     ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    gaussian = ({"noise_multipliers": scale, "mechanism": "opendp-gaussian"} for scale in (100, 2.0**57))
+    gaussian = (
+        {"noise_multipliers": scale, "mechanism": "opendp-gaussian"} for scale in (100, 2.0**57)
+    )
     for level in ({"epsilons": 0.01}, *gaussian):
         noisy = tr.release_counts(np.repeat(ends[None], 100, axis=0), sensitivity=1, **level)
         assert (np.sign(noisy) == [-1, 1]).all()
@@ -179,12 +237,20 @@ def test_whole_counts_stay_at_the_ends_of_64_bits():
 
 @pytest.mark.parametrize(
     "counts",
-    [sparse.csr_array([[2**60 + 1, 7]]), np.array([2**60 + 1, 7], object), [2**60 + 1, 7], [np.uint64(7)]],
+    [
+        sparse.csr_array([[2**60 + 1, 7]]),
+        np.array([2**60 + 1, 7], object),
+        [2**60 + 1, 7],
+        [np.uint64(7)],
+    ],
 )
 def test_whole_counts_of_any_type_stay_whole(counts):
     noisy = tr.release_counts(counts, 100.0, 1, allow_large=True)  # noise of scale 0.01
     assert noisy.dtype == np.int64
-    assert noisy.tolist() == (counts.toarray() if sparse.issparse(counts) else np.array(counts)).tolist()
+    assert (
+        noisy.tolist()
+        == (counts.toarray() if sparse.issparse(counts) else np.array(counts)).tolist()
+    )
 
 
 def test_labels_come_out_and_each_count_has_the_noise_of_its_own_budget():

@@ -1,4 +1,5 @@
-"""One table in every format gives the same; mutated ones are read, or refused by an error that names the file."""
+"""One table in every format gives the same; mutated ones are read, or refused by an error that
+names the file."""
 
 import json
 import re
@@ -30,11 +31,17 @@ FORMATS = {
     "jsonl": lambda path: ROWS.to_json(path, orient="records", lines=True),
     "parquet": lambda path: TYPED.to_parquet(path, index=False),
     "parquet of text": lambda path: ROWS.to_parquet(path, index=False, compression=None),
-    "feather": lambda path: pyarrow.feather.write_feather(TYPED, str(path), compression="uncompressed"),
+    "feather": lambda path: pyarrow.feather.write_feather(
+        TYPED, str(path), compression="uncompressed"
+    ),
     "xlsx": lambda path: workbook(path, ROWS),
-    "spmf": lambda path: path.write_text("@ITEM=1=home\n@ITEM=2=bar\n" + "1 -1 2 -1 1 -1 -2\n" * 20),
+    "spmf": lambda path: path.write_text(
+        "@ITEM=1=home\n@ITEM=2=bar\n" + "1 -1 2 -1 1 -1 -2\n" * 20
+    ),
     "positions": lambda path: (
-        ROWS.drop(columns="state").assign(lat=RNG.uniform(39, 40, 60), lon=RNG.uniform(116, 117, 60)).to_csv(path)
+        ROWS.drop(columns="state")
+        .assign(lat=RNG.uniform(39, 40, 60), lon=RNG.uniform(116, 117, 60))
+        .to_csv(path)
     ),
 }
 
@@ -56,7 +63,10 @@ LABELS = st.sampled_from(
 WRITERS = {
     "csv": lambda path, frame: frame.to_csv(path, index=False),
     "jsonl": lambda path, frame: path.write_text(
-        "".join(json.dumps(row) + "\n" for row in frame.astype(object).where(frame.notna(), None).to_dict("records"))
+        "".join(
+            json.dumps(row) + "\n"
+            for row in frame.astype(object).where(frame.notna(), None).to_dict("records")
+        )
     ),
     "parquet": lambda path, frame: frame.to_parquet(path, index=False),
     "xlsx": workbook,
@@ -64,13 +74,23 @@ WRITERS = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), LABELS), min_size=1, max_size=8), st.sampled_from([int, str, "time"]))
-def test_one_table_gives_the_same_states_or_the_same_error_in_every_format(tmp_path_factory, rows, kind):
-    """Whatever labels are: text, numbers, both, blanks around them, missing ones; Parquet has columns of one kind."""
+@given(
+    st.lists(st.tuples(st.integers(0, 2), LABELS), min_size=1, max_size=8),
+    st.sampled_from([int, str, "time"]),
+)
+def test_one_table_gives_the_same_states_or_the_same_error_in_every_format(
+    tmp_path_factory, rows, kind
+):
+    """Whatever labels are: text, numbers, both, blanks around them, missing ones; Parquet has
+    columns of one kind."""
     folder = tmp_path_factory.mktemp("formats")
     users, states = zip(*rows, strict=True)
-    times = range(len(rows)) if kind is int else [f"2024-01-{day + 1:02}" for day in range(len(rows))]
-    frame = pd.DataFrame({"user": users, "time": pd.to_datetime(list(times)) if kind == "time" else list(times)})
+    times = (
+        range(len(rows)) if kind is int else [f"2024-01-{day + 1:02}" for day in range(len(rows))]
+    )
+    frame = pd.DataFrame(
+        {"user": users, "time": pd.to_datetime(list(times)) if kind == "time" else list(times)}
+    )
     frame["state"] = pd.Series(states, dtype=object)
 
     def outcome(data):
@@ -78,11 +98,17 @@ def test_one_table_gives_the_same_states_or_the_same_error_in_every_format(tmp_p
             try:
                 return listed(read_sequences(data))
             except ValueError as error:
-                return re.sub(r"(line|row) \d+ of \S+|\S*/\S+: ", "", str(error).replace("the DataFrame", ""))
+                return re.sub(
+                    r"(line|row) \d+ of \S+|\S*/\S+: ", "", str(error).replace("the DataFrame", "")
+                )
 
     expected = outcome(frame)
     for name, write_as in WRITERS.items():
-        one = frame.assign(time=frame["time"].astype(str)) if kind == "time" and name in ("jsonl", "xlsx") else frame
+        one = (
+            frame.assign(time=frame["time"].astype(str))
+            if kind == "time" and name in ("jsonl", "xlsx")
+            else frame
+        )
         if name == "parquet" and len({*map(type, states)} - {type(None)}) > 1:
             continue
         write_as(folder / name, one)

@@ -1,4 +1,5 @@
-"""Grids against geodesic distances; fixed time steps against a search at every step, and reports against a loop."""
+"""Grids against geodesic distances; fixed time steps against a search at every step, and reports
+against a loop."""
 
 import numpy as np
 import pandas as pd
@@ -27,10 +28,12 @@ def test_distances_between_points_are_kept(grid):
 
 @pytest.mark.parametrize("grid", [BEIJING, Grid(LOS_ANGELES, 7.0)])
 def test_cells_partition_the_box(grid, monkeypatch):
-    """Points of a raster finer than the cells, by their kilometres, against the definition of a cell's number."""
+    """Points of a raster finer than the cells, by their kilometres, against the definition of a
+    cell's number."""
     south, north, west, east = grid.box
     latitude, longitude = (
-        part.ravel() for part in np.meshgrid(np.linspace(south, north, 300), np.linspace(west, east, 301))
+        part.ravel()
+        for part in np.meshgrid(np.linspace(south, north, 300), np.linspace(west, east, 301))
     )
     column, row = np.floor(grid.project(latitude, longitude) / grid.cell_km).astype(int).T
     for chunk in (len(row), 1000):
@@ -76,7 +79,8 @@ def test_cells_and_points_are_checked():
 
 
 def stepwise(reports, step, max_gap, outside=-1):
-    """Ask at each step where a user is: the latest report at or before, not older than max_gap; integers only."""
+    """Ask at each step where a user is: the latest report at or before, not older than max_gap;
+    integers only."""
     result = []
     for user in sorted({u for u, _, _ in reports}):
         own = {}
@@ -100,7 +104,9 @@ def stepwise(reports, step, max_gap, outside=-1):
     return result
 
 
-REPORTS = st.lists(st.tuples(st.integers(0, 2), st.integers(-30, 60), st.integers(-1, 3)), min_size=1, max_size=25)
+REPORTS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(-30, 60), st.integers(-1, 3)), min_size=1, max_size=25
+)
 
 
 @given(REPORTS, st.integers(1, 9), st.integers(1, 25), st.booleans())
@@ -121,7 +127,11 @@ def test_fixed_steps_are_those_of_a_search_at_each_step(reports, step, max_gap, 
 def test_observed_sequences_are_those_of_a_loop(reports, max_gap):
     expected, run, before = [], [], None
     for user, time, cell in sorted(reports, key=lambda r: r[:2]):
-        broken = before is None or before[0] != user or (max_gap is not None and time - before[1] > max_gap)
+        broken = (
+            before is None
+            or before[0] != user
+            or (max_gap is not None and time - before[1] > max_gap)
+        )
         if broken or cell == -1:
             expected.append(run)
             run = []
@@ -129,12 +139,16 @@ def test_observed_sequences_are_those_of_a_loop(reports, max_gap):
             run.append(cell)
         before = user, time
     expected = [r for r in [*expected, run] if r]
-    sequences = observed_sequences(pd.DataFrame(reports, columns=["user", "time", "cell"]), max_gap=max_gap)
+    sequences = observed_sequences(
+        pd.DataFrame(reports, columns=["user", "time", "cell"]), max_gap=max_gap
+    )
     assert [sequences.labels[s].tolist() for s in sequences] == expected
 
 
 def test_no_reports_give_no_sequences_and_years_of_silence_cost_nothing():
-    frame = pd.DataFrame({"user": 0, "time": pd.to_datetime(["1990-01-01", "2020-01-01"], utc=True), "cell": [1, 2]})
+    frame = pd.DataFrame(
+        {"user": 0, "time": pd.to_datetime(["1990-01-01", "2020-01-01"], utc=True), "cell": [1, 2]}
+    )
     assert fixed_steps(frame, "1s", "10s").lengths.tolist() == [11, 1]
     assert len(fixed_steps(frame[:0], "1min", "5min")) == len(observed_sequences(frame[:0])) == 0
 
@@ -154,7 +168,11 @@ def test_users_may_have_several_columns_and_states_may_be_strings():
     [
         ({"cell": None}, {}, r"the frame must have the columns .* add \['cell'\]"),
         ({"time": [np.nan]}, {}, "column 'time' must not miss values, found 1"),
-        ({"time": [20240101123000]}, {}, "times must be within 4611686018427 seconds of 0, found 20240101123000"),
+        (
+            {"time": [20240101123000]},
+            {},
+            "times must be within 4611686018427 seconds of 0, found 20240101123000",
+        ),
         ({"time": ["noon"]}, {}, "must hold time stamps or seconds"),
         ({"user": [np.nan]}, {}, "column 'user' must not miss values, found 1"),
         ({}, {"step": 0}, "step must be a positive duration, found 0"),

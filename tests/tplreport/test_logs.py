@@ -8,7 +8,12 @@ import sys
 import pandas as pd
 import pytest
 
-from experiments.datasets.event_logs import prepare_logs, recorded_logs, synthetic_log, write_synthetic
+from experiments.datasets.event_logs import (
+    prepare_logs,
+    recorded_logs,
+    synthetic_log,
+    write_synthetic,
+)
 from tests.tplrepro.eventlog.logs import COLUMNS, event, named, recorded, trace, write
 from tplreport import DataFormatError, read_xes
 from tplreport.logs import read_csv
@@ -16,10 +21,13 @@ from tplrepro.eventlog import TransitionSystem
 from workflow.configuration import ROOT
 
 HEAD = "case,activity,timestamp\n"
-TIMES = ("08:00:00.123Z", "08:00:00.123", "10:00:00.123000+02:00", "09:00:00.123+0100")  # as writers put them
+# as writers put them
+TIMES = ("08:00:00.123Z", "08:00:00.123", "10:00:00.123000+02:00", "09:00:00.123+0100")
 
 
-@pytest.mark.parametrize("time", [*(f"2022-08-03T{time}" for time in TIMES), "2022-08-03 08:00:00.123"])
+@pytest.mark.parametrize(
+    "time", [*(f"2022-08-03T{time}" for time in TIMES), "2022-08-03 08:00:00.123"]
+)
 def test_reads_columns_types_and_offsets(tmp_path, time):
     log = read_xes(write(tmp_path, f"<log>{trace(event('b', time), name='7')}</log>"))
     assert list(log.columns) == COLUMNS
@@ -47,8 +55,14 @@ LATE = f"<log><trace>{event() * 3}{named('late')}</trace></log>"
     ("text", "rows"),
     [
         pytest.param(PROM, [["1", "a"]], id="ProM: namespace, globals, nested log attributes"),
-        pytest.param(DISCO, [["A & B", "x < y"]], id="Disco: byte order mark, entities of XML, name second"),
-        pytest.param(f"<log>{trace(event('outer', more=NESTED))}</log>", [["1", "outer"]], id="nested attributes"),
+        pytest.param(
+            DISCO, [["A & B", "x < y"]], id="Disco: byte order mark, entities of XML, name second"
+        ),
+        pytest.param(
+            f"<log>{trace(event('outer', more=NESTED))}</log>",
+            [["1", "outer"]],
+            id="nested attributes",
+        ),
         pytest.param(LATE, [["late", "a"]] * 3, id="name of the trace after its events"),
     ],
 )
@@ -61,7 +75,10 @@ def test_names_as_different_writers_put_them(tmp_path, text, rows):
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr("tplreport.logs.EVENTS_AT_ONCE", at_once)
-    days = [event(name, f"2022-01-{day:02d}") for name, day in zip("dcbea", (4, 3, 2, 4, 1), strict=True)]
+    days = [
+        event(name, f"2022-01-{day:02d}")
+        for name, day in zip("dcbea", (4, 3, 2, 4, 1), strict=True)
+    ]
     log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
     assert "".join(log["concept:name"]) == "abcde"  # equal times keep their order
     assert log.attrs["reordered"] == 3
@@ -85,14 +102,20 @@ def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, row, reason
         path = write(tmp_path, text)
         log = read(path)
         assert len(log) == 2
-        with pytest.warns(UserWarning, match=f"read without 2 times {unit} {reason}: its traces count as if nothing"):
+        with pytest.warns(
+            UserWarning,
+            match=f"read without 2 times {unit} {reason}: its traces count as if nothing",
+        ):
             TransitionSystem.from_log(log)
         assert log.attrs["skipped"] == {f"{unit} {reason}": 2}
         assert log.attrs["skipped_examples"][f"{unit} {reason}"].endswith("log.xes, line 3")
 
 
 def test_cases_without_a_name_and_with_one_twice(tmp_path):
-    unnamed, others = trace(event(), name=None), f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}"
+    unnamed, others = (
+        trace(event(), name=None),
+        f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}",
+    )
     log = read_xes(write(tmp_path, f"<log>{unnamed}{others}</log>"))
     assert log["case:concept:name"].tolist() == ["trace 1", "1", "1"]
     log = read_xes(write(tmp_path, f"<log>{unnamed}{trace(event(), name='trace 1')}</log>"))
@@ -115,10 +138,22 @@ def test_headers_and_separators_of_process_mining_tools(tmp_path, text):
     assert log.iloc[0].tolist() == ["7", "register", pd.Timestamp("2022-08-03T08:00:00", tz="UTC")]
 
 
-NO_TIMES = ["today", "now", "-1-01-01", "2022", "2022-08", "2022-08-1", "2022-08-03T1", "2022-08-03 10:0", "10:00"]
+NO_TIMES = [
+    "today",
+    "now",
+    "-1-01-01",
+    "2022",
+    "2022-08",
+    "2022-08-1",
+    "2022-08-03T1",
+    "2022-08-03 10:0",
+    "10:00",
+]
 
 
-@pytest.mark.parametrize("time", [*NO_TIMES, "2022-08-03 10:00:00+2", "2022-02-30", "0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize(
+    "time", [*NO_TIMES, "2022-08-03 10:00:00+2", "2022-02-30", "0001-01-01", "9999-12-31"]
+)
 def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
     by_xes = read_xes(write(tmp_path, f"<log>{trace(event(), event(time=time))}</log>"))
     by_csv = read_csv(write(tmp_path, f"{HEAD}1,a,2022-01-01\n1,a,{time}\n", "log.csv"))
@@ -132,19 +167,59 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
     [
         (read_csv, HEAD, "an activity and a readable time .no rows.; check the file"),
         (read_csv, f"{HEAD}1,a,soon\n", "1 times row with an unreadable time:timestamp"),
-        (read_csv, f"{HEAD}1{',a' * 10_000},2022-01-01\n", "line 2: expected as many fields as in line 1, .*; mend"),
-        (read_csv, f'{HEAD}7",a,2022-01-01\n', "line 2: .*any with a quote in quotes, .*found '7\",a,2022-01-01'"),
-        (read_csv, "case,Case,activity,time\n1,2,a,2022-01-01\n", "column of user, found 'case', 'Case'"),
-        (read_csv, "who,activity,time\n1,a,2022-01-01\n", "name it by a header such as case,activity,timestamp"),
-        (read_xes, '<?xml version="1.0" encoding="bogus"?><log/>', "line 1: .*unknown encoding: bogus"),
-        (read_xes, '<?xml version="1.0" encoding="gb2312"?><log/>', "multi-byte encodings are not supported"),
+        (
+            read_csv,
+            f"{HEAD}1{',a' * 10_000},2022-01-01\n",
+            "line 2: expected as many fields as in line 1, .*; mend",
+        ),
+        (
+            read_csv,
+            f'{HEAD}7",a,2022-01-01\n',
+            "line 2: .*any with a quote in quotes, .*found '7\",a,2022-01-01'",
+        ),
+        (
+            read_csv,
+            "case,Case,activity,time\n1,2,a,2022-01-01\n",
+            "column of user, found 'case', 'Case'",
+        ),
+        (
+            read_csv,
+            "who,activity,time\n1,a,2022-01-01\n",
+            "name it by a header such as case,activity,timestamp",
+        ),
+        (
+            read_xes,
+            '<?xml version="1.0" encoding="bogus"?><log/>',
+            "line 1: .*unknown encoding: bogus",
+        ),
+        (
+            read_xes,
+            '<?xml version="1.0" encoding="gb2312"?><log/>',
+            "multi-byte encodings are not supported",
+        ),
         (read_xes, f"<log>{trace(trace())}</log>", "found <trace> in <trace>"),
-        (read_xes, f"<log>{event()}</log>", "line 1: expected an XES event log, .*found <event> in <log>"),
-        (read_xes, f"<log>{trace(event(more=named('b')))}</log>", "<event> must have one concept:name, found two"),
+        (
+            read_xes,
+            f"<log>{event()}</log>",
+            "line 1: expected an XES event log, .*found <event> in <log>",
+        ),
+        (
+            read_xes,
+            f"<log>{trace(event(more=named('b')))}</log>",
+            "<event> must have one concept:name, found two",
+        ),
         (read_xes, "<log/>", "no events.; check that the export of the traces took"),
-        (read_xes, f"<log>{trace(event(time=None) * 2)}</log>", "2 times event without time:timestamp"),
+        (
+            read_xes,
+            f"<log>{trace(event(time=None) * 2)}</log>",
+            "2 times event without time:timestamp",
+        ),
         (read_xes, "<html><body/></html>", "outermost element <log>, found <html>"),
-        (read_xes, "case,activity,time\n1,a,2022", "expected an XES event log, found a comma-separated file"),
+        (
+            read_xes,
+            "case,activity,time\n1,a,2022",
+            "expected an XES event log, found a comma-separated file",
+        ),
         (read_xes, f"<log>{trace(event())}", "the file ends early"),
         (read_xes, f"<log>{trace(event())}</trace></log>", "found XML with mismatched tag"),
         (read_xes, "<log>&unknown;</log>", "found XML with undefined entity"),
@@ -159,7 +234,11 @@ def test_what_is_no_log(tmp_path, read, text, message):
 
 LAUGHS = "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, 10))
 FILE = 'SYSTEM "file:///etc/hostname"'
-HEADS = (f"[<!ENTITY a9 {FILE}>]", f"[<!ENTITY % p {FILE}> %p;]", 'SYSTEM "http://localhost:9/log.dtd"')
+HEADS = (
+    f"[<!ENTITY a9 {FILE}>]",
+    f"[<!ENTITY % p {FILE}> %p;]",
+    'SYSTEM "http://localhost:9/log.dtd"',
+)
 
 
 @pytest.mark.parametrize("head", [f'[<!ENTITY a0 "ha">{LAUGHS}]', *HEADS])
@@ -189,17 +268,32 @@ print(len(read_xes(sys.argv[1])), peak() >> 10)"""
 @pytest.mark.parametrize(
     ("make", "fewest"),
     [
-        (lambda path: write(path.parent, f"<log>{trace(event() * 200_000, name=None)}</log>", path.name), 200_000),
-        pytest.param(lambda path: write_synthetic(path, 70_000, seed=1), 1_000_000, marks=pytest.mark.slow),
+        (
+            lambda path: write(
+                path.parent, f"<log>{trace(event() * 200_000, name=None)}</log>", path.name
+            ),
+            200_000,
+        ),
+        pytest.param(
+            lambda path: write_synthetic(path, 70_000, seed=1), 1_000_000, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
     """As Python objects, events would take several hundred bytes each; the frame takes 100."""
     found = []
-    for name, made in (("few.xes", lambda path: write_synthetic(path, 100, seed=1)), ("many.xes", make)):
+    for name, made in (
+        ("few.xes", lambda path: write_synthetic(path, 100, seed=1)),
+        ("many.xes", make),
+    ):
         made(tmp_path / name)
         command = [sys.executable, "-c", MEASURE, str(tmp_path / name)]
-        found.append([int(number) for number in subprocess.check_output(command, text=True, cwd=ROOT).split()])
+        found.append(
+            [
+                int(number)
+                for number in subprocess.check_output(command, text=True, cwd=ROOT).split()
+            ]
+        )
     (_, before), (events, peak) = found
     assert events >= fewest
     assert peak - before < 13 + events * 250 / 2**20  # MiB
@@ -220,8 +314,17 @@ def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "cases", "events"),
-    [("Sepsis", 1050, 15214), ("receipt", 1434, 8577), ("running-example", 6, 42), ("bpic2013_incidents", 7554, 65533)],
+    [
+        ("Sepsis", 1050, 15214),
+        ("receipt", 1434, 8577),
+        ("running-example", 6, 42),
+        ("bpic2013_incidents", 7554, 65533),
+    ],
 )
 def test_recorded_logs_have_their_published_counts(name, cases, events):
     log = read_xes(recorded(name))
-    assert (log["case:concept:name"].nunique(), len(log), log.attrs["skipped"]) == (cases, events, {})
+    assert (log["case:concept:name"].nunique(), len(log), log.attrs["skipped"]) == (
+        cases,
+        events,
+        {},
+    )

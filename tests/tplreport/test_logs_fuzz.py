@@ -16,7 +16,8 @@ from tplreport.logs import read_csv
 from tplreport.table import USUAL_NAMES
 
 TIME = re.compile(
-    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?[0-5]\d)?))?)?", re.ASCII
+    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?[0-5]\d)?))?)?",
+    re.ASCII,
 )
 
 
@@ -25,13 +26,20 @@ ROLES = ("user", "state", "time")
 
 
 def instant(text):
-    """The time, or None where it is not whole, outside the calendar, or of no year from 1000 to 9998."""
+    """The time, or None where it is not whole, outside the calendar, or of no year from 1000 to
+    9998."""
     try:
         when = datetime.fromisoformat(re.sub(" (?=[-+Z])", "", text.lstrip(" ")).replace("/", "-"))
     except ValueError:
         return None
     sound = TIME.fullmatch(text) and 1000 <= when.year <= 9998
-    return when.astimezone(UTC) if sound and when.tzinfo else when.replace(tzinfo=UTC) if sound else None
+    return (
+        when.astimezone(UTC)
+        if sound and when.tzinfo
+        else when.replace(tzinfo=UTC)
+        if sound
+        else None
+    )
 
 
 def csv_events(data):
@@ -40,7 +48,9 @@ def csv_events(data):
     header, *rows = (row for row in csv.reader(text, strict=True) if row not in ([], [""]))
     assert {len(row) for row in rows} == {len(header)}
     header = [name.casefold().translate(dict.fromkeys(map(ord, " _-"))) for name in header]
-    places = [header.index(next(name for name in USUAL_NAMES[role] if name in header)) for role in ROLES]
+    places = [
+        header.index(next(name for name in USUAL_NAMES[role] if name in header)) for role in ROLES
+    ]
     return [[row[place] for place in places] for row in rows]
 
 
@@ -53,8 +63,13 @@ def xes_events(data):
     tags = [element.tag for element in log.iter()]
     found = log.tag, tags.count("log"), tags.count("trace"), tags.count("event")
     assert found == ("log", 1, len(traces), len(events))
-    names = [value(element, COLUMNS[1]) or f"trace {number}" for number, element in enumerate(traces, 1)]
-    return [[names[number - 1], *(value(element, key) for key in COLUMNS[1:])] for number, element in events]
+    names = [
+        value(element, COLUMNS[1]) or f"trace {number}" for number, element in enumerate(traces, 1)
+    ]
+    return [
+        [names[number - 1], *(value(element, key) for key in COLUMNS[1:])]
+        for number, element in events
+    ]
 
 
 def value(element, key):
@@ -63,14 +78,20 @@ def value(element, key):
 
 
 ROW = '2022-01-0{}T0{}:30:00+01:00,{},"case {}","b ""{}"""\n'
-CSV = "timestamp,cost,Case ID,activity\n" + "".join(ROW.format(k % 9 + 1, k % 8, k, k // 4, k % 2) for k in range(16))
+CSV = "timestamp,cost,Case ID,activity\n" + "".join(
+    ROW.format(k % 9 + 1, k % 8, k, k // 4, k % 2) for k in range(16)
+)
 XES = f"<log>{''.join(trace(*(event('ab'[k % 2]) for k in range(n)), name=str(n)) for n in range(5))}</log>\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(("read", "events_of", "text"), [(read_csv, csv_events, CSV), (read_xes, xes_events, XES)])
-def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(tmp_path, read, events_of, text, packed):
+@pytest.mark.parametrize(
+    ("read", "events_of", "text"), [(read_csv, csv_events, CSV), (read_xes, xes_events, XES)]
+)
+def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(
+    tmp_path, read, events_of, text, packed
+):
     data = gzip.compress(text.encode(), mtime=0) if packed else text.encode()
     assert read_within_limits(read, tmp_path / "log", data)[0].attrs["skipped"] == {}
     for case, mutated in enumerate(mutations(data, 1100, seed=2022)):
@@ -84,7 +105,9 @@ def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(tmp_path, read
             raise AssertionError(f"case {case} is read though {error!r}: {mutated!r}") from error
         log, warned = found
         cases = [case for case, *_ in events]
-        good = sorted((row for row in events if all(row)), key=lambda row: (cases.index(row[0]), row[2]))
+        good = sorted(
+            (row for row in events if all(row)), key=lambda row: (cases.index(row[0]), row[2])
+        )
         assert list(log[COLUMNS].itertuples(index=False, name=None)) == good, (case, mutated)
         assert sum(log.attrs["skipped"].values()) == len(events) - len(good)
         assert warned or plain.endswith(b"\n") or read is read_xes

@@ -1,4 +1,5 @@
-"""Anybody's files: what is read against a plain loop over the rows, whatever the format, and what each error says."""
+"""Anybody's files: what is read against a plain loop over the rows, whatever the format, and what
+each error says."""
 
 import gzip
 
@@ -28,7 +29,9 @@ def write(path, frame, kind):
         frame.to_parquet(path, index=False)
     else:
         encoding = "utf-8-sig" if kind == "mark" else "utf-8"
-        frame.to_csv(path, index=False, sep={"semicolon": ";", "tab": "\t"}.get(kind, ","), encoding=encoding)
+        frame.to_csv(
+            path, index=False, sep={"semicolon": ";", "tab": "\t"}.get(kind, ","), encoding=encoding
+        )
     return path
 
 
@@ -41,27 +44,45 @@ def test_names_of_users_and_places_survive_and_a_missing_state_ends_a_sequence(t
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 4)), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 4)), min_size=1, max_size=30
+    )
+)
 def test_every_format_gives_what_a_loop_gives(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("rows")
     frame = pd.DataFrame(rows, columns=["user", "time", "state"])
     expected = [
-        (user, [state for _, _, state in sorted((row for row in rows if row[0] == user), key=lambda row: row[1])])
+        (
+            user,
+            [
+                state
+                for _, _, state in sorted(
+                    (row for row in rows if row[0] == user), key=lambda row: row[1]
+                )
+            ],
+        )
         for user in sorted({user for user, *_ in rows})
     ]
     for kind in ("csv", "parquet"):
-        assert sorted(listed(read_sequences(write(folder / kind, frame, kind), same_time="rows"))) == expected
+        assert (
+            sorted(listed(read_sequences(write(folder / kind, frame, kind), same_time="rows")))
+            == expected
+        )
     assert sorted(listed(read_sequences(frame, same_time="rows"))) == expected
     by_user = folder / "users"
     by_user.mkdir()
     for user, own in frame.groupby("user"):
         write(by_user / f"{user}.csv", own[["time", "state"]], "csv")
-    assert [own for _, own in listed(read_sequences(by_user, same_time="rows"))] == [own for _, own in expected]
+    assert [own for _, own in listed(read_sequences(by_user, same_time="rows"))] == [
+        own for _, own in expected
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:.* between two steps")
 def test_instants_order_observations_and_the_clock_there_cuts_steps():
-    """The clocks go on in that night; d is of 1 April by the clock there, but of 31 March in UTC."""
+    """The clocks go on in that night; d is of 1 April by the clock there, but of 31 March in
+    UTC."""
     times = [
         "2024-03-31T03:15:00+02:00",
         "2024-03-31T01:30:00+01:00",
@@ -93,7 +114,9 @@ def test_clocks_that_go_back_keep_the_order_of_instants_and_lose_nothing():
 def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
     """As T-Drive has them: taxi, time, longitude, latitude, no header."""
     for taxi, east in ((1, 116.30), (2, 116.40)):
-        lines = [f"{taxi},2008-02-02 15:3{minute}:08,{east + minute / 50},39.92\n" for minute in (6, 3)]
+        lines = [
+            f"{taxi},2008-02-02 15:3{minute}:08,{east + minute / 50},39.92\n" for minute in (6, 3)
+        ]
         (tmp_path / f"{taxi}.txt").write_text("".join(lines))
     (tmp_path / "3.txt").write_text("")
     box = (39.8, 40.0, 116.2, 116.6)
@@ -112,15 +135,21 @@ def test_files_of_a_folder_name_their_users_in_full_or_are_left_out_with_a_warni
     for name in ("a.1.csv", "a.2.CSV", "2024.01.txt.gz", "notes.md", ".hidden"):
         content = b"time,state\n1,x\n"
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.warns(UserWarning, match="1 file of .* left out, such as 'notes.md': only those that end in .csv"):
+    with pytest.warns(
+        UserWarning, match="1 file of .* left out, such as 'notes.md': only those that end in .csv"
+    ):
         assert read_sequences(tmp_path).users.tolist() == ["2024.01", "a.1", "a.2"]
 
 
-def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart_or_one_is_chosen(tmp_path):
+def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart_or_one_is_chosen(
+    tmp_path,
+):
     message = "a user must be in one state at a time, .* such as in row 3 .* and row 4 .*; give user= the column"
     with pytest.raises(ValueError, match=message):
         read_sequences(FRAME, time="day", state="place", missing="")
-    assert len(read_sequences(FRAME.drop(columns="day"), state="place", order="rows", missing="")) == 2
+    assert (
+        len(read_sequences(FRAME.drop(columns="day"), state="place", order="rows", missing="")) == 2
+    )
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\nada,1,home\nada,2,work\nada,2,bar\nada,3,home\nbob,2,bar\n")
     message = "found another one in 1 row, such as in line 3 of .*visits.csv and line 4 of .*; give same_time= 'first'"
@@ -135,22 +164,39 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart
 
 
 def test_steps_hold_no_state_for_a_whole_step_unless_asked():
-    """Monday, Wednesday, Friday: without a gap nothing is a stay; with two days every other step is held."""
-    days = pd.DataFrame({"user": 1, "time": ["2024-01-01", "2024-01-03", "2024-01-05"], "state": ["a", "b", "c"]})
+    """Monday, Wednesday, Friday: without a gap nothing is a stay; with two days every other step is
+    held."""
+    days = pd.DataFrame(
+        {"user": 1, "time": ["2024-01-01", "2024-01-03", "2024-01-05"], "state": ["a", "b", "c"]}
+    )
     assert [own for _, own in listed(read_sequences(days, step="1D"))] == [["a"], ["b"], ["c"]]
-    with pytest.warns(UserWarning, match=r"40.0% of all states are held from an earlier step, for up to max_gap='2D'"):
-        assert listed(read_sequences(days, step="1D", max_gap="2D")) == [(1, ["a", "a", "b", "b", "c"])]
+    with pytest.warns(
+        UserWarning,
+        match=r"40.0% of all states are held from an earlier step, for up to max_gap='2D'",
+    ):
+        assert listed(read_sequences(days, step="1D", max_gap="2D")) == [
+            (1, ["a", "a", "b", "b", "c"])
+        ]
 
 
 @pytest.mark.parametrize(("unit", "many"), [("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
 def test_epochs_in_other_units_are_not_taken_for_seconds(unit, many):
     start = 1_700_000_400
-    seconds = pd.DataFrame({"user": 1, "time": [start, start + 600, start + 1200], "state": ["a", "b", "a"]})
+    seconds = pd.DataFrame(
+        {"user": 1, "time": [start, start + 600, start + 1200], "state": ["a", "b", "a"]}
+    )
     frame = seconds.assign(time=seconds["time"] * many)
-    with pytest.raises(ValueError, match=f"must be seconds, found {start * many} in row 0 .*give time_unit='{unit}'"):
+    with pytest.raises(
+        ValueError,
+        match=f"must be seconds, found {start * many} in row 0 .*give time_unit='{unit}'",
+    ):
         read_sequences(frame, step="10min")
     expected = listed(read_sequences(seconds, step="10min"))
-    assert listed(read_sequences(frame, step="10min", time_unit=unit)) == expected == [(1, ["a", "b", "a"])]
+    assert (
+        listed(read_sequences(frame, step="10min", time_unit=unit))
+        == expected
+        == [(1, ["a", "b", "a"])]
+    )
     assert listed(read_sequences(frame)) == expected  # only the order counts
 
 
@@ -174,7 +220,11 @@ LATER_FIRST = [
 @pytest.mark.parametrize("times", LATER_FIRST, ids=str)
 def test_times_order_observations_exactly(tmp_path, times):
     frame = pd.DataFrame({"user": 1, "time": times, "state": ["b", "a"]})
-    for data in (frame, write(tmp_path / "a.csv", frame, "csv"), write(tmp_path / "a.parquet", frame, "parquet")):
+    for data in (
+        frame,
+        write(tmp_path / "a.csv", frame, "csv"),
+        write(tmp_path / "a.parquet", frame, "parquet"),
+    ):
         assert listed(read_sequences(data)) == [(1, ["a", "b"])]
 
 
@@ -183,7 +233,9 @@ BIG = 2**53  # floats hold BIG + 2, not BIG + 1
 
 @pytest.mark.parametrize("dtype", ["Int64", "UInt64", "uint64[pyarrow]"])
 def test_large_labels_stay_apart_whatever_their_type(tmp_path, dtype):
-    frame = pd.DataFrame({"user": 1, "time": [1, 2, 3, 4], "state": pd.array([BIG + 1, BIG, None, 7], dtype=dtype)})
+    frame = pd.DataFrame(
+        {"user": 1, "time": [1, 2, 3, 4], "state": pd.array([BIG + 1, BIG, None, 7], dtype=dtype)}
+    )
     expected = [(1, [BIG + 1, BIG]), (1, [7])]
     other = tmp_path / "other.parquet"  # as other programs write it, without pandas' types
     pq.write_table(pa.Table.from_pandas(frame).replace_schema_metadata(None), other)

@@ -8,7 +8,9 @@ import tplrepro as tpl
 
 
 def test_matrices_loss_functions_and_reports_draw_their_numbers_with_units():
-    P = tpl.TransitionMatrix([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]], states=["home", "office", "gym"])
+    P = tpl.TransitionMatrix(
+        [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]], states=["home", "office", "gym"]
+    )
     axes = P.plot()
     assert np.array_equal(axes.images[0].get_array(), P.toarray())
     assert [label.get_text() for label in axes.get_yticklabels()] == ["home", "office", "gym"]

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of pm4py and what it import
 
 def by_pm4py(path):
     log = pm4py.read_xes(str(path))[COLUMNS].reset_index(drop=True)
-    log["time:timestamp"] = pd.to_datetime(log["time:timestamp"], utc=True).astype("datetime64[us, UTC]")
+    log["time:timestamp"] = pd.to_datetime(log["time:timestamp"], utc=True).astype(
+        "datetime64[us, UTC]"
+    )
     return log.astype({name: str for name in COLUMNS[:2]})
 
 
@@ -30,7 +32,9 @@ def test_stand_in_and_what_pm4py_writes(tmp_path):
     log = synthetic_log(100, seed=1, path=tmp_path / "log.xes.gz")
     assert_agree(tmp_path / "log.xes.gz")
     theirs = by_pm4py(tmp_path / "log.xes.gz")
-    assert set(TransitionSystem.from_log(theirs).states) == set(TransitionSystem.from_log(log).states)
+    assert set(TransitionSystem.from_log(theirs).states) == set(
+        TransitionSystem.from_log(log).states
+    )
     pm4py.write_xes(log, str(tmp_path / "theirs.xes"))
     assert_agree(tmp_path / "theirs.xes")
 

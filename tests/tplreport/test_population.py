@@ -21,7 +21,10 @@ EPSILONS = [0.3, 0.5, 0.2]
 
 def walks(n_users, length=30):
     rng = np.random.default_rng(0)
-    return {f"user {user}": rng.integers(0, 5, rng.integers(1, length)).tolist() for user in range(n_users)}
+    return {
+        f"user {user}": rng.integers(0, 5, rng.integers(1, length)).tolist()
+        for user in range(n_users)
+    }
 
 
 def counts_of(sequences, direction="forward"):
@@ -31,14 +34,21 @@ def counts_of(sequences, direction="forward"):
 @pytest.mark.parametrize(("smoothing", "weight"), [(0.0, 2.0), (0.7, 2.0), (0.5, None)])
 def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(smoothing, weight):
     # The last, without a step, has the pooled matrix.
-    users = {user: [own] for user, own in walks(12).items()} | {"two": [[1, 1, 0], [0, 0]], "new": [[3]]}
+    users = {user: [own] for user, own in walks(12).items()} | {
+        "two": [[1, 1, 0], [0, 0]],
+        "new": [[3]],
+    }
     result = tr.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
-    prior_free = tr.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight, prior_free=True)
+    prior_free = tr.population_leakage(
+        users, EPSILONS, smoothing=smoothing, prior_weight=weight, prior_free=True
+    )
     everybody = [sequence for own in users.values() for sequence in own]
     for row, (user, own) in enumerate(users.items()):
         matrices = {}
         for direction in ("backward", "forward"):
-            pooled = tpl.TransitionMatrix(counts_of(everybody, direction) + smoothing, normalize=True).probabilities
+            pooled = tpl.TransitionMatrix(
+                counts_of(everybody, direction) + smoothing, normalize=True
+            ).probabilities
             joint = counts_of(own, direction) + (smoothing if weight is None else weight * pooled)
             matrices[direction] = tpl.TransitionMatrix(joint, normalize=True)
         expected = tpl.temporal_privacy_leakage(EPSILONS, **matrices)
@@ -47,21 +57,30 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
         assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
         assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
         losses = [tpl.PriorFreeLoss(matrices[direction]) for direction in ("backward", "forward")]
-        assert prior_free.tpl[row] == pytest.approx(tpl.temporal_privacy_leakage(EPSILONS, *losses).tpl, rel=1e-12)
+        assert prior_free.tpl[row] == pytest.approx(
+            tpl.temporal_privacy_leakage(EPSILONS, *losses).tpl, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("smoothing", "weight"), [(1.0, 1.0), (0.0, 0.5), (1e-9, None)])
 def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, monkeypatch):
-    """Users with one to three sequences of any lengths, not next to each other; ties abound where steps are few."""
+    """Users with one to three sequences of any lengths, not next to each other; ties abound where
+    steps are few."""
     rng = np.random.default_rng(int(10 * smoothing))
     for n, longest in ((1, 4), (2, 50), (4, 5), (12, 30), (40, 100)):
         cumulative = np.cumsum(rng.dirichlet(np.full(n, 0.2), n), axis=1)
         steps = rng.integers(0, n, (longest, 60))
         for t in range(1, longest):
-            steps[t] = (cumulative[steps[t - 1]] < rng.random(60)[:, None]).sum(axis=1).clip(0, n - 1)
+            steps[t] = (
+                (cumulative[steps[t - 1]] < rng.random(60)[:, None]).sum(axis=1).clip(0, n - 1)
+            )
         users = [*range(24), *rng.integers(0, 24, 36).tolist()]
-        lengths = np.where(np.arange(60) < 24, rng.integers(1, longest + 1, 60), rng.integers(0, longest + 1, 60))
-        values = np.concatenate([walk[:length] for walk, length in zip(steps.T, lengths, strict=True)])
+        lengths = np.where(
+            np.arange(60) < 24, rng.integers(1, longest + 1, 60), rng.integers(0, longest + 1, 60)
+        )
+        values = np.concatenate(
+            [walk[:length] for walk, length in zip(steps.T, lengths, strict=True)]
+        )
         data = Sequences(values, np.cumsum([0, *lengths]), np.arange(n), users)
         epsilons = 10.0 ** rng.choice([-5, -1, 1.5]) * rng.uniform(0.1, 1.0, 1 + n % 9)
         one_at_a_time = {"tplrepro.leakage.envelope.SMALL": 0, "tplreport.shrinkage.ENTRIES": 1}
@@ -71,7 +90,9 @@ def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, 
             with monkeypatch.context() as patch:
                 for name, value in changes.items():
                     patch.setattr(name, value)
-                leaked = tr.population_leakage(data, epsilons, smoothing=smoothing, prior_weight=weight)
+                leaked = tr.population_leakage(
+                    data, epsilons, smoothing=smoothing, prior_weight=weight
+                )
             found.append((leaked.bpl.tolist(), leaked.fpl.tolist()))
         assert found[1:] == found[:1] * 2
 
@@ -84,17 +105,25 @@ def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     assert result.largest[result.users.index(result.worst_user)] == expected.max()
     assert tr.population_leakage(users, 0.3, horizon=4).bpl.shape == (8, 4)
     row = result.to_frame().loc[("user 3", 1)]
-    assert row.to_dict() == {"bpl": result.bpl[3, 1], "fpl": result.fpl[3, 1], "tpl": expected[3, 1]}
+    assert row.to_dict() == {
+        "bpl": result.bpl[3, 1],
+        "fpl": result.fpl[3, 1],
+        "tpl": expected[3, 1],
+    }
     named = {user: [f"cell {s}" for s in own] for user, own in users.items()}
     assert tr.population_leakage(named, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
     offsets = np.cumsum([0, *map(len, users.values())])
-    ragged = Sequences(np.concatenate(list(users.values())), offsets, np.arange(5), np.array(list(users)))
+    ragged = Sequences(
+        np.concatenate(list(users.values())), offsets, np.arange(5), np.array(list(users))
+    )
     assert tr.population_leakage(ragged, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
     prior_free = tr.population_leakage(users, EPSILONS, prior_free=True).tpl
     for module in (tplrepro.markov.transition, population):
         monkeypatch.setattr(module, "SPARSE_FROM", 4)
     assert tr.population_leakage(users, EPSILONS).tpl == pytest.approx(expected, rel=1e-12)
-    assert tr.population_leakage(users, EPSILONS, prior_free=True).tpl == pytest.approx(prior_free, rel=1e-12)
+    assert tr.population_leakage(users, EPSILONS, prior_free=True).tpl == pytest.approx(
+        prior_free, rel=1e-12
+    )
 
 
 def test_backends_and_batches_do_not_matter():
@@ -136,7 +165,10 @@ class Deadly:
 
 # A killed worker leaves its sockets and temporary folders to the garbage collector.
 killing = pytest.mark.filterwarnings(
-    *(f"default::{name}Warning" for name in ("Resource", "pytest.PytestUnraisableException", "User", "Future"))
+    *(
+        f"default::{name}Warning"
+        for name in ("Resource", "pytest.PytestUnraisableException", "User", "Future")
+    )
 )
 KILLED = joblib.externals.loky.process_executor.TerminatedWorkerError
 
@@ -158,7 +190,8 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
     for _ in range(2):
         result = tr.population_leakage(users, EPSILONS, **options)
         assert (result.tpl == alone.tpl).all()
-        assert before.items() <= written(tmp_path / "done").items()  # what is there is not computed again
+        # what is there is not computed again
+        assert before.items() <= written(tmp_path / "done").items()
         before = written(tmp_path / "done")
         assert len(before) == 10
         bar.assert_called_with(10, "population", "batch", True)
@@ -177,7 +210,8 @@ def written(folder):
 
 @pytest.mark.parametrize("n", [3, 50])
 def test_the_loss_of_all_users_is_the_largest_of_theirs(n):
-    """One step leaks L(epsilon) more; 50 states have their hulls one by one. Zeros make one user's rows disjoint."""
+    """One step leaks L(epsilon) more; 50 states have their hulls one by one. Zeros make one user's
+    rows disjoint."""
     rng = np.random.default_rng(n)
     walks = {user: rng.integers(0, n, 40 * n).tolist() for user in range(4)}
     functions = population.loss_of_all_users(walks, smoothing=0.1, prior_weight=2.0)
@@ -187,4 +221,7 @@ def test_the_loss_of_all_users_is_the_largest_of_theirs(n):
         assert functions[1](epsilon) == pytest.approx((found.fpl[:, 0] - epsilon).max(), rel=1e-13)
     walks = {"ann": [0, 1, 0, 1, 0], "bob": [0, 0, 1, 1, 0]}
     assert not any(one.is_identity for one in population.loss_of_all_users(walks, smoothing=0.1))
-    assert all(one.is_identity for one in population.loss_of_all_users({"ann": walks["ann"]}, smoothing=0.0))
+    assert all(
+        one.is_identity
+        for one in population.loss_of_all_users({"ann": walks["ann"]}, smoothing=0.0)
+    )

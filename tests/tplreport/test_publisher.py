@@ -1,4 +1,5 @@
-"""Nothing is handed out twice with other values, nothing that was spent is forgotten, and mistakes have a remedy."""
+"""Nothing is handed out twice with other values, nothing that was spent is forgotten, and mistakes
+have a remedy."""
 
 import os
 import shutil
@@ -50,7 +51,9 @@ def test_the_same_time_has_the_same_value_and_labels_and_kinds_stay(publisher, p
     noisy = publisher.publish(5, {"home": 105, "work": 98})
     assert all(type(value) is int for value in noisy.values())
     assert tr.Publisher(path).publish(5, {"work": 98, "home": 105}) == noisy
-    said = "time 5 was published before, with the same counts: what was handed out is returned again"
+    said = (
+        "time 5 was published before, with the same counts: what was handed out is returned again"
+    )
     assert caplog.messages == [said]
     with pytest.raises(ValueError, match="time 5 was published with other counts"):
         publisher.publish(5, {"home": 105, "work": 99})
@@ -90,7 +93,9 @@ def test_what_is_spent_is_what_a_filter_spends(publisher, monkeypatch):
     assert publisher.remaining == rest
 
 
-@pytest.mark.parametrize("loss", [tpl.PriorFreeLoss(P), tf.loss_from_counts([[800, 200], [100, 900]]), None])
+@pytest.mark.parametrize(
+    "loss", [tpl.PriorFreeLoss(P), tf.loss_from_counts([[800, 200], [100, 900]]), None]
+)
 def test_any_loss_function_is_stored(path, loss):
     made = tr.Publisher(path, backward=loss, forward=loss, alpha=1.0, sensitivity=1, floor=0.01)
     made.publish(0, 10, 0.2)
@@ -132,7 +137,9 @@ def test_a_backup_without_times_does_not_begin_a_plan_again(publisher, path):
         made.publish_table(pd.Series([1, 1], [5, 6]))
         copy = tr.Publisher(path.with_name("copy"))
         if made is planned:
-            with pytest.raises(ValueError, match="must know the first time of its plan, .* up to 6"):
+            with pytest.raises(
+                ValueError, match="must know the first time of its plan, .* up to 6"
+            ):
                 copy.resume(6)
         else:
             assert copy.resume(6).remaining <= made.remaining
@@ -151,7 +158,9 @@ def test_a_plan_of_gaussian_noise(path):
     made.publish(1, 1000)
     assert made.ledger["noise_multiplier"].tolist() == list(plan[:2])
     assert made.leakage.epsilon(1e-6).max() < 2.0
-    with pytest.raises(ValueError, match="every TPL within alpha = 1 and delta = 1e-06, found 2; add noise"):
+    with pytest.raises(
+        ValueError, match="every TPL within alpha = 1 and delta = 1e-06, found 2; add noise"
+    ):
         tr.Publisher(path.with_name("b"), **SETTINGS, plan=plan, delta=1e-6)
 
 
@@ -166,8 +175,14 @@ def test_a_plan_of_gaussian_noise(path):
         ({"delta": 1e-6}, "a delta needs a plan, fixed in advance"),
         ({"plan": [0.9, 0.9]}, "the plan must keep every TPL within alpha = 1, found 1.5"),
         ({"step": 0}, "step must be above 0"),
-        ({"mechanism": "opendp-gaussian"}, "mechanism must be one of None, 'opendp', found 'opendp-gaussian'"),
-        ({"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None}, "text or numbers to be stored"),
+        (
+            {"mechanism": "opendp-gaussian"},
+            "mechanism must be one of None, 'opendp', found 'opendp-gaussian'",
+        ),
+        (
+            {"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None},
+            "text or numbers to be stored",
+        ),
     ],
 )
 def test_settings_that_do_not_keep_the_promise(path, settings, message):
@@ -192,7 +207,10 @@ def test_times_are_dates_with_a_step(path, zone):
     pd.testing.assert_frame_equal(made.to_frame(), noisy, check_names=False, check_freq=False)
     assert made.to_frame().index.equals(times)
     cases = [
-        (times[-1] + pd.Timedelta("3h"), "is next, not .* 2 missing; publish them, or skip from .* until"),
+        (
+            times[-1] + pd.Timedelta("3h"),
+            "is next, not .* 2 missing; publish them, or skip from .* until",
+        ),
         (times[-1] + pd.Timedelta("30min"), "whole steps apart"),
         (times[0] - pd.Timedelta("1h"), "times begin at .*; the clock went back"),
         (12, "times must be dates with" + ("out" if zone is None else "") + " a zone as before"),
@@ -213,10 +231,16 @@ def test_times_are_dates_with_a_step(path, zone):
 def test_an_hour_that_clocks_repeat_is_told_by_its_offset(path):
     made = tr.Publisher(path, **SETTINGS, floor=0.05, step="1h")
     local = ["2024-10-27 02:00", "2024-10-27 02:00"]
-    with pytest.raises(ValueError, match="; an hour that clocks repeat needs its offset from UTC, such as 2024-10-27"):
+    with pytest.raises(
+        ValueError,
+        match="; an hour that clocks repeat needs its offset from UTC, such as 2024-10-27",
+    ):
         made.publish_table(pd.Series([1, 2], local))
     made.publish_table(pd.Series([1, 2], [f"{local[0]}+02:00", f"{local[1]}+01:00"]))
-    assert made.to_frame().index.astype(str).tolist() == ["2024-10-27 02:00:00+02:00", "2024-10-27 03:00:00+02:00"]
+    assert made.to_frame().index.astype(str).tolist() == [
+        "2024-10-27 02:00:00+02:00",
+        "2024-10-27 03:00:00+02:00",
+    ]
     with pytest.raises(ValueError, match="with a zone or without one, found both"):
         made.publish_table(pd.Series([1, 2], ["2024-10-27 03:00+01:00", "2024-10-27 04:00"]))
 
@@ -225,7 +249,8 @@ def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, mon
     def crash(self, counts, budgets):
         if not counts.any():  # whether it can be drawn
             return draw(self, counts, budgets)
-        assert tr.Publisher(path).ledger["kind"].tolist() == ["spent, not drawn"]  # on the disk before the draw
+        # on the disk before the draw
+        assert tr.Publisher(path).ledger["kind"].tolist() == ["spent, not drawn"]
         raise KeyboardInterrupt
 
     draw = tr.Publisher._noise
@@ -277,8 +302,11 @@ def test_threads_share_a_publisher(publisher):
 
 
 @pytest.mark.parametrize("moment", ["_set", "flock"])
-def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_publish(publisher, monkeypatch, moment):
-    """A child would inherit the thread's locks, and SQLite's belief that this process is writing."""
+def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_publish(
+    publisher, monkeypatch, moment
+):
+    """A child would inherit the thread's locks, and SQLite's belief that this process is
+    writing."""
 
     def slow(*words):
         done(*words)
@@ -300,15 +328,32 @@ def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_pu
 
 
 @pytest.mark.parametrize(
-    ("kills", "last"), [(20, 100), pytest.param(500, 10_000, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("kills", "last"),
+    [(20, 100), pytest.param(500, 10_000, marks=pytest.mark.slow)],
+    ids=["few", "many"],
 )
 def test_processes_are_killed_at_any_moment(path, tmp_path, kills, last):
     tr.Publisher(path, **SETTINGS, floor=0.1)
-    words = [sys.executable, "-m", "tests.tplreport.publishing", path, tmp_path / "notes", str(last), str(kills)]
-    subprocess.run(words, cwd=os.fspath(module.Path(__file__).parents[2]), check=True, stderr=subprocess.DEVNULL)
+    words = [
+        sys.executable,
+        "-m",
+        "tests.tplreport.publishing",
+        path,
+        tmp_path / "notes",
+        str(last),
+        str(kills),
+    ]
+    subprocess.run(
+        words,
+        cwd=os.fspath(module.Path(__file__).parents[2]),
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     reader = tr.Publisher(path)
     frame, ledger = reader.to_frame(), reader.ledger
-    handed_out = "".join((tmp_path / f"notes{number}").read_text() for number in range(4)).splitlines()
+    handed_out = "".join(
+        (tmp_path / f"notes{number}").read_text() for number in range(4)
+    ).splitlines()
     for line in handed_out:
         at, _, values = line.partition(" ")
         if values != "skipped":
@@ -321,7 +366,10 @@ def test_processes_are_killed_at_any_moment(path, tmp_path, kills, last):
     assert len(frame) + len(open_ends) == drawn.sum()
     for at in open_ends:
         reader.publish(at, counts_of(at))
-    assert np.abs(reader.to_frame().to_numpy() - [counts_of(at) for at in ledger["time"][drawn]]).max() < 10 * 60
+    assert (
+        np.abs(reader.to_frame().to_numpy() - [counts_of(at) for at in ledger["time"][drawn]]).max()
+        < 10 * 60
+    )
 
 
 def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
@@ -334,7 +382,11 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
     path.with_name("second name").unlink()
     other = path.with_name("other.sqlite")
     path.rename(other)
-    opened = (lambda: publisher.publish(1, 1), lambda: publisher.remaining, lambda: publisher.skip(1))
+    opened = (
+        lambda: publisher.publish(1, 1),
+        lambda: publisher.remaining,
+        lambda: publisher.skip(1),
+    )
     missing = "there must be a publisher's file .*, found none; counts.sqlite.mark tells that it spent budgets: put"
     for action in (*opened, lambda: tr.Publisher(path), lambda: tr.Publisher(path, **SETTINGS)) * 2:
         with pytest.raises(FileNotFoundError, match=missing):
@@ -342,7 +394,10 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
         assert not path.exists() or path.stat().st_size == 0
         path.touch()
     moved = tr.Publisher(other)
-    with pytest.raises(OSError, match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other"):
+    with pytest.raises(
+        OSError,
+        match=r"was renamed without counts.sqlite.mark|is a copy, was renamed without other",
+    ):
         moved.publish(1, 1)
     path.with_name("counts.sqlite.mark").rename(path.with_name("other.sqlite.mark"))
     moved.publish(1, 1)
@@ -399,7 +454,9 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
     found = tr.Publisher(copy)
     assert len(found.to_frame()) == len(found) == 1  # it can be read
     assert found.publish(0, 1) == noisy
-    with pytest.raises(OSError, match=r"older state was put back: releases may be missing in it.*resume\(until\)"):
+    with pytest.raises(
+        OSError, match=r"older state was put back: releases may be missing in it.*resume\(until\)"
+    ):
         found.publish(1, 1)
     assert found.resume(2).remaining <= rest
     assert found.ledger["kind"].tolist() == ["published", "spent elsewhere"]
@@ -439,14 +496,19 @@ def test_a_value_that_resume_gave_up_is_not_handed_out(publisher, path, monkeypa
 
 
 def test_a_transaction_locks_the_mark_also_when_the_file_is_closed_elsewhere(publisher, path):
-    """SQLite's own locks are gone then: another process would read what is half written, or write."""
+    """SQLite's own locks are gone then: another process would read what is half written, or
+    write."""
     publisher.publish(0, 1)
     for write in (True, False):
         with publisher._transaction(write), open(path.with_name("counts.sqlite.mark")) as mark:
             open(path).close()
             with pytest.raises(BlockingIOError):
-                flock(mark, LOCK_SH | LOCK_NB)  # of several who share it a writer would wait for ever
-    with open(path.with_name("counts.sqlite.mark")) as mark, pytest.MonkeyPatch.context() as patched:
+                # of several who share it a writer would wait for ever
+                flock(mark, LOCK_SH | LOCK_NB)
+    with (
+        open(path.with_name("counts.sqlite.mark")) as mark,
+        pytest.MonkeyPatch.context() as patched,
+    ):
         flock(mark, LOCK_EX)
         patched.setattr(module, "WAIT", 0.1)
         with pytest.raises(OSError, match="database is locked"):
@@ -467,7 +529,9 @@ def test_what_interrupts_a_call_may_not_use_the_file(publisher, monkeypatch):
     """A reading in a signal's handler would put back what the interrupted call has spent."""
     with monkeypatch.context() as patched:
         patched.setattr(module, "_set", lambda *words: publisher.remaining)
-        with pytest.raises(RuntimeError, match="must be used after the call that a signal interrupts"):
+        with pytest.raises(
+            RuntimeError, match="must be used after the call that a signal interrupts"
+        ):
             publisher.publish(0, 1, 0.5)
     assert publisher.remaining > 0.7
 
@@ -499,7 +563,9 @@ def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
         for _ in range(rng.integers(1, 6)):
             rest = account.remaining
             spent = max(rest * rng.random(), floor, 1e-6 * rest)
-            account.skip(int(rng.integers(1, 4))) if rng.random() < 0.3 or rest == 0 else account.spend(spent)
+            account.skip(
+                int(rng.integers(1, 4))
+            ) if rng.random() < 0.3 or rest == 0 else account.spend(spent)
         worst.state = worst.exhausted()
         for _ in range(4):
             assert worst.remaining <= account.remaining * (1 + 1e-12)
@@ -523,15 +589,21 @@ def test_a_folder_that_cannot_be_written_is_an_error(publisher, monkeypatch):
     """As SQLite sees it; root may write everywhere."""
     publisher.publish(0, 1)
     monkeypatch.setattr(sqlite3, "connect", limited("query_only = 1"))
-    with pytest.raises(OSError, match="cannot be used .attempt to write a readonly database., and nothing was"):
+    with pytest.raises(
+        OSError, match="cannot be used .attempt to write a readonly database., and nothing was"
+    ):
         publisher.publish(1, 1)
     assert len(publisher.to_frame()) == 1
 
 
 def test_a_full_disk_is_an_error_and_forgets_nothing(publisher, path, monkeypatch):
     publisher.publish(0, 1)
-    monkeypatch.setattr(sqlite3, "connect", limited(f"max_page_count = {path.stat().st_size // 4096}"))
-    with pytest.raises(OSError, match="is full., and nothing was handed out; look at the free space"):
+    monkeypatch.setattr(
+        sqlite3, "connect", limited(f"max_page_count = {path.stat().st_size // 4096}")
+    )
+    with pytest.raises(
+        OSError, match="is full., and nothing was handed out; look at the free space"
+    ):
         publisher.publish_table(pd.Series(range(1, 3001), range(1, 3001)))
     monkeypatch.undo()
     assert len(publisher) == 1
@@ -540,7 +612,9 @@ def test_a_full_disk_is_an_error_and_forgets_nothing(publisher, path, monkeypatc
 
 def test_a_damaged_file_is_an_error(path):
     path.write_bytes(b"not a database, but long enough to be read as one" * 100)
-    with pytest.raises(OSError, match="cannot be used .file is not a database.* restore a backup and call resume"):
+    with pytest.raises(
+        OSError, match="cannot be used .file is not a database.* restore a backup and call resume"
+    ):
         tr.Publisher(path)
     with sqlite3.connect(path.with_name("other")) as database:
         database.execute("CREATE TABLE settings (name, value)")

@@ -58,7 +58,13 @@ def test_every_plan_keeps_alpha_against_its_adversary(advice):
         assert plan.tpl.get(plan.against, plan.user_level) <= 1.0
     composed = next(plan for plan in advice.plans if plan.scheme == COMPOSED)
     assert composed.user_level <= 1.0
-    assert {plan.against for plan in advice.plans} == {"anybody", ESTIMATE, UPPER, PRIOR_FREE, WORST_USER}
+    assert {plan.against for plan in advice.plans} == {
+        "anybody",
+        ESTIMATE,
+        UPPER,
+        PRIOR_FREE,
+        WORST_USER,
+    }
 
 
 @given(st.integers(0, 1000), st.floats(0.1, 3.0), st.integers(1, 9))
@@ -96,7 +102,10 @@ def departures(rng):
     """Departures from one first-order chain, by the check that doubts it."""
     first, second = walks(STICKY, 20, 40, rng), walks(STICKY, 20, 40, rng)
     # Two chains that alternate: the last place says nothing about the next, the one before does.
-    yield "order of the chain", {u: [x for pair in zip(first[u], second[u], strict=True) for x in pair] for u in first}
+    yield (
+        "order of the chain",
+        {u: [x for pair in zip(first[u], second[u], strict=True) for x in pair] for u in first},
+    )
     late = walks(EVEN, 20, 40, rng)
     yield "first and second half of the time", {u: first[u] + late[u] for u in first}
     moves = {f"{u}, other": walk for u, walk in walks(MOVING, 10, 80, rng).items()}
@@ -125,7 +134,9 @@ class TestChecks:
     def test_evidence_is_the_mean_log_likelihood_of_both_directions(self):
         """Against sums over single steps."""
         rng = np.random.default_rng(5)
-        steps = checks.Steps.of(markov.as_sequences({u: rng.integers(0, 3, 9).tolist() for u in "abc"}))
+        steps = checks.Steps.of(
+            markov.as_sequences({u: rng.integers(0, 3, 9).tolist() for u in "abc"})
+        )
         found = checks.evidence_for(steps.user, steps)
         half = (steps.quarter + steps.user) % 2
         gains = []
@@ -137,14 +148,19 @@ class TestChecks:
                     cell = row & (steps.after == steps.after[m])
                     p = (cell.sum() + 1 / 3) / (row.sum() + 1)
                     own = steps.user == steps.user[m]
-                    each[m] = np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p) / 2
+                    each[m] = (
+                        np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p)
+                        / 2
+                    )
             gains.append(each)
         totals = np.sum(gains, axis=1)
         assert found.nats == pytest.approx(np.log(np.mean(np.exp(totals))), abs=1e-12)
         assert found.weight == checks.WEIGHTS[int(np.argmax(totals))]
         best = gains[int(np.argmax(totals))]  # its error is that of the sum over 20 stretches
         stretches = np.bincount(20 * np.arange(best.size) // best.size, best)
-        assert found.error == pytest.approx(np.sqrt(20 * np.mean((stretches - stretches.mean()) ** 2)), abs=1e-12)
+        assert found.error == pytest.approx(
+            np.sqrt(20 * np.mean((stretches - stretches.mean()) ** 2)), abs=1e-12
+        )
         assert [checks.Evidence(4.9, 1.0, error).matters for error in (1.0, 5.0)] == [True, False]
 
 
@@ -176,9 +192,12 @@ def test_gaussian_error_stands_beside_laplace_error():
 
 
 def test_a_plan_against_the_worst_user_answers_differences_between_users():
-    """Asked for, it keeps alpha for each user's own chain as `population_leakage` has it, and need not be α/T."""
+    """Asked for, it keeps alpha for each user's own chain as `population_leakage` has it, and need
+    not be α/T."""
     rng = np.random.default_rng(9)
-    calm, lively = (walks(m, 15, 200, rng) for m in ([[0.7, 0.3], [0.3, 0.7]], [[0.4, 0.6], [0.6, 0.4]]))
+    calm, lively = (
+        walks(m, 15, 200, rng) for m in ([[0.7, 0.3], [0.3, 0.7]], [[0.4, 0.6], [0.6, 0.4]])
+    )
     sequences = calm | {f"{name}, other": walk for name, walk in lively.items()}
     assert tr.report(sequences, 1.0, 12, draws=0).recommendation.scheme == COMPOSED
     plan = tr.report(sequences, 1.0, 12, draws=0, against=WORST_USER, anyway=True).recommendation
@@ -194,23 +213,46 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users():
 def test_the_command(tmp_path, capsys):
     path, page, budgets = tmp_path / "my.csv", tmp_path / "my.html", tmp_path / "budgets.csv"
     rows = [
-        (u, t, s) for u, walk in walks(FADING, 20, 40, np.random.default_rng(6)).items() for t, s in enumerate(walk)
+        (u, t, s)
+        for u, walk in walks(FADING, 20, 40, np.random.default_rng(6)).items()
+        for t, s in enumerate(walk)
     ]
     pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(path, index=False)
-    words = [str(path), "--user", "who", "--time", "day", "--state", "place", "--alpha", "1", "--horizon", "6"]
-    assert main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)]) == 0
+    words = [
+        str(path),
+        "--user",
+        "who",
+        "--time",
+        "day",
+        "--state",
+        "place",
+        "--alpha",
+        "1",
+        "--horizon",
+        "6",
+    ]
+    assert (
+        main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)])
+        == 0
+    )
     read = "Read: user from 'who', time from 'day', state from 'place'\n"
     read += "Times: numbers, which order the rows, from 0 to 39\nRows: 800 of 800 count\n"
     read += f"first row: user {rows[0][0]}, time 0, state {rows[0][2]}; last row: "
     read += f"user {rows[-1][0]}, time 39, state {rows[-1][2]}\n"
     printed = capsys.readouterr().out
-    assert printed.startswith(f"my.csv\n{read}20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases")
+    assert printed.startswith(
+        f"my.csv\n{read}20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases"
+    )
     assert page.read_text().startswith("<!doctype html>")
     assert "</h1><p>Read: user from &#x27;who&#x27;, time from" in page.read_text()
     planned = pd.read_csv(budgets)
     assert main(["report", *words, "--draws", "0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (list(found)[:2], found["read"]["span"], found["read"]["rows"]) == (["title", "read"], ["0", "39"], 800)
+    assert (list(found)[:2], found["read"]["span"], found["read"]["rows"]) == (
+        ["title", "read"],
+        ["0", "39"],
+        800,
+    )
     found = found["recommendation"]
     assert found["budgets"] == planned[f"{found['scheme']}, {found['against']}"].tolist()
     pd.DataFrame({"who": 1, "day": range(20), "place": range(20)}).to_csv(path, index=False)
@@ -223,11 +265,15 @@ def test_the_command(tmp_path, capsys):
 def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
     event = '<event><string key="concept:name" value="{}"/>{}</event>'
     time = '<date key="time:timestamp" value="2024-01-0{}T00:00:00Z"/>'
-    events = [event.format(name, time.format(day) if day else "") for name, day in (("a", 1), ("b", 0), ("c", 3))]
+    events = [
+        event.format(name, time.format(day) if day else "")
+        for name, day in (("a", 1), ("b", 0), ("c", 3))
+    ]
     path = tmp_path / "log.XES"
     path.write_text(f"<log><trace>{''.join(events)}</trace></log>")
     with pytest.warns(
-        UserWarning, match=r"log.XES was read without 1 times event without time:timestamp: what is left"
+        UserWarning,
+        match=r"log.XES was read without 1 times event without time:timestamp: what is left",
     ):
         found = tr.read_sequences(str(path))
     assert (found.labels.tolist(), found.n_transitions) == (["a", "c"], 1)
@@ -235,14 +281,22 @@ def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
         tr.read_sequences(str(path), user="x")
 
 
-def test_in_the_figure_four_lines_at_most_share_a_panel_and_names_neither_overlap_nor_are_cut_off(advice):
+def test_in_the_figure_four_lines_at_most_share_a_panel_and_names_neither_overlap_nor_are_cut_off(
+    advice,
+):
     figure = figure_of(advice)
     figure.draw_without_rendering()
     *panels, below = figure.axes
     adversaries = [ESTIMATE, UPPER, PRIOR_FREE, WORST_USER]
-    assert [panel.get_title() for panel in panels] == [f"Budgets against {name}" for name in adversaries]
+    assert [panel.get_title() for panel in panels] == [
+        f"Budgets against {name}" for name in adversaries
+    ]
     for panel in panels:
-        assert len({(line.get_color(), line.get_linestyle()) for line in panel.lines}) == len(panel.lines) == 4
+        assert (
+            len({(line.get_color(), line.get_linestyle()) for line in panel.lines})
+            == len(panel.lines)
+            == 4
+        )
     boxes = [label.get_window_extent() for label in below.get_yticklabels()]
     assert len(boxes) == 13
     assert all(box.y0 > following.y1 for box, following in pairwise(boxes))
@@ -252,8 +306,14 @@ def test_in_the_figure_four_lines_at_most_share_a_panel_and_names_neither_overla
 def test_an_estimate_outside_its_interval_is_explained_beside_it(advice):
     now = advice.planned[ESTIMATE]
     outside = replace(advice, interval=replace(advice.interval, lower=1.1 * now, upper=1.2 * now))
-    for said, reason in ((str(advice), False), (str(outside), True), (outside.to_html(figures=False), True)):
-        assert (f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise" in said) == reason
+    for said, reason in (
+        (str(advice), False),
+        (str(outside), True),
+        (outside.to_html(figures=False), True),
+    ):
+        assert (
+            f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise" in said
+        ) == reason
 
 
 def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_planned():
@@ -264,18 +324,26 @@ def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_pl
         assert re.findall(r"\b1 (?:nat|release|sequence|state|step|time|user)s\b", said) == []
         assert "planned" not in said
     assert re.search(
-        "(?s)^1 user, 1 sequence, 2 states, 1 step\n.*Yes: 1 release at ε = α = 1 keeps .* within 1 nat[.]", one
+        "(?s)^1 user, 1 sequence, 2 states, 1 step\n.*Yes: 1 release at ε = α = 1 keeps .* within 1 nat[.]",
+        one,
     )
     assert "nats at ε = α = 1 each time (50% interval)" in several
 
 
 def test_nothing_to_report_on():
     a_count, a_delta = "finite and greater than 0", r"a probability in \(0, 1\)"
-    wrong = [("draws", 2, "0 or at least 3"), ("count", -5, a_count), ("count", "x", a_count), ("delta", 0, a_delta)]
+    wrong = [
+        ("draws", 2, "0 or at least 3"),
+        ("count", -5, a_count),
+        ("count", "x", a_count),
+        ("delta", 0, a_delta),
+    ]
     for name, value, must in wrong:
         with pytest.raises(ValueError, match=f"{name} must be {must}, found (str|{value})"):
             tr.report([[0, 1, 0]], 1.0, 2, **{name: value})
-    with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 state;"):
+    with pytest.raises(
+        ValueError, match="steps between at least two states, found 3 steps and 1 state;"
+    ):
         tr.report([[0, 0, 0, 0]], 1.0, 5)
 
 

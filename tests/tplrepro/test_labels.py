@@ -35,13 +35,17 @@ def test_budgets_of_times_keep_them_to_the_release(allocate):
 
 
 def test_columns_of_any_name_make_sequences():
-    visits = pd.DataFrame({"who": list("aaabbb"), "day": [3, 1, 2] * 2, "state": 0, "where": list("yxxyxy")})
+    visits = pd.DataFrame(
+        {"who": list("aaabbb"), "day": [3, 1, 2] * 2, "state": 0, "where": list("yxxyxy")}
+    )
     named = {"user": "who", "time": "day", "state": "where"}
     found = tpl.TransitionMatrix.from_sequences(visits, **named)
     read = tpl.TransitionMatrix.from_sequences(tr.read_sequences(visits, **named))
     assert found.states == read.states == ["x", "y"]
     assert found.toarray().tolist() == read.toarray().tolist() == [[1 / 3, 2 / 3], [0.0, 1.0]]
-    with pytest.raises(ValueError, match="user must name columns of a DataFrame, found .*'who'.*correct them"):
+    with pytest.raises(
+        ValueError, match="user must name columns of a DataFrame, found .*'who'.*correct them"
+    ):
         tpl.TransitionMatrix.from_sequences(visits, user="whom")
     with pytest.raises(ValueError, match="user must name columns of a DataFrame, found list"):
         tpl.TransitionMatrix.from_sequences([[0, 1]], user="who")
@@ -49,7 +53,11 @@ def test_columns_of_any_name_make_sequences():
 
 def test_counts_of_steps_come_with_their_labels():
     counted = tpl.markov.count_transitions([["a", "b", "b"], ["b", "a"]])
-    assert tpl.TransitionMatrix.from_counts(counted).states == tf.loss_from_counts(counted).matrix.states == ["a", "b"]
+    assert (
+        tpl.TransitionMatrix.from_counts(counted).states
+        == tf.loss_from_counts(counted).matrix.states
+        == ["a", "b"]
+    )
     with pytest.raises(ValueError, match="states and the counts must have the same states"):
         tpl.TransitionMatrix.from_counts(counted, states=["b", "a"])
 
@@ -62,7 +70,9 @@ def test_what_is_printed_and_shown_has_at_most_ten_rows(tmp_path):
     walk = np.random.default_rng(0).integers(0, 2, (30, 40))
     advice = tr.report(list(walk), alpha=1.0, horizon=10, draws=0)
     account = tpl.TemporalAccountant(P, P).compose(0.1, 100)
-    publisher = tr.Publisher(tmp_path / "a", backward=P, forward=P, alpha=1.0, sensitivity=1, floor=0.1)
+    publisher = tr.Publisher(
+        tmp_path / "a", backward=P, forward=P, alpha=1.0, sensitivity=1, floor=0.1
+    )
     publisher.publish(0, 1)
     events = tf.EventAccountant(P, P).compose(0.1, 3)
     pairs = tf.pairwise_leakage([[0, 1], [1, 0]], P, P, horizon=20)

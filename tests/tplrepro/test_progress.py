@@ -37,7 +37,8 @@ def test_what_may_take_long_shows_how_far_it_is(name, monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     LONG[name]()
-    assert f"{name}: " in "".join(capsys.readouterr())  # tqdm writes elsewhere once it has seen a notebook
+    # tqdm writes elsewhere once it has seen a notebook
+    assert f"{name}: " in "".join(capsys.readouterr())
 
 
 def test_a_bar_is_drawn_on_a_terminal_and_in_a_notebook_after_two_seconds(monkeypatch, capsys):

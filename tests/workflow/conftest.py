@@ -22,7 +22,9 @@ class SmallRepository:
 
     def __init__(self, root):
         self.root, self.output = root, root / "output.txt"
-        shutil.copytree(ROOT / "workflow", root / "workflow", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "workflow", root / "workflow", ignore=shutil.ignore_patterns("__pycache__")
+        )
         shutil.copy(ROOT / "Snakefile", root / "Snakefile")
         for folder in ("config", "notebooks", "tplrepro"):
             (root / folder).mkdir()
@@ -39,14 +41,17 @@ class SmallRepository:
     def notebook(self, name, *cells, parameters="value: float = 0.5\nseed: int = 1"):
         path = self.write(f"notebooks/{name}.ipynb", "")
         tagged = new_code_cell(parameters, metadata={"tags": ["parameters"]})
-        content = new_notebook(cells=[new_markdown_cell("# Title"), tagged, *map(new_code_cell, cells)])
+        content = new_notebook(
+            cells=[new_markdown_cell("# Title"), tagged, *map(new_code_cell, cells)]
+        )
         for number, cell in enumerate(content.cells):
             cell["id"] = f"cell-{number}"
         nbformat.write(content, path)
         return path
 
     def configure(self, notebooks="", quick="", paper=None):
-        """Each argument is the YAML text of one file; the paper's profile is the quick one by default."""
+        """Each argument is the YAML text of one file; the paper's profile is the quick one by
+        default."""
         self.write("config/notebooks.yaml", notebooks)
         self.write("config/quick.yaml", quick)
         self.write("config/paper.yaml", quick if paper is None else paper)
@@ -59,7 +64,8 @@ class SmallRepository:
         self.configure("".join(f"{name}:\n" for name in names), quick)
 
     def entry(self, name):
-        """What functions of the workflow take: the notebook's entry, the quick profile and the folder."""
+        """What functions of the workflow take: the notebook's entry, the quick profile and the
+        folder."""
         return read_notebooks(self.root)[name], read_profile("quick", self.root), self.root
 
     def batch(self, *only, profile="quick", jobs=2):
@@ -70,12 +76,18 @@ class SmallRepository:
 
     @contextmanager
     def running(self, *options):
-        """A batch in a process group of its own, which writes to `output` and is killed at the end."""
+        """A batch in a process group of its own, which writes to `output` and is killed at the
+        end."""
         command = [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
         # A shell's background jobs, which these tests may be, ignore interrupts.
-        settings = {"start_new_session": True, "preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
+        settings = {
+            "start_new_session": True,
+            "preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        }
         with open(self.output, "w") as output:
-            batch = subprocess.Popen(command, cwd=self.root, stdout=output, stderr=output, **settings)
+            batch = subprocess.Popen(
+                command, cwd=self.root, stdout=output, stderr=output, **settings
+            )
         try:
             yield batch
         finally:

@@ -51,13 +51,17 @@ def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
     text = articles.filled(TEXTS[name], *judged)
     assert not articles.PLACEHOLDER.search(text)
     for page, anchor in re.findall(r"docs/claims/(\w+\.md)#([\w-]+)", text):
-        assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / "claims" / page).read_text(encoding="utf-8")
+        assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / "claims" / page).read_text(
+            encoding="utf-8"
+        )
     for figure in re.findall(r"!\[.*?\]\(\.\./\.\./(.*?)\)", text):
         assert (ROOT / figure).is_file()
 
 
 def test_tables_of_a_paper(judged):
-    text = articles.filled("{departures tkde2019}\n{errata errata.md: [1], wrong in print}\n{counts tkde2019}", *judged)
+    text = articles.filled(
+        "{departures tkde2019}\n{errata errata.md: [1], wrong in print}\n{counts tkde2019}", *judged
+    )
     assert "[Theorem 2, Eqs. (10), (11)](../../docs/claims/tkde2019.md#theorem-2): TPL is" in text
     assert '| Section 3.2, Example 3 | "FPL at time 1 is the lowest' in text
     assert re.search(r"\| \[1\], TKDE 2019 \| \d+ \| \d+ \|", text)
@@ -70,4 +74,8 @@ def test_each_pdf_has_ten_pages_at_most(judged, monkeypatch):
     monkeypatch.setattr(articles, "judge_all", lambda: (*judged, []))
     assert articles.main() == 0
     for name in TEXTS:
-        assert 2 <= len(typst.compile(ROOT / "build/articles" / f"{name}.typ", format="svg", root=ROOT)) <= 10
+        assert (
+            2
+            <= len(typst.compile(ROOT / "build/articles" / f"{name}.typ", format="svg", root=ROOT))
+            <= 10
+        )

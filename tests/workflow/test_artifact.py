@@ -1,4 +1,5 @@
-"""The wheel in empty environments of each Python, with the newest and with the lowest versions of what it needs."""
+"""The wheel in empty environments of each Python, with the newest and with the lowest versions of
+what it needs."""
 
 import re
 import shutil
@@ -23,7 +24,18 @@ def run(*words, **given):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+        ROOT,
+    )
     return next(folder.glob("*.whl"))
 
 
@@ -32,28 +44,50 @@ RUNS = [("3.11", "lowest"), *((version, "newest") for version in ("3.11", "3.12"
 
 
 @pytest.mark.parametrize(("version", "libraries"), RUNS)
-def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(wheel, version, libraries, tmp_path):
+def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(
+    wheel, version, libraries, tmp_path
+):
     python = shutil.which(f"python{version}")
     if python is None or subprocess.run([python, "--version"], capture_output=True).returncode:
         pytest.skip(f"Python {version} is not installed")
     run(python, "-m", "venv", tmp_path / "env")
     own = tmp_path / "env" / "bin" / "python"
-    recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())  # whose bounds are those of pyproject.toml
-    bounds = recipe["requirements"]["run"][1:] + recipe["requirements"]["run_constraints"] + ["matplotlib >=3.9"]
+    # whose bounds are those of pyproject.toml
+    recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())
+    bounds = (
+        recipe["requirements"]["run"][1:]
+        + recipe["requirements"]["run_constraints"]
+        + ["matplotlib >=3.9"]
+    )
     lowest = tmp_path / "lowest.txt"
     lowest.write_text("\n".join(bounds).replace(" >=", "=="))
-    install = [own, "-m", "pip", "install", "--quiet", "--no-compile", *(["-c", lowest] * (libraries == "lowest"))]
+    install = [
+        own,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        *(["-c", lowest] * (libraries == "lowest")),
+    ]
     run(*install, wheel)
     (installed,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
-    # Without pip itself, which every environment has, and the byte code that Python writes on the first import.
-    files = [file for file in installed.rglob("*") if file.is_file() and file.relative_to(installed).parts[0] != "pip"]
+    # Without pip itself, which every environment has, and the byte code that Python writes on the
+    # first import.
+    files = [
+        file
+        for file in installed.rglob("*")
+        if file.is_file() and file.relative_to(installed).parts[0] != "pip"
+    ]
     assert sum(file.stat().st_size for file in files if file.suffix != ".pyc") < 500e6
     assert wheel.stat().st_size < 400_000
     run(*install, f"{wheel}[counts,data,events]", "matplotlib")
     readme = (ROOT / "README.md").read_text()
     code = "".join(re.findall(r"```python\n(.*?)```", readme, re.S))
     assert [run(own, "-c", code, cwd=tmp_path)] == re.findall(r"```text\n(.*?)```", readme, re.S)
-    assert run(own, "-c", "import tplrepro; print(tplrepro.__path__[0])", cwd=tmp_path).startswith(str(tmp_path))
+    assert run(own, "-c", "import tplrepro; print(tplrepro.__path__[0])", cwd=tmp_path).startswith(
+        str(tmp_path)
+    )
     for guide in (ROOT / "docs" / "guide").glob("*.md"):
         if "from experiments" in guide.read_text():
             continue  # needs a stand-in of the repository, where make test runs it

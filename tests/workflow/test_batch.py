@@ -36,7 +36,12 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
 
     # One notebook fails, and the next one still runs; a third is in the middle.
     with repository.running("--jobs=3") as killed:
-        wait_until(lambda: read_status("a/bad", "quick", repository.root) and repository.result("a/one").is_file())
+        wait_until(
+            lambda: (
+                read_status("a/bad", "quick", repository.root)
+                and repository.result("a/one").is_file()
+            )
+        )
         wait_until((build / "partial/a/slow.ipynb").is_file)
         # Two batches at once would write the same files.
         status, words = repository.batch()
@@ -61,13 +66,18 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
         assert words in repository.output.read_text()
     assert not any(repository.result(name).exists() for name in ("a/bad", "a/slow"))
 
-    # The executed copy holds the injected parameter and no bar, the log shows how far cells and computations are,
-    # and the figure's record says where it came from.
-    outputs = [cell.get("outputs") for cell in nbformat.read(repository.result("a/one"), as_version=4).cells]
+    # The executed copy holds the injected parameter and no bar, the log shows how far cells and
+    # computations are, and the figure's record says where it came from.
+    outputs = [
+        cell.get("outputs")
+        for cell in nbformat.read(repository.result("a/one"), as_version=4).cells
+    ]
     assert "value 0.75" in json.dumps(outputs[2:4])
     assert outputs[4:5] == [[]]
     log = (build / "logs/a/one.log").read_text()
-    assert re.search(r"Executing: +0%.*\n(.|\n)*steps: +33%.*\n(.|\n)*Executing: 100%.*6/6 .*\n", log)
+    assert re.search(
+        r"Executing: +0%.*\n(.|\n)*steps: +33%.*\n(.|\n)*Executing: 100%.*6/6 .*\n", log
+    )
     record = json.loads((build / "figures/a/one.json").read_text())
     assert (record["results"], record["command"]) == ({"value": 0.75}, "make figures PROFILE=quick")
     assert 0 < read_status("a/one", "quick", repository.root)["seconds"] < 600
@@ -82,7 +92,8 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     assert repository.result("a/one").stat().st_mtime_ns == before
     assert not list((build / "partial").rglob("*.ipynb"))
 
-    # Nothing to do costs nothing, whatever was touched; a change in the package is a reason to run again.
+    # Nothing to do costs nothing, whatever was touched; a change in the package is a reason to run
+    # again.
     for path in (repository.root / "notebooks").rglob("*.ipynb"):
         path.touch()
     status, words = repository.batch()
@@ -91,7 +102,9 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     assert not any(is_current(*repository.entry(name)) for name in ("a/bad", "a/slow"))
 
 
-def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repository, monkeypatch):
+def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(
+    repository, monkeypatch
+):
     """Without kernels: the cells of every notebook succeed."""
     repository.of("a/none", "a/other")
     ran = []
@@ -108,27 +121,51 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     assert (status, repository.result("a/none").exists()) == (1, False)
     assert [run["error"].split(";")[0] for run in ran] == ["saved nothing under its own name"]
     assert "1 of 1 notebooks to run" in words
-    assert re.search(r"(?m)^a/none .* failed$(.|\n)*a/none: see build/quick/partial/a/none.ipynb", words)
+    assert re.search(
+        r"(?m)^a/none .* failed$(.|\n)*a/none: see build/quick/partial/a/none.ipynb", words
+    )
 
 
 @pytest.mark.parametrize(
     ("only", "given", "data", "message"),
     [
         (["a/none"], {}, "", "ONLY: no notebook is called 'a/none'"),
-        ([], {}, "/nowhere", "TPLREPRO_DATA must name a folder with the data, found '/nowhere'; correct it"),
-        *(([], {"profile": one}, "", f"paper, quick, found {one!r}; write") for one in ("fast", "../../etc", "x; y")),
-        ([], {"jobs": 0}, "", "JOBS must be a whole number of notebooks at once, at least 1, found 0"),
-        ([], {"jobs": -1}, "", "JOBS must be a whole number of notebooks at once, at least 1, found -1"),
+        (
+            [],
+            {},
+            "/nowhere",
+            "TPLREPRO_DATA must name a folder with the data, found '/nowhere'; correct it",
+        ),
+        *(
+            ([], {"profile": one}, "", f"paper, quick, found {one!r}; write")
+            for one in ("fast", "../../etc", "x; y")
+        ),
+        (
+            [],
+            {"jobs": 0},
+            "",
+            "JOBS must be a whole number of notebooks at once, at least 1, found 0",
+        ),
+        (
+            [],
+            {"jobs": -1},
+            "",
+            "JOBS must be a whole number of notebooks at once, at least 1, found -1",
+        ),
     ],
 )
-def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, given, data, message):
+def test_wrong_settings_are_named_before_anything_runs(
+    repository, monkeypatch, only, given, data, message
+):
     monkeypatch.setenv("TPLREPRO_DATA", data)
     status, words = repository.batch(*only, **given)
     assert (status, message in words) == (2, True)
     assert not (repository.root / "build").exists()
 
 
-def test_a_folder_without_permission_and_a_full_disk_are_named_before_anything_runs(repository, monkeypatch):
+def test_a_folder_without_permission_and_a_full_disk_are_named_before_anything_runs(
+    repository, monkeypatch
+):
     repository.of("a/none")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: mock.Mock(free=3 << 20))
     status, words = repository.batch()
@@ -136,12 +173,16 @@ def test_a_folder_without_permission_and_a_full_disk_are_named_before_anything_r
     shutil.rmtree(repository.root / "build")
     repository.write("build", "a file")
     status, words = repository.batch()
-    assert (status, "must be a folder that can be written to, found: Not a directory" in words) == (2, True)
+    assert (status, "must be a folder that can be written to, found: Not a directory" in words) == (
+        2,
+        True,
+    )
 
 
 @pytest.fixture
 def hung(repository):
-    """A file that appears when a notebook's kernel keeps Python's own lock for ever: only a kill ends it."""
+    """A file that appears when a notebook's kernel keeps Python's own lock for ever: only a kill
+    ends it."""
     started = repository.root / "started"
     hang = f"import ctypes\nopen({str(started)!r}, 'w').close()\nctypes.PyDLL(None).sleep(600)"
     repository.notebook("a/hung", hang)
@@ -167,7 +208,9 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
     impatient.join()
     assert 0.0 < left[0] < 3600 * 0.05
     assert status["status"] == "failed"
-    assert status["error"].startswith("TimeLimitError: ran for 0.05 h, the limit in config/quick.yaml; find what")
+    assert status["error"].startswith(
+        "TimeLimitError: ran for 0.05 h, the limit in config/quick.yaml; find what"
+    )
     assert not set(psutil.Process().children()) - set(before)
 
 
@@ -179,7 +222,9 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
         (["no disk"], "RuntimeError: no disk"),
     ],
 )
-def test_a_kernel_that_dies_at_its_start_is_started_once_more(tmp_path, monkeypatch, failures, error):
+def test_a_kernel_that_dies_at_its_start_is_started_once_more(
+    tmp_path, monkeypatch, failures, error
+):
     left = list(map(RuntimeError, failures))
 
     def execute_notebook(*given, **options):
@@ -195,16 +240,23 @@ def test_a_kernel_that_dies_at_its_start_is_started_once_more(tmp_path, monkeypa
 @pytest.mark.notebook
 @pytest.mark.parametrize(
     ("number", "end", "expected"),
-    [(signal.SIGTERM, os.kill, 143), pytest.param(signal.SIGINT, os.killpg, 130, marks=pytest.mark.slow)],
+    [
+        (signal.SIGTERM, os.kill, 143),
+        pytest.param(signal.SIGINT, os.killpg, 130, marks=pytest.mark.slow),
+    ],
 )
-def test_a_terminated_or_interrupted_batch_ends_its_notebooks(repository, hung, number, end, expected):
+def test_a_terminated_or_interrupted_batch_ends_its_notebooks(
+    repository, hung, number, end, expected
+):
     """As `kill` sends it to one process, and a terminal to the whole group."""
     with repository.running("--profile", "paper") as batch:
         wait_until(hung.exists)
         started = psutil.Process(batch.pid).children(recursive=True)
         end(batch.pid, number)
         assert batch.wait(20) == expected
-        assert [process for process in started if process.is_running() and process.status() != "zombie"] == []
+        assert [
+            process for process in started if process.is_running() and process.status() != "zombie"
+        ] == []
     assert "Interrupted. The same command finishes the rest." in repository.output.read_text()
     assert read_status("a/hung", "paper", repository.root) == {}
 
@@ -213,7 +265,8 @@ def test_a_terminated_or_interrupted_batch_ends_its_notebooks(repository, hung, 
 @pytest.mark.notebook
 @pytest.mark.parametrize("alone", [True, False])
 def test_timing_notebooks_run_alone_where_times_are_evidence(repository, alone):
-    """Each notebook notes when it began and ended; nothing may overlap with the one that measures."""
+    """Each notebook notes when it began and ended; nothing may overlap with the one that
+    measures."""
     note = "import pathlib, time\nbegan = time.time()\ntime.sleep(0.7)\n"
     note += "pathlib.Path(folder, label).write_text(f'{began} {time.time()}')"
     names = ("first", "second", "timing", "fourth")
@@ -224,6 +277,8 @@ def test_timing_notebooks_run_alone_where_times_are_evidence(repository, alone):
     parameters = "\n".join(f"  a/{name}: {{}}" for name in names)
     repository.configure(facts, f"alone: {alone}\nnotebooks:\n{parameters}")
     assert repository.batch()[0] == 0
-    spans = {name: tuple(map(float, (repository.root / name).read_text().split())) for name in names}
+    spans = {
+        name: tuple(map(float, (repository.root / name).read_text().split())) for name in names
+    }
     began, ended = spans.pop("timing")
     assert all(end <= began or start >= ended for start, end in spans.values()) == alone

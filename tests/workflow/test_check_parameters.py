@@ -29,7 +29,10 @@ def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick
 @pytest.mark.parametrize(
     ("source", "tag", "problem"),
     [
-        *((source, "parameters", ONLY) for source in ("import numpy", "a, b = 1, 2", "a: int", "a = 1\nb = 2 * a")),
+        *(
+            (source, "parameters", ONLY)
+            for source in ("import numpy", "a, b = 1, 2", "a: int", "a = 1\nb = 2 * a")
+        ),
         ("value = 1", "other", "must have one cell tagged parameters, found 0; tag the cell"),
     ],
 )
@@ -48,10 +51,22 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
             "notebooks: {a/one: {va: 0}}",
             "paper.yaml: a/one: there is no parameter 'va'; the parameters cell declares value, seed",
         ),
-        ("quick", "notebooks: {a/one: {value: null}}", "a/one: value must be a number, found None; its default is 0.5"),
-        ("quick", "notebooks: {a/one: {seed: 1.5}}", "seed must be a whole number, found 1.5; its default is 1"),
+        (
+            "quick",
+            "notebooks: {a/one: {value: null}}",
+            "a/one: value must be a number, found None; its default is 0.5",
+        ),
+        (
+            "quick",
+            "notebooks: {a/one: {seed: 1.5}}",
+            "seed must be a whole number, found 1.5; its default is 1",
+        ),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
-        ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, found 0; correct it"),
+        (
+            "quick",
+            f"hours: 0\n{OF_ONE}",
+            "quick.yaml: hours must be a positive number, found 0; correct it",
+        ),
         ("quick", "a: [", "quick.yaml: must be YAML"),
         (
             "notebooks",
@@ -75,9 +90,14 @@ def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, p
 
 
 def test_one_notebook_may_serve_several_figures_but_notebooks_and_configuration_name_the_same(one):
-    one.configure("a/one:\na/two: {notebook: a/one}", "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n")
+    one.configure(
+        "a/one:\na/two: {notebook: a/one}", "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n"
+    )
     assert find_problems(one.root) == []
-    assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [{}, {"value": 2}]
+    assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [
+        {},
+        {"value": 2},
+    ]
     one.notebook("a/new")
     one.notebook("a/.ipynb_checkpoints/one-checkpoint")  # is no notebook
     one.configure("a/one:\na/gone:", "notebooks:\n  a/one: {}\n  a/lost: {}\n  a/gone: {}\n")

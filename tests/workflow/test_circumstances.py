@@ -1,4 +1,5 @@
-"""Little memory, no home, no language. Kills, full disks, threads and forks are tested beside what they threaten."""
+"""Little memory, no home, no language. Kills, full disks, threads and forks are tested beside what
+they threaten."""
 
 import os
 import subprocess
@@ -16,15 +17,23 @@ print(tpl.PrivacyLossFunction(np.random.default_rng(0).dirichlet(np.ones(300), 3
 
 
 def run(*command, **environment):
-    settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"} | environment
+    settings = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "OPENBLAS_NUM_THREADS": "1",
+    } | environment
     return subprocess.run(command, env=settings, capture_output=True, timeout=100)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit of the address space is not kept")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the limit of the address space is not kept"
+)
 def test_little_memory_ends_in_a_message_of_ours_and_small_problems_need_none():
     script = 'ulimit -v 600000; exec "$@"'
-    small, large = (run("sh", "-c", script, "sh", sys.executable, "-c", code) for code in (SMALL, LARGE))
+    small, large = (
+        run("sh", "-c", script, "sh", sys.executable, "-c", code) for code in (SMALL, LARGE)
+    )
     assert (small.returncode, small.stdout) == (0, run(sys.executable, "-c", SMALL).stdout)
     assert large.returncode == 1
     said = large.stderr.splitlines()[-1]
@@ -32,28 +41,63 @@ def test_little_memory_ends_in_a_message_of_ours_and_small_problems_need_none():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit of the address space is not kept")
-@pytest.mark.parametrize(("megabytes", "status"), [(100, 2), (400, 2), (550, 0), (1200, 0), (2000, 0)])
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the limit of the address space is not kept"
+)
+@pytest.mark.parametrize(
+    ("megabytes", "status"), [(100, 2), (400, 2), (550, 0), (1200, 0), (2000, 0)]
+)
 def test_a_report_under_a_limit_of_memory_is_made_or_says_so(tmp_path, megabytes, status):
     table = tmp_path / "table.csv"
-    table.write_text("user,day,place\n" + "".join(f"{k % 20},{k // 20},{k * k % 7 % 3}\n" for k in range(1000)))
-    words = [sys.executable, "-m", "tplreport.command", "report", str(table), "--alpha", "1", "--horizon", "5"]
-    found = run("sh", "-c", f'ulimit -v {megabytes}000; exec "$@"', "sh", *words, OPENBLAS_NUM_THREADS="8")
+    table.write_text(
+        "user,day,place\n" + "".join(f"{k % 20},{k // 20},{k * k % 7 % 3}\n" for k in range(1000))
+    )
+    words = [
+        sys.executable,
+        "-m",
+        "tplreport.command",
+        "report",
+        str(table),
+        "--alpha",
+        "1",
+        "--horizon",
+        "5",
+    ]
+    found = run(
+        "sh", "-c", f'ulimit -v {megabytes}000; exec "$@"', "sh", *words, OPENBLAS_NUM_THREADS="8"
+    )
     assert found.returncode == status, found.stderr
     assert b"Traceback" not in found.stderr
     assert (b"500 MiB of address space are needed, found " in found.stderr) == (status == 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("circumstances", [{"LC_ALL": "C"}, {"LC_ALL": "C", "HOME": "/dev/null"}, {"LANG": "xx_YY"}])
+@pytest.mark.parametrize(
+    "circumstances", [{"LC_ALL": "C"}, {"LC_ALL": "C", "HOME": "/dev/null"}, {"LANG": "xx_YY"}]
+)
 def test_the_command_prints_the_same_without_a_language_and_a_home(tmp_path, circumstances):
     table = tmp_path / "données.csv"
     table.write_text(
-        "user,day,place\n" + "".join(f"{k % 7},{k // 7},{'café' if k % 3 else '家'}\n" for k in range(200)), "utf-8"
+        "user,day,place\n"
+        + "".join(f"{k % 7},{k // 7},{'café' if k % 3 else '家'}\n" for k in range(200)),
+        "utf-8",
     )
-    words = [sys.executable, "-m", "tplreport.command", "report", str(table), "--user", "user", "--time", "day"]
+    words = [
+        sys.executable,
+        "-m",
+        "tplreport.command",
+        "report",
+        str(table),
+        "--user",
+        "user",
+        "--time",
+        "day",
+    ]
     words += ["--state", "place", "--alpha", "1", "--horizon", "5", "--html"]
-    found = [run(*words, str(tmp_path / name), **given) for name, given in (("a.html", {}), ("b.html", circumstances))]
+    found = [
+        run(*words, str(tmp_path / name), **given)
+        for name, given in (("a.html", {}), ("b.html", circumstances))
+    ]
     assert [one.returncode for one in found] == [0, 0], found[1].stderr.decode()
     assert found[0].stdout.replace(b"a.html", b"b.html") == found[1].stdout
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()

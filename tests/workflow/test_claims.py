@@ -1,4 +1,5 @@
-"""The claims pages say what the published records say, and the committed notebooks what the pages say."""
+"""The claims pages say what the published records say, and the committed notebooks what the pages
+say."""
 
 import json
 import os
@@ -34,7 +35,9 @@ def test_the_committed_pages_are_what_make_claims_renders():
 def outputs(name):
     """What the committed notebook shows, as Markdown, by the claims' ids."""
     notebook = nbformat.read(NOTEBOOKS[name].path(), as_version=4)
-    shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    shown = [
+        output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())
+    ]
     lines = [line for data in shown for line in data.get("text/markdown", "").splitlines()]
     links = [(re.search(r"docs/claims/\w+\.md#([\w-]+)", line), line) for line in lines]
     return {link[1]: line for link, line in links if link}
@@ -44,7 +47,9 @@ UNJUDGED = "Not judged at these parameters. Published verdict: "
 
 
 @pytest.mark.parametrize("record", sorted({claim.record for claim in STATED if claim.record}))
-def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_something_at_its_size(record):
+def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_something_at_its_size(
+    record,
+):
     """nbval compares what the notebooks show with a new run, so this holds for today's code."""
     owner = owner_of(record, NOTEBOOKS)
     if QUICK.notebooks[owner]:
@@ -54,21 +59,31 @@ def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_somethi
     for claim in (claim for claim in STATED if claim.record == record):
         verdict = shown[claim.id].rsplit(" | ", 1)[1]
         verdict = verdict.removeprefix("" if claim.quick else UNJUDGED)
-        (kind,) = [kind for kind in sorted(KINDS, key=len)[::-1] if verdict.startswith(kind)][:1] or [verdict]
+        (kind,) = [kind for kind in sorted(KINDS, key=len)[::-1] if verdict.startswith(kind)][
+            :1
+        ] or [verdict]
         assert kind in KINDS, (claim.id, verdict)
         row = next(line for line in page.splitlines() if f'id="{claim.id}"' in line)
         unsettled = OPEN if claim.quick else re.escape(kind)
-        assert re.search(rf" \| ({re.escape(kind)}|{unsettled})", row), f"{claim.id}: {kind} in the notebook"
+        assert re.search(rf" \| ({re.escape(kind)}|{unsettled})", row), (
+            f"{claim.id}: {kind} in the notebook"
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, given in QUICK.notebooks.items() if given])
-def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_published_verdicts(name, tmp_path):
+def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_published_verdicts(
+    name, tmp_path
+):
     environment = kernel_environment(tmp_path, "quick", "pytest", real_data=False)
     with mock.patch.dict(os.environ, environment, clear=True):
-        failure = execute(NOTEBOOKS[name].path(), tmp_path / "executed.ipynb", QUICK.notebooks[name], QUICK)
+        failure = execute(
+            NOTEBOOKS[name].path(), tmp_path / "executed.ipynb", QUICK.notebooks[name], QUICK
+        )
     assert failure is None
-    assert [problem for problem in render(tmp_path, "quick")[1] if "found none" not in problem] == []
+    assert [
+        problem for problem in render(tmp_path, "quick")[1] if "found none" not in problem
+    ] == []
     assert any(claim.quick for claim in STATED if claim.record == name)
 
 
@@ -86,7 +101,12 @@ class Repository:
         (root / "docs/claims").mkdir(parents=True)
         for name in ("ARTIFACT.md", "REPRODUCING.md", "codecheck.yml", "docs/claims.md"):
             shutil.copy(ROOT / name, root / name)
-        facts = {"place": "Fig. 3", "statement": "it is x", "record": "tkde2019/fig3", "numbers": {"x": "x"}}
+        facts = {
+            "place": "Fig. 3",
+            "statement": "it is x",
+            "record": "tkde2019/fig3",
+            "numbers": {"x": "x"},
+        }
         facts |= {"predicate": "x == 1", "ours": "{x}"}
         others = {"place": "Theorem", "statement": "it holds", "ours": "tried"}
         self.claims = {
@@ -99,14 +119,27 @@ class Repository:
 
     def write(self, page="tkde2019"):
         claims = [{"id": name, **facts} for name, facts in self.claims.items()]
-        content = {"title": "T", "introduction": "I", "sections": [{"title": "S", "text": "Some.", "claims": claims}]}
+        content = {
+            "title": "T",
+            "introduction": "I",
+            "sections": [{"title": "S", "text": "Some.", "claims": claims}],
+        }
         (self.root / f"docs/claims/{page}.yaml").write_text(yaml.safe_dump(content))
 
     def publish(self, folder="figures", name="tkde2019/fig3", **facts):
         path = self.root / folder / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        record = {"name": name, "profile": "paper", "data": "none", "parameters": {}, "results": {"x": 1}}
-        record |= {"machine": {"processor": "Some", "cores": 2}, "cost": {"cpu_seconds": 90.0, "peak_megabytes": 512}}
+        record = {
+            "name": name,
+            "profile": "paper",
+            "data": "none",
+            "parameters": {},
+            "results": {"x": 1},
+        }
+        record |= {
+            "machine": {"processor": "Some", "cores": 2},
+            "cost": {"cpu_seconds": 90.0, "peak_megabytes": 512},
+        }
         path.write_text(json.dumps(record | {"commit": {"id": "c", "modified": False}} | facts))
 
     def render(self, *trial):
@@ -159,7 +192,10 @@ def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository
     page = pages["docs/claims/tkde2019.md"]
     assert "Of 1 statements: 1 not reproduced. Of 1 about our own methods: 1 reproduced." in page
     assert '<a id="one"></a>Fig. 3 (ours): it is x' in page
-    repository.claims = {"again": two | {"same_as": "tkde2019#one"}, "third": two | {"same_as": "tkde2019#none"}}
+    repository.claims = {
+        "again": two | {"same_as": "tkde2019#one"},
+        "third": two | {"same_as": "tkde2019#none"},
+    }
     repository.write("icde2017")
     assert repository.render()[1] == [
         "icde2017: again: not reproduced here, reproduced as tkde2019#one; look which is right",
@@ -170,12 +206,24 @@ def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        (None, "tkde2019: one: must have a record tkde2019/fig3.json, found none; publish the paper profile's"),
-        ({"profile": "quick"}, "must be of the profile paper, found quick; run make figures PROFILE=paper and publish"),
-        ({"commit": {"id": "c", "modified": True}}, "is from modified code; commit and run it again"),
+        (
+            None,
+            "tkde2019: one: must have a record tkde2019/fig3.json, found none; publish the paper profile's",
+        ),
+        (
+            {"profile": "quick"},
+            "must be of the profile paper, found quick; run make figures PROFILE=paper and publish",
+        ),
+        (
+            {"commit": {"id": "c", "modified": True}},
+            "is from modified code; commit and run it again",
+        ),
         ({"commit": None}, "is from modified code"),
         ({"data": "synthetic"}, "is from synthetic data; set TPLREPRO_DATA, run again"),
-        ({"data": "synthetic in part: Kosarak"}, "is from synthetic data; set TPLREPRO_DATA, run again"),
+        (
+            {"data": "synthetic in part: Kosarak"},
+            "is from synthetic data; set TPLREPRO_DATA, run again",
+        ),
         ({"results": {}}, "tkde2019/fig3 has no 'x' in its results; record it"),
         ({"results": {"x": 2}}, "one: does not hold (2), and no cause is given; say why"),
     ],
@@ -184,7 +232,9 @@ def test_a_claim_without_a_record_that_counts_has_no_verdict(repository, facts, 
     repository.publish(data="synthetic")  # in the place of no data set
     assert repository.render()[1] == []
     listed = repository.root / "config/notebooks.yaml"
-    listed.write_text(listed.read_text().replace("tkde2019/fig3:\n", "tkde2019/fig3: {data: [geolife]}\n"))
+    listed.write_text(
+        listed.read_text().replace("tkde2019/fig3:\n", "tkde2019/fig3: {data: [geolife]}\n")
+    )
     shutil.rmtree(repository.root / "figures")
     if facts is not None:
         repository.publish(**facts)
@@ -195,11 +245,16 @@ def test_a_claim_without_a_record_that_counts_has_no_verdict(repository, facts, 
     assert counts in pages["docs/claims/tkde2019.md"]
 
 
-def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts_that_differ(repository):
+def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts_that_differ(
+    repository,
+):
     repository.publish("build", profile="quick", commit={"id": "c", "modified": True})
     pages, problems = repository.render(repository.root / "build", "quick")
     assert problems == []
-    assert "1 not reproduced, 1 not checkable here, 1 with no verdict yet." in pages["docs/claims/tkde2019.md"]
+    assert (
+        "1 not reproduced, 1 not checkable here, 1 with no verdict yet."
+        in pages["docs/claims/tkde2019.md"]
+    )
     repository.claims["two"] |= {"predicate": "x > 2", "part": "p", "part_if": "x > 1"}
     repository.write()
     repository.publish(results={"x": 2})
@@ -212,14 +267,19 @@ def test_what_the_published_batch_took_and_the_manifest_come_from_its_records(re
     repository.publish()
     repository.publish(name="tkde2019/fig4", cost={"cpu_seconds": 0.4, "peak_megabytes": 700})
     lines = repository.rendered("REPRODUCING.md")
-    assert lines[0] == "2 notebooks, 2 minutes of one processor, at most 700 MB; measured on Some, 2 cores."
+    assert (
+        lines[0]
+        == "2 notebooks, 2 minutes of one processor, at most 700 MB; measured on Some, 2 cores."
+    )
     assert lines[4:] == ["| tkde2019/fig3 | 1.5 | 512 |", "| tkde2019/fig4 | 0.1 | 700 |"]
     content = yaml.safe_load(repository.render()[0]["codecheck.yml"])
     assert [item["file"] for item in content["manifest"]] == [
         "figures/tkde2019/fig3.json",
         "figures/tkde2019/fig4.json",
     ]
-    assert content["manifest"][0]["comment"].startswith("tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)")
+    assert content["manifest"][0]["comment"].startswith(
+        "tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)"
+    )
 
 
 def test_codecheck_names_what_its_specification_asks_for_and_each_published_figure_once():
@@ -259,15 +319,24 @@ def broken():
 def test_setup_fails(broken):
     pass
 """
-OUTCOMES = {"every_case": "passed", "slow": "passed", "some_case_skipped": "skipped", "setup_fails": "failed"}
+OUTCOMES = {
+    "every_case": "passed",
+    "slow": "passed",
+    "some_case_skipped": "skipped",
+    "setup_fails": "failed",
+}
 
 
-def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_is_missing_has_no_outcome(tmp_path):
+def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_is_missing_has_no_outcome(
+    tmp_path,
+):
     (tmp_path / "tests").mkdir()
     settings = '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = ["-m", "no slow"]'
     (tmp_path / "pyproject.toml").write_text(settings)
     (tmp_path / "tests/test_some.py").write_text(OF_TESTS)
-    (tmp_path / "tests/test_bad.py").write_text("import no_such_module\n\ndef test_any():\n    pass\n")
+    (tmp_path / "tests/test_bad.py").write_text(
+        "import no_such_module\n\ndef test_any():\n    pass\n"
+    )
     expected = {f"tests/test_some.py::test_{name}": outcome for name, outcome in OUTCOMES.items()}
     assert outcomes_of([*expected], tmp_path) == expected
     for missing in ("some.py::test_not_there", "other.py::test_any", "bad.py::test_any"):
@@ -282,7 +351,10 @@ def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_i
         ("by Eqs. (11), (13) of [1] and of [2].", "Eq. 11, Eq. 13, 2 Eq. 11, 2 Eq. 13"),
         ("Algorithm 2's tables by Algorithm 3 of [1]", "Algorithm 3"),
         ("(Theorems 5.3 (1) and 6.3 of [5])", "5 Theorem 5.3, 5 Theorem 6.3"),
-        ("Theorem 2 of docs/theory, problem (15), 3 budgets, Definition 4.", "3 Problem 15, 3 Definition 4"),
+        (
+            "Theorem 2 of docs/theory, problem (15), 3 budgets, Definition 4.",
+            "3 Problem 15, 3 Definition 4",
+        ),
     ],
 )
 def test_the_map_takes_from_a_text_what_it_names_of_which_paper(text, found):
@@ -291,14 +363,24 @@ def test_the_map_takes_from_a_text_what_it_names_of_which_paper(text, found):
 
 
 def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():
-    """A reader with the paper beside it finds every algorithm by its number; Algorithm 4 of [5] stands in a test."""
+    """A reader with the paper beside it finds every algorithm by its number; Algorithm 4 of [5]
+    stands in a test."""
     page = (ROOT / "docs/map.md").read_text()
     sections = re.split(r"^## ", page, flags=re.M)[1:]
-    rows = [dict(re.findall(r"^\| Algorithm (\d) \| (.*) \|$", section, re.M)) for section in sections]
+    rows = [
+        dict(re.findall(r"^\| Algorithm (\d) \| (.*) \|$", section, re.M)) for section in sections
+    ]
     assert [len(of_paper) for of_paper in rows] == [8, 3, 2, 0, 4]
-    cells = {(paper, number): row.split(" | ") for paper, found in enumerate(rows, 1) for number, row in found.items()}
+    cells = {
+        (paper, number): row.split(" | ")
+        for paper, found in enumerate(rows, 1)
+        for number, row in found.items()
+    }
     assert [name for name, row in cells.items() if "" in map(str.strip, row)] == [(5, "4")]
     (row,) = re.findall(r"^\| Algorithm 7 .*$", page, re.M)
-    assert "`allocate_by_upper_bound` ([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))" in row
+    assert (
+        "`allocate_by_upper_bound` ([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))"
+        in row
+    )
     assert "[fig8](../notebooks/tkde2019/fig8.ipynb)" in row
     assert "[algorithm-7](claims/tkde2019.md#algorithm-7)" in row

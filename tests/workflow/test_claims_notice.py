@@ -1,9 +1,11 @@
-"""Every claim notices a change of its published numbers, or of the code: ``make claims-mutate [CODE=1]``.
+"""Every claim notices a change of its published numbers, or of the code: ``make claims-mutate
+[CODE=1]``.
 
-Each number of a claim is changed alone in every way that its form admits, and numbers of the same form are
-swapped. A claim notices if its verdict changes, or the values of a swept choice at which it holds, or if it
-cannot be judged. One that never notices must say why in its field ``invariant``. A claim that tests decide
-names a change of code in ``breaks``, after which one of its tests must fail.
+Each number of a claim is changed alone in every way that its form admits, and numbers of the same
+form are swapped. A claim notices if its verdict changes, or the values of a swept choice at which
+it holds, or if it cannot be judged. One that never notices must say why in its field ``invariant``.
+A claim that tests decide names a change of code in ``breaks``, after which one of its tests must
+fail.
 """
 
 import itertools
@@ -20,31 +22,50 @@ from workflow.configuration import ROOT, records_in
 from workflow.judging import outcomes_of, read_pages
 
 RECORDS = records_in(ROOT / "figures")
-CLAIMS = {f"{page}#{claim.id}": claim for page, content in read_pages().items() for claim in claims_of(content)}
+CLAIMS = {
+    f"{page}#{claim.id}": claim
+    for page, content in read_pages().items()
+    for claim in claims_of(content)
+}
 BY_RECORD = [name for name, claim in CLAIMS.items() if claim.by_record]
 BY_TESTS = [name for name, claim in CLAIMS.items() if claim.tests]
 
 
 def scaled(value, factor):
     if isinstance(value, dict):
-        return value | {name: value[name] * factor for name in ("value", "low", "high") if name in value}
-    return [scaled(part, factor) for part in value] if isinstance(value, list) else float(value) * factor
+        return value | {
+            name: value[name] * factor for name in ("value", "low", "high") if name in value
+        }
+    return (
+        [scaled(part, factor) for part in value]
+        if isinstance(value, list)
+        else float(value) * factor
+    )
 
 
 def flattened(values):
     try:
-        return np.broadcast_to(np.mean(np.asarray(values, dtype=float), axis=0), np.shape(values)).tolist()
+        return np.broadcast_to(
+            np.mean(np.asarray(values, dtype=float), axis=0), np.shape(values)
+        ).tolist()
     except (TypeError, ValueError):  # texts, intervals, or series of different lengths
         return [values[0]] * len(values)
 
 
 # Of any number, and of each entry of a series.
-CHANGES = {f"times {factor}": lambda value, factor=factor: scaled(value, factor) for factor in (0.5, 0.9, 1.1, 2.0)}
-CHANGES["made finite"] = lambda value: np.nan_to_num(np.asarray(value, dtype=float), posinf=1000.0).tolist()
+CHANGES = {
+    f"times {factor}": lambda value, factor=factor: scaled(value, factor)
+    for factor in (0.5, 0.9, 1.1, 2.0)
+}
+CHANGES["made finite"] = lambda value: np.nan_to_num(
+    np.asarray(value, dtype=float), posinf=1000.0
+).tolist()
 OF_SERIES = {
     "ends swapped": lambda values: [values[-1], *values[1:-1], values[0]],
     "reversed": lambda values: values[::-1],
-    "shuffled": lambda values: [values[place] for place in np.random.default_rng(0).permutation(len(values))],
+    "shuffled": lambda values: [
+        values[place] for place in np.random.default_rng(0).permutation(len(values))
+    ],
     "flattened": flattened,
 }
 
@@ -54,7 +75,9 @@ def mutants(value):
     if isinstance(value, bool):
         return {"negated": not value}
     results = {}
-    for name, change in (CHANGES | (OF_SERIES if isinstance(value, list) and len(value) > 1 else {})).items():
+    for name, change in (
+        CHANGES | (OF_SERIES if isinstance(value, list) and len(value) > 1 else {})
+    ).items():
         try:
             results[name] = change(value)
         except (TypeError, ValueError):  # a text has no half
@@ -65,9 +88,15 @@ def mutants(value):
 def noticed(claim, record):
     """Whether the claim notices it, by change of its numbers."""
     values = {name: recorded(claim, name, record) for name in claim.numbers or {}}
-    changes = {f"{name} {words}": {name: new} for name in values for words, new in mutants(values[name]).items()}
+    changes = {
+        f"{name} {words}": {name: new}
+        for name in values
+        for words, new in mutants(values[name]).items()
+    }
     for one, other in itertools.combinations(values, 2):
-        alike = type(values[one]) is type(values[other]) and np.shape(values[one]) == np.shape(values[other])
+        alike = type(values[one]) is type(values[other]) and np.shape(values[one]) == np.shape(
+            values[other]
+        )
         if alike and values[one] != values[other]:
             changes[f"{one}, {other} swapped"] = {one: values[other], other: values[one]}
     claim = replace(claim, numbers={name: name for name in values})
@@ -95,7 +124,9 @@ def test_a_claim_notices_a_change_of_its_numbers_or_says_why_not(name):
     claim = CLAIMS[name]
     notices = any(noticed(claim, RECORDS[claim.record]).values())
     assert not (notices and claim.invariant), "notices a change; drop invariant"
-    assert notices or claim.invariant, "notices no change; sharpen its predicate, or say why in invariant"
+    assert notices or claim.invariant, (
+        "notices no change; sharpen its predicate, or say why in invariant"
+    )
 
 
 def test_few_claims_say_why_they_notice_nothing():
@@ -105,7 +136,10 @@ def test_few_claims_say_why_they_notice_nothing():
 def test_each_claim_that_tests_decide_names_a_change_of_code_that_can_be_made():
     breaks = {name: CLAIMS[name].breaks for name in BY_TESTS}
     assert [name for name, change in breaks.items() if not change] == []
-    counts = {name: (ROOT / change["in"]).read_text().count(change["from"]) for name, change in breaks.items()}
+    counts = {
+        name: (ROOT / change["in"]).read_text().count(change["from"])
+        for name, change in breaks.items()
+    }
     assert {name: count for name, count in counts.items() if count != 1} == {}
 
 
@@ -133,14 +167,20 @@ SCALED = {"series times 0.5", "series times 0.9", "series times 1.1", "series ti
     [
         ("x < y", {}, {"x, y swapped"}),
         ("all(diff(series) > 0)", {}, REORDERED),
-        ("series > 1", {"swept": {"what": "size", "over": "[1, 2, 3]", "each": ["series"]}, "why": "size"}, None),
+        (
+            "series > 1",
+            {"swept": {"what": "size", "over": "[1, 2, 3]", "each": ["series"]}, "why": "size"},
+            None,
+        ),
         ("x < 100", {}, set()),
     ],
 )
 def test_only_a_change_of_the_verdict_is_noticed(predicate, facts, expected):
     expected = REORDERED | SCALED - {"series times 0.9"} if expected is None else expected
     numbers = {name: name for name in VALUES}
-    claim = Claim("some", "Fig. 3", "It grows", "tkde2019/fig3", numbers=numbers, predicate=predicate, **facts)
+    claim = Claim(
+        "some", "Fig. 3", "It grows", "tkde2019/fig3", numbers=numbers, predicate=predicate, **facts
+    )
     found = noticed(claim, {"parameters": {}, "results": VALUES})
     assert {words for words, notices in found.items() if notices} == expected
 
@@ -150,9 +190,19 @@ def test_only_a_change_of_the_verdict_is_noticed(predicate, facts, expected):
     [
         (True, {"negated": False}),
         ("Algorithm 1", {}),
-        ({"value": 2.0, "low": 1.0, "repeats": 3}, {"times 0.5": {"value": 1.0, "low": 0.5, "repeats": 3}}),
+        (
+            {"value": 2.0, "low": 1.0, "repeats": 3},
+            {"times 0.5": {"value": 1.0, "low": 0.5, "repeats": 3}},
+        ),
         ("inf", {"made finite": 1000.0}),
-        ([[1, 2], [3]], {"times 0.5": [[0.5, 1.0], [1.5]], "reversed": [[3], [1, 2]], "flattened": [[1, 2], [1, 2]]}),
+        (
+            [[1, 2], [3]],
+            {
+                "times 0.5": [[0.5, 1.0], [1.5]],
+                "reversed": [[3], [1, 2]],
+                "flattened": [[1, 2], [1, 2]],
+            },
+        ),
         ([1, 2, 4], {"shuffled": [4, 1, 2], "ends swapped": [4, 2, 1], "flattened": [7 / 3] * 3}),
         ([5.0, 5.0], {"times 0.5": [2.5, 2.5], "reversed": None, "flattened": None}),
     ],

@@ -8,7 +8,9 @@ from workflow.run_notebook import kernel_environment
 
 
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():
-    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
+    widget = new_output(
+        "display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}}
+    )
     text = new_output("display_data", data={"text/plain": "0.5"})
     metadata = {"tags": ["parameters"], "execution": {"started": "now"}}
     cells = [
@@ -16,7 +18,10 @@ def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_n
         new_code_cell("a = 1", id="second", metadata=metadata),
         new_code_cell("page", outputs=[widget, text]),
     ]
-    about = {"papermill": {"duration": 1.0}, "language_info": {"name": "python", "version": "3.11.7"}}
+    about = {
+        "papermill": {"duration": 1.0},
+        "language_info": {"name": "python", "version": "3.11.7"},
+    }
     cleaned = clean(new_notebook(cells=cells, metadata=about))
     assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}, {}]
     assert cleaned.cells[2].outputs == [text]
@@ -31,13 +36,19 @@ def test_a_second_refresh_changes_nothing_and_warnings_are_not_committed(reposit
     assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "0.5\n"
     before = path.read_bytes()
     warning = new_output("stream", name="stderr", text="careful")
-    monkeypatch.setattr("nbclient.NotebookClient.execute", lambda self: self.nb.cells[2].outputs.append(warning))
-    with pytest.raises(ValueError, match="cell 2 of one.ipynb must not write to stderr, found:\n(.|\n)*careful"):
+    monkeypatch.setattr(
+        "nbclient.NotebookClient.execute", lambda self: self.nb.cells[2].outputs.append(warning)
+    )
+    with pytest.raises(
+        ValueError, match="cell 2 of one.ipynb must not write to stderr, found:\n(.|\n)*careful"
+    ):
         refresh(path)
     assert path.read_bytes() == before
 
 
-def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(tmp_path, monkeypatch):
+def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     hidden = kernel_environment(tmp_path, "quick", "make test", real_data=False, root=tmp_path)
@@ -45,5 +56,7 @@ def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(t
     # Nothing of the user's own.
     assert (hidden["PYTHONPATH"], hidden["PYTHONNOUSERSITE"]) == (str(ROOT), "1")
     assert hidden["TPLREPRO_CACHE"] == str(tmp_path / "build" / "no-downloads")
-    shown = kernel_environment(tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path)
+    shown = kernel_environment(
+        tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path
+    )
     assert (shown["TPLREPRO_DATA"], shown["NUMBA_NUM_THREADS"]) == (str(tmp_path), "1")

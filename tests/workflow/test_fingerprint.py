@@ -11,7 +11,9 @@ from workflow.publish_figures import publish
 def one(repository, monkeypatch):
     monkeypatch.setenv("TPLREPRO_CACHE", str(repository.root / "downloads"))
     repository.notebook("a/one", "print(value)")
-    repository.configure("a/one: {data: [kosarak, eventlogs]}", "notebooks:\n  a/one: {value: 0.7}\n")
+    repository.configure(
+        "a/one: {data: [kosarak, eventlogs]}", "notebooks:\n  a/one: {value: 0.7}\n"
+    )
     return repository
 
 
@@ -52,7 +54,9 @@ def test_only_the_modules_that_a_run_imported_count(one):
 
     assert current_when_changed(lambda: module.write_text("#"), "tplrepro", "tplrepro.module")
     assert not current_when_changed(lambda: module.write_text("##"), "tplrepro", "tplrepro.sip")
-    assert not current_when_changed((one.root / "tplrepro/module.py").unlink, "tplrepro.sip", "tplrepro.module")
+    assert not current_when_changed(
+        (one.root / "tplrepro/module.py").unlink, "tplrepro.sip", "tplrepro.module"
+    )
 
 
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
@@ -100,13 +104,16 @@ def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_s
     save(finished, "a/removed", "none")
     assert publish(finished.root) == ({}, [])
     save(finished, "a/one", "synthetic")
-    assert publish(finished.root)[1] == ["a/one is from synthetic data; set TPLREPRO_DATA, run again"]
+    assert publish(finished.root)[1] == [
+        "a/one is from synthetic data; set TPLREPRO_DATA, run again"
+    ]
     save(finished, "a/one", "none", modified=True)
     assert publish(finished.root)[1] == ["a/one is from modified code; commit and run it again"]
     folder = finished.write("figures/a/one.csv", "old").parent
     finished.write("figures/a/three_of_old.json", "{}")
     save(finished, "a/one", "none")
-    save(finished, "a/two_detail", "synthetic", suffixes=(".csv",))  # its own example, in the place of no data set
+    # its own example, in the place of no data set
+    save(finished, "a/two_detail", "synthetic", suffixes=(".csv",))
     copied, refused = publish(finished.root)
     assert (list(copied), refused) == (["a/one", "a/two_detail"], [])
     published = ["one.json", "one.pdf", "one.png", "two_detail.csv", "two_detail.json"]

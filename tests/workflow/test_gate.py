@@ -13,7 +13,12 @@ from workflow.configuration import ROOT
 
 def test_each_command_of_the_documents_is_run_by_the_gate_or_excused():
     assert gate.unguarded() == []
-    assert {"make figures", "make docs", "make claims-mutate", "python README.md"} <= gate.advertised().keys()
+    assert {
+        "make figures",
+        "make docs",
+        "make claims-mutate",
+        "python README.md",
+    } <= gate.advertised().keys()
     assert "make check < /dev/null" in (ROOT / ".ci" / "run").read_text().splitlines()
 
 
@@ -28,18 +33,27 @@ def test_each_subcommand_is_run_by_the_gate(capsys):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("```sh\nmake docs\nmake test lint NEW=1 # why\n```", "README.md: make test lint NEW=1: nothing tests it"),
+        (
+            "```sh\nmake docs\nmake test lint NEW=1 # why\n```",
+            "README.md: make test lint NEW=1: nothing tests it",
+        ),
         ("as by `.venv/bin/other\n--here`", "README.md: .venv/bin/other --here: nothing tests it"),
         ("```python\nimport tplrepro\n```", "README.md: python README.md: nothing tests it"),
         ("", "config/gate.yaml: make test: nothing names it; drop it"),
         ("`make test` and `make lint`", None),
     ],
 )
-def test_a_command_that_nothing_runs_and_an_excuse_that_nothing_needs_are_named(text, sentence, tmp_path):
+def test_a_command_that_nothing_runs_and_an_excuse_that_nothing_needs_are_named(
+    text, sentence, tmp_path
+):
     (tmp_path / "config").mkdir()
     (tmp_path / "README.md").write_text(text)
     (tmp_path / "Makefile").write_text("docs: ready ## build the site\n")
-    table = {"runs": ["make docs", "make lint MORE=1"], "excused": {"make test": "hours"}, "skips": {}}
+    table = {
+        "runs": ["make docs", "make lint MORE=1"],
+        "excused": {"make test": "hours"},
+        "skips": {},
+    }
     (tmp_path / "config/gate.yaml").write_text(yaml.safe_dump(table))
     assert [problem.partition(";")[0] for problem in gate.unguarded(tmp_path)][:1] == (
         [sentence.partition(";")[0]] if sentence else []
@@ -63,13 +77,21 @@ with socketserver.TCPServer(("127.0.0.1", 0), Answer) as server:
     [
         ("echo hello > made.txt; cat made.txt", {"says": "hel+o", "makes": ["made.txt"]}, []),
         ("exit 3", {}, ["must end with 0, found 3"]),
-        ("echo good bye", {"says": "hello", "makes": ["made.txt"]}, ["must say 'hello'", "must leave made.txt"]),
+        (
+            "echo good bye",
+            {"says": "hello", "makes": ["made.txt"]},
+            ["must say 'hello'", "must leave made.txt"],
+        ),
         ("echo 'SKIPPED [1] tests/a.py:3: no Sphinx'", {}, ["skips tests/a.py:3: no Sphinx"]),
         ("echo 'SKIPPED [1] tests/a.py:3: Python 3.9 is not installed'", {}, []),
         ("sleep 60", {"minutes": 0.001}, ["must end within 0.001 minutes"]),
         ('test -z "$TPLREPRO_DATA$ONLY$MAKEFLAGS"', {}, []),
         (f"{sys.executable} server.py", {"serves": {"/": "Start", "other": "Start"}}, []),
-        (f"{sys.executable} server.py", {"serves": {"/": "End"}}, ["must show 'End' at /, found 'Start'"]),
+        (
+            f"{sys.executable} server.py",
+            {"serves": {"/": "End"}},
+            ["must show 'End' at /, found 'Start'"],
+        ),
         ("echo broken", {"serves": {"/": "Start"}}, ["must print its address"]),
     ],
 )
@@ -80,7 +102,10 @@ def test_each_kind_of_failure_is_noticed(run, expected, problems, tmp_path, monk
     monkeypatch.setattr(gate, "LOGS", tmp_path)
     (tmp_path / "made.txt").write_text("of an earlier run")
     (tmp_path / "server.py").write_text(SERVER)
-    assert gate.failures_of(gate.Line(run, **expected), 1, {"is not installed": "no such Python"}) == problems
+    assert (
+        gate.failures_of(gate.Line(run, **expected), 1, {"is not installed": "no such Python"})
+        == problems
+    )
 
 
 def test_the_gate_fails_if_a_line_fails_or_changes_a_committed_file(tmp_path, monkeypatch, capsys):
@@ -92,5 +117,7 @@ def test_the_gate_fails_if_a_line_fails_or_changes_a_committed_file(tmp_path, mo
     assert "FAILED: false: must end with 0, found 1\n1 failures" in capsys.readouterr().out
     assert gate.main(["true"]) == 1
     assert "must leave the committed files as they are" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="must be words of a line in config/gate.yaml, found 'none'"):
+    with pytest.raises(
+        SystemExit, match="must be words of a line in config/gate.yaml, found 'none'"
+    ):
         gate.main(["none"])

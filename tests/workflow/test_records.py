@@ -1,4 +1,5 @@
-"""Batches are compared part by part; records older than their code, and how far claims moved, are said so."""
+"""Batches are compared part by part; records older than their code, and how far claims moved, are
+said so."""
 
 import json
 import subprocess
@@ -75,8 +76,12 @@ def test_files_count_too_but_tables_of_times_and_within_a_tolerance_all_tables_m
     assert differences(*folders)[0] == f"tkde2019/fig6a.csv: only in {folders[0]}"
 
 
-@pytest.mark.parametrize(("value", "tolerance", "count"), [(2.9e-13, 1e-7, 0), (2.9e-13, 0, 1), (2.9e-11, 1e-7, 1)])
-def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(folders, value, tolerance, count):
+@pytest.mark.parametrize(
+    ("value", "tolerance", "count"), [(2.9e-13, 1e-7, 0), (2.9e-13, 0, 1), (2.9e-11, 1e-7, 1)]
+)
+def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(
+    folders, value, tolerance, count
+):
     for folder, of_folder in zip(folders, (2.4e-13, value), strict=True):
         change(folder / FIGURE, **results(of_folder))
     assert len(differences(*folders, tolerance=tolerance)) == count
@@ -97,7 +102,11 @@ def published(repository):
         subprocess.run([*git, *words], check=True)
     commit = {"id": subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()}
     parameters = {"value": 0.75, "seed": 1}
-    record = {"commit": commit, "modules": ["tplrepro.module", "experiments.claims"], "parameters": parameters}
+    record = {
+        "commit": commit,
+        "modules": ["tplrepro.module", "experiments.claims"],
+        "parameters": parameters,
+    }
     repository.write(PUBLISHED, json.dumps(record))
     return repository
 
@@ -124,20 +133,26 @@ def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_
 
 
 def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named(published):
-    published.notebook("a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2")
+    published.notebook(
+        "a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2"
+    )
     assert older_records(published.root) == {"a/one_more": ["notebooks/a/one.ipynb", "parameters"]}
     published.notebook("a/other", "answer = 1")
     published.configure("a/one: {notebook: a/other}", "notebooks:\n  a/one: {value: 0.75}\n")
     assert older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
     record = json.loads((published.root / PUBLISHED).read_text())
     published.write(PUBLISHED, json.dumps(record | {"commit": {"id": "0123456789"}}))
-    assert older_records(published.root) == {"a/one_more": ["commit 0123456, which this clone does not have"]}
+    assert older_records(published.root) == {
+        "a/one_more": ["commit 0123456, which this clone does not have"]
+    }
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, {0.0}), (0.5, {OTHER})])
 def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, factor, expected):
     record = json.loads((ROOT / "figures" / FIGURE).read_text())
-    halved = json.loads(json.dumps(record["results"]), parse_float=lambda text: float(text) * factor)
+    halved = json.loads(
+        json.dumps(record["results"]), parse_float=lambda text: float(text) * factor
+    )
     change(tmp_path / FIGURE, **record | {"results": halved})
     found = moved_claims(ROOT / "figures", tmp_path)
     assert len(found) > 3
@@ -157,7 +172,13 @@ def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_u
     }
     assert {other: moved("0.01 to 2", other) for other in near_zero} == near_zero
     assert tolerance_of("near 0 by up to 0.04") == "near 0 by up to 0.04 with another seed"
-    found = {"a#same": 0.0, "a#near": 1.5, "b#far": 20.0, "b#zero": "near 0 by up to 1", "b#other": OTHER}
+    found = {
+        "a#same": 0.0,
+        "a#near": 1.5,
+        "b#far": 20.0,
+        "b#zero": "near 0 by up to 1",
+        "b#other": OTHER,
+    }
     assert summary({"another seed": found}) == (
         "With another seed, 1 of 5 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
         "of 1 some near 0 moved; another result: b#other."

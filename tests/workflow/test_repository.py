@@ -24,7 +24,8 @@ from workflow.site import api_pages, gallery
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-# Paths of one machine and addresses of indexes, put together here, so that this file does not hold them.
+# Paths of one machine and addresses of indexes, put together here, so that this file does not hold
+# them.
 FOREIGN = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
 FOREIGN += ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pypi" + ".org/simple"]
 
@@ -36,9 +37,13 @@ def test_no_file_names_a_machine_or_a_package_index_and_no_data_and_no_large_fil
     paths = [path for path in map(ROOT.joinpath, listed.split("\0")) if path.is_file()]
     contents = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     texts = {name: content for name, content in contents.items() if b"\0" not in content[:8000]}
-    found = {(name, words) for name, text in texts.items() for words in FOREIGN if words.encode() in text}
+    found = {
+        (name, words) for name, text in texts.items() for words in FOREIGN if words.encode() in text
+    }
     assert found <= {(".ci/run", FOREIGN[0])}
-    assert {path for path in paths if path.is_relative_to(ROOT / "data")} <= {ROOT / "data" / "README.md"}
+    assert {path for path in paths if path.is_relative_to(ROOT / "data")} <= {
+        ROOT / "data" / "README.md"
+    }
     assert [path.name for path in paths if path.stat().st_size > 1_000_000] == []
 
 
@@ -52,23 +57,30 @@ def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency_by_
     assert (ROOT / "environment.yml").read_text() == environment_file()
     # Each has its reason in REPRODUCING.md.
     reproducing = (ROOT / "REPRODUCING.md").read_text()
-    rows = re.findall(r"^\| ([a-z0-9, -]+)(?: \([a-z0-9 `]+\))? \| .{5,} \|$", reproducing, re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([a-z0-9, -]+)(?: \([a-z0-9 `]+\))? \| .{5,} \|$", reproducing, re.MULTILINE
+    )
     explained = {canonicalize_name(name) for row in rows for name in row.split(", ")}
     extras = {"ipywidgets", "jupyterlab", "voila", "pm4py", "hatchling", "editables"}
     assert (direct | extras) - explained == set()
 
 
 def environment(folder, script):
-    """An environment, made already, whose interpreter is a shell script: its body has the words in "$@"."""
+    """An environment, made already, whose interpreter is a shell script: its body has the words in
+    "$@"."""
     python = folder / ".venv/bin/python"
     python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\n[ $1 = -c ] && echo works && exit\n[ $1 = -I ] && exit\n{script}\n")
+    python.write_text(
+        f"#!/bin/sh\n[ $1 = -c ] && echo works && exit\n[ $1 = -I ] && exit\n{script}\n"
+    )
     python.chmod(0o755)
     for name in ("requirements.lock", "pyproject.toml", ".venv/ready"):
         (folder / name).touch()
 
 
-@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "lab", "test-notebooks", "test"])
+@pytest.mark.parametrize(
+    "target", ["figures", "own-data", "explore", "lab", "test-notebooks", "test"]
+)
 def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
     environment(tmp_path, "echo $$ >> started\nexec sleep 60")
     command = ["make", "-f", ROOT / "Makefile", target]
@@ -91,7 +103,14 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
         assert attack in done.stdout or attack in done.stdout.replace("\n", " ")
     assert not (tmp_path / "attacked").exists()
     for target in ("figures", "test-notebooks", "notebooks"):
-        command = ["make", "--no-print-directory", "-f", ROOT / "Makefile", target, "ONLY=a/one b/two"]
+        command = [
+            "make",
+            "--no-print-directory",
+            "-f",
+            ROOT / "Makefile",
+            target,
+            "ONLY=a/one b/two",
+        ]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-2:] == ["a/one", "b/two"]
 
@@ -105,7 +124,9 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
     venv.create(tmp_path / "other")
     (tmp_path / "other/ready").touch()
     (tmp_path / ".venv").symlink_to("other")
-    installed = next((tmp_path / "other").glob("lib/python*/site-packages")) / "tplrepro-1.dist-info"
+    installed = (
+        next((tmp_path / "other").glob("lib/python*/site-packages")) / "tplrepro-1.dist-info"
+    )
     installed.mkdir()
     (installed / "METADATA").write_text("Name: tplrepro\n")
 
@@ -128,14 +149,20 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
 
 
 def links_of(path):
-    """Files and anchors that the text of a page, or the cells and outputs of a notebook, link to."""
+    """Files and anchors that the text of a page, or the cells and outputs of a notebook, link
+    to."""
     text = path.read_text()
     if path.suffix == ".ipynb":
         cells = nbformat.reads(text, as_version=4).cells
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
-        text = "\n".join(texts + [output.get("data", {}).get("text/markdown", "") for output in outputs])
-    links = (link.partition("#") for link in re.findall(r"\]\(([^\s()#:]*(?:#[\w-]+)?)(?: \"\w+\")?\)", text))
+        text = "\n".join(
+            texts + [output.get("data", {}).get("text/markdown", "") for output in outputs]
+        )
+    links = (
+        link.partition("#")
+        for link in re.findall(r"\]\(([^\s()#:]*(?:#[\w-]+)?)(?: \"\w+\")?\)", text)
+    )
     return {((path.parent / file).resolve() if file else path, anchor) for file, _, anchor in links}
 
 
@@ -144,15 +171,27 @@ PAGES = [path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.par
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_exist_and_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_notebooks(path):
+def test_links_exist_and_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_notebooks(
+    path,
+):
     links = links_of(path)
     for file, anchor in links:
         assert file.exists(), file
         headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE) if anchor else ()
-        slugs = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
-        assert not anchor or anchor in slugs or f'<a id="{anchor}"></a>' in file.read_text(), (file, anchor)
+        slugs = {
+            re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
+            for heading in headings
+        }
+        assert not anchor or anchor in slugs or f'<a id="{anchor}"></a>' in file.read_text(), (
+            file,
+            anchor,
+        )
     name = path.relative_to(ROOT).with_suffix("").as_posix().removeprefix("notebooks/")
-    if path.suffix == ".ipynb" and name not in ("explore/leakage", "explore/own_data", "explore/publishing"):
+    if path.suffix == ".ipynb" and name not in (
+        "explore/leakage",
+        "explore/own_data",
+        "explore/publishing",
+    ):
         paper = name.split("/")[0]
         published = [file for file in [ROOT / f"figures/{name}.png"] if file.exists()]
         assert {ROOT / f"docs/claims/{paper}.md", *published} <= {file for file, _ in links}
@@ -173,41 +212,62 @@ def test_gallery_and_start_page_show_every_notebook():
     linked = re.findall(r"^:link: /notebooks/([\w/]+)$", gallery(), re.MULTILINE)
     assert linked == [entry.notebook for entry in read_notebooks().values()]
     started = nbformat.read(ROOT / START, as_version=4)
-    lines = {line for cell in started.cells for line in cell.source.splitlines() if line.startswith("- [")}
-    listed = {f"- [{name.split('/')[1]}]({name}.ipynb): {title_of(one.path())}" for name, one in sources().items()}
+    lines = {
+        line
+        for cell in started.cells
+        for line in cell.source.splitlines()
+        if line.startswith("- [")
+    }
+    listed = {
+        f"- [{name.split('/')[1]}]({name}.ipynb): {title_of(one.path())}"
+        for name, one in sources().items()
+    }
     assert {line for line in lines if ".ipynb)" in line} == listed
     assert all(file.exists() for file, _ in links_of(ROOT / START))
 
 
 def test_the_api_describes_every_public_name_once_on_the_page_of_its_room():
     pages = api_pages()
-    described = {name: re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE) for name, text in pages.items()}
+    described = {
+        name: re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)
+        for name, text in pages.items()
+    }
     paths = [path for found in described.values() for path in found]
     names = [path.rpartition(".")[2] for path in paths]
     assert len(paths) == len(set(paths))
     for room in ("tplrepro", "tplrepro.sip", "tplfrontier", "tplreport"):
         module = importlib.import_module(room)
-        assert {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))} <= set(names)
-    some = {"tplrepro.PrivacyLossFunction", "tplrepro.published.algorithm_1", "tplrepro.linear_program.loss"}
+        assert {
+            name for name in module.__all__ if not inspect.ismodule(getattr(module, name))
+        } <= set(names)
+    some = {
+        "tplrepro.PrivacyLossFunction",
+        "tplrepro.published.algorithm_1",
+        "tplrepro.linear_program.loss",
+    }
     assert some <= set(described["docs/api/tplrepro.leakage.md"])
     assert all(f"`{path}`" in pages["docs/api/index.md"] for path in paths)
 
 
-def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys, tmp_path, monkeypatch):
+def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(
+    capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     readme = (ROOT / "README.md").read_text()
     assert readme.count("\n") <= 95
     exec("".join(re.findall(r"```python\n(.*?)```", readme, re.S)), {})
     assert [capsys.readouterr().out] == re.findall(r"```text\n(.*?)```", readme, re.S)
     landing = (ROOT / "docs/site/index.md").read_text()
-    assert all(text in readme for text in re.findall(r':(?:start-after|end-before): "(.*)"', landing))
+    assert all(
+        text in readme for text in re.findall(r':(?:start-after|end-before): "(.*)"', landing)
+    )
     script = ROOT / ".ci" / "run"
     assert re.search(r"^make test\b", script.read_text(), re.MULTILINE)
     assert script.stat().st_mode & 0o111
 
 
-# Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin an old
-# jsonschema, which Jupyter cannot use.
+# Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin
+# an old jsonschema, which Jupyter cannot use.
 FIELDS = "cff-version message title authors type version date-released repository-code url license abstract"
 FIELDS += " keywords references doi"
 OF_REFERENCE = "type title authors year doi identifiers"
@@ -223,7 +283,10 @@ def check_citation(citation):
     for work in (citation, *citation["references"]):
         assert work["title"]
         assert re.fullmatch(DOI, work.get("doi", "10.1000/1"))
-        assert all("name" in author or {"family-names", "given-names"} <= author.keys() for author in work["authors"])
+        assert all(
+            "name" in author or {"family-names", "given-names"} <= author.keys()
+            for author in work["authors"]
+        )
 
 
 def test_citation_file_is_valid_names_the_five_papers_and_has_the_licence_of_the_package():
@@ -243,26 +306,42 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_licence_of_the
     assert "Apache License" in (ROOT / "LICENSE").read_text()
     # An archive that reads .zenodo.json would ignore CITATION.cff.
     assert not (ROOT / ".zenodo.json").exists()
-    assert [reference["year"] for reference in citation["references"]] == [2019, 2017, 2023, 2022, 2016]
+    assert [reference["year"] for reference in citation["references"]] == [
+        2019,
+        2017,
+        2023,
+        2022,
+        2016,
+    ]
 
 
-# What states the version of the package or the least Python, which the published figures were made with.
+# What states the version of the package or the least Python, which the published figures were made
+# with.
 STATED = {
     "tplrepro/__init__.py": ['\n__version__ = "{version}"\n'],
     "CITATION.cff": ["\nversion: {version}\n"],
     "codecheck.yml": ["\nsource: version {version};"],
     "environment.yml": ["# tplrepro {version} for", "- python={python}\n"],
     # Its steps are what .ci/run does in a fresh clone.
-    "Dockerfile": ["\nFROM python:{python}-slim\n", 'image.version="{version}"\n', "\nCOPY . .\nRUN make env\nCMD ["],
+    "Dockerfile": [
+        "\nFROM python:{python}-slim\n",
+        'image.version="{version}"\n',
+        "\nCOPY . .\nRUN make env\nCMD [",
+    ],
     ".devcontainer/devcontainer.json": ['"name": "tplrepro {version}"', '/python:{python}"'],
     "recipe/recipe.yaml": ['\n  version: "{version}"\n', '\n  python_min: "{python}"\n'],
 }
 
 
 def test_the_version_and_the_least_python_are_the_same_wherever_they_are_stated():
-    stated = {"version": PROJECT["version"], "python": PROJECT["requires-python"].removeprefix(">=")}
+    stated = {
+        "version": PROJECT["version"],
+        "python": PROJECT["requires-python"].removeprefix(">="),
+    }
     for name, texts in STATED.items():
-        assert [text for text in texts if text.format(**stated) not in (ROOT / name).read_text()] == [], name
+        assert [
+            text for text in texts if text.format(**stated) not in (ROOT / name).read_text()
+        ] == [], name
 
 
 def test_the_recipe_for_conda_is_in_step_with_the_package():
@@ -273,7 +352,16 @@ def test_the_recipe_for_conda_is_in_step_with_the_package():
         ("run_constraints", extras),
     ):
         asked = [re.fullmatch(r"([^[>]*)(?:\[(.*)\])?(>=.*)", line).groups() for line in wanted]
-        names = [f"{name} {least}" for package, extra, least in asked for name in (package, extra) if name]
+        names = [
+            f"{name} {least}"
+            for package, extra, least in asked
+            for name in (package, extra)
+            if name
+        ]
         assert sorted(recipe["requirements"][listed]) == sorted(names)
-    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {of}" for name, of in PROJECT["scripts"].items()]
-    assert {"license": PROJECT["license"], "summary": PROJECT["description"]}.items() <= recipe["about"].items()
+    assert recipe["build"]["python"]["entry_points"] == [
+        f"{name} = {of}" for name, of in PROJECT["scripts"].items()
+    ]
+    assert {"license": PROJECT["license"], "summary": PROJECT["description"]}.items() <= recipe[
+        "about"
+    ].items()

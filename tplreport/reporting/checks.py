@@ -1,13 +1,14 @@
 """Is a first-order chain that all users share believable? Each check ends in one sentence.
 
-Three checks ask the same question: do steps counted by a context (the place before, the user, the half of the
-time axis) predict other steps better than steps counted without it? Each user's steps are cut into four
-quarters of time; alternating quarters make two halves, and each half predicts the other. With a context, a
-row is (c + w p) / (|c| + w) for its counts c, the row p without context, and a weight w. The gain in
-log-likelihood is averaged over both directions, and its exponential over `WEIGHTS`. If the context does not
-matter this average is at most 1 in expectation for a known p, so that it exceeds 1 / `FALSE_ALARM` with at
-most that probability (Markov's inequality). As p is estimated, a gain must also exceed `ERRORS` times its
-standard error over users, or over stretches of time where there are few users.
+Three checks ask the same question: do steps counted by a context (the place before, the user, the
+half of the time axis) predict other steps better than steps counted without it? Each user's steps
+are cut into four quarters of time; alternating quarters make two halves, and each half predicts the
+other. With a context, a row is (c + w p) / (|c| + w) for its counts c, the row p without context,
+and a weight w. The gain in log-likelihood is averaged over both directions, and its exponential
+over `WEIGHTS`. If the context does not matter this average is at most 1 in expectation for a known
+p, so that it exceeds 1 / `FALSE_ALARM` with at most that probability (Markov's inequality). As p is
+estimated, a gain must also exceed `ERRORS` times its standard error over users, or over stretches
+of time where there are few users.
 """
 
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ class Steps:
     def of(cls, data: Sequences) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
         users, names = pd.factorize(data.users, use_na_sentinel=False)
-        if data.n_transitions > MOST_STEPS:  # all steps of few users; few steps of all would hide their habits
+        # all steps of few users; few steps of all would hide their habits
+        if data.n_transitions > MOST_STEPS:
             rng = np.random.default_rng(0)
             order = rng.permutation(len(names))
             steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
@@ -87,11 +89,14 @@ class Steps:
         counted = np.bincount(user, minlength=1)
         place = np.arange(user.size) - (np.cumsum(counted) - counted)[user]
         quarter = (4 * place // np.maximum(counted[user], 1)).astype(np.int8)
-        return cls(data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states)
+        return cls(
+            data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states
+        )
 
 
 class Evidence(NamedTuple):
-    """How much better a context predicts: `nats` of log-likelihood on held-out steps, at the best `weight`."""
+    """How much better a context predicts: `nats` of log-likelihood on held-out steps, at the best
+    `weight`."""
 
     nats: float
     weight: float
@@ -107,11 +112,21 @@ class Evidence(NamedTuple):
 
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
-    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1."""
+    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or
+    1."""
     n, chosen = steps.n_states, context >= 0 if context.min(initial=0) < 0 else slice(None)
-    context, before, after, user = context[chosen], steps.before[chosen], steps.after[chosen], steps.user[chosen]
+    context, before, after, user = (
+        context[chosen],
+        steps.before[chosen],
+        steps.after[chosen],
+        steps.user[chosen],
+    )
     half = (steps.quarter[chosen] + (user % 2).astype(np.int8)) % 2
-    group = user if user.max(initial=0) >= FEWEST_GROUPS - 1 else np.arange(user.size) * FEWEST_GROUPS // user.size
+    group = (
+        user
+        if user.max(initial=0) >= FEWEST_GROUPS - 1
+        else np.arange(user.size) * FEWEST_GROUPS // user.size
+    )
     plain = before if order else np.zeros_like(before)
     rows = _numbered(context, n, plain)
     cells = _numbered(rows, n, after)
@@ -124,7 +139,9 @@ def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
     for side in (0, 1):
         test = half != side
         count = np.bincount(cells[~test], minlength=step.size)
-        total, plain_count, plain_total = (np.bincount(of, count)[of] for of in (row, plain_cell, plain_row))
+        total, plain_count, plain_total = (
+            np.bincount(of, count)[of] for of in (row, plain_cell, plain_row)
+        )
         expected = (plain_count + 1.0 / n) / (plain_total + 1.0)
         cell, of_group = cells[test], group[test]
         for k, weight in enumerate(WEIGHTS):
@@ -145,7 +162,12 @@ def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
 def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check, ...], float]:
     """All checks, those of the chain first, and the weight of `check_users`."""
     users, weight = check_users(steps)
-    return (check_order(steps), check_stationarity(steps), users, *check_amount(counts, smoothing)), weight
+    return (
+        check_order(steps),
+        check_stationarity(steps),
+        users,
+        *check_amount(counts, smoothing),
+    ), weight
 
 
 def check_order(steps: Steps) -> Check:
@@ -176,11 +198,10 @@ def check_stationarity(steps: Steps) -> Check:
 
 
 def check_users(steps: Steps) -> tuple[Check, float]:
-    """One chain for all users, and the weight of the pooled chain that predicts each user's other steps best."""
+    """One chain for all users, and the weight of the pooled chain that predicts each user's other
+    steps best."""
     if not steps.user.any():
-        words = (
-            "there is a single user: nothing is known about how others differ; name the column of users if there is one"
-        )
+        words = "there is a single user: nothing is known about how others differ; name the column of users if there is one"
         return Check(USERS, UNCHECKED, words, 0.0), WEIGHTS[-1]
     found = evidence_for(steps.user, steps)
     fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
@@ -200,7 +221,8 @@ def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
 
 
 def check_amount(counts: Any, smoothing: float) -> list[Check]:
-    """Steps from a state, and how much of a row smoothing makes up: by the share of users' time, not on average."""
+    """Steps from a state, and how much of a row smoothing makes up: by the share of users' time,
+    not on average."""
     moves, arrivals = (np.asarray(counts.sum(axis=axis)).ravel() for axis in (1, 0))
     time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
     few = moves < FEW_STEPS
@@ -209,8 +231,16 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
         f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
     )
     is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES
-    remedy = "" if is_fine else ": use fewer states (larger cells, bins, rare ones together) or more data"
-    checks = [Check("steps a state", FINE if is_fine else DOUBTFUL, words + remedy, float(time[few].sum()))]
+    remedy = (
+        ""
+        if is_fine
+        else ": use fewer states (larger cells, bins, rare ones together) or more data"
+    )
+    checks = [
+        Check(
+            "steps a state", FINE if is_fine else DOUBTFUL, words + remedy, float(time[few].sum())
+        )
+    ]
     made_up = smoothing / np.maximum(smoothing + moves, 1e-300)
     share, half = float(made_up.mean()), made_up >= 0.5
     words, verdict = (
@@ -218,7 +248,13 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
         FINE,
     )
     if share >= 0.5:
-        words, verdict = f"{words}: the correlation is a guess; use fewer states or more data", REFUSED
+        words, verdict = (
+            f"{words}: the correlation is a guess; use fewer states or more data",
+            REFUSED,
+        )
     elif half.mean() > MANY_ROWS or time[half].sum() > MUCH_TIME:
-        words, verdict = f"{words}: what is known of these is a guess; use fewer states or more data", DOUBTFUL
+        words, verdict = (
+            f"{words}: what is known of these is a guess; use fewer states or more data",
+            DOUBTFUL,
+        )
     return [*checks, Check("share made up", verdict, words, share)]

@@ -1,4 +1,5 @@
-"""A report as a page of HTML of its own: no code, no script, labels escaped, figures at reading size."""
+"""A report as a page of HTML of its own: no code, no script, labels escaped, figures at reading
+size."""
 
 import math
 from base64 import b64encode
@@ -57,24 +58,32 @@ def _table(report: Any) -> str:
     """The plans, the recommended one marked, and why some have no budgets."""
     table = report.table
     reasons = "".join(
-        f"<p>{escape(f'{row.scheme}, {row.against}: {row.message}')}.</p>" for row in table.itertuples() if row.message
+        f"<p>{escape(f'{row.scheme}, {row.against}: {row.message}')}.</p>"
+        for row in table.itertuples()
+        if row.message
     )
     marks = [" (recommended)" if plan is report.recommendation else "" for plan in report.plans]
     table["scheme"] += marks + [""] * (len(table) - len(marks))
-    rows = table.drop(columns="message").to_html(index=False, float_format="{:.4g}".format, na_rep="", border=0)
+    rows = table.drop(columns="message").to_html(
+        index=False, float_format="{:.4g}".format, na_rep="", border=0
+    )
     return f"<div class='scroll'>{rows}</div>{reasons}"
 
 
 def figure_of(report: Any) -> Any:
-    """Budgets over time, in a panel for each adversary, and the errors of all plans, as a figure of Matplotlib."""
+    """Budgets over time, in a panel for each adversary, and the errors of all plans, as a figure of
+    Matplotlib."""
     with extra():
         from matplotlib.figure import Figure
     plans = [plan for plan in report.plans if plan.budgets is not None]
     schemes = dict.fromkeys(plan.scheme for plan in plans)
     looks = {
-        name: {"color": f"C{k}", "linestyle": dash} for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
+        name: {"color": f"C{k}", "linestyle": dash}
+        for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
     }
-    adversaries = list(dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)) or [ANYBODY]
+    adversaries = list(
+        dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)
+    ) or [ANYBODY]
     rows, bars = math.ceil(len(adversaries) / 2), 0.24 * len(plans)  # bars in inches
     figure = Figure(figsize=(8.5, 2.4 * rows + bars + 1.2), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(2.4 * rows + 0.4, bars + 0.8))
@@ -86,13 +95,19 @@ def figure_of(report: Any) -> Any:
             if plan.against in (adversary, ANYBODY):
                 look = {**looks[plan.scheme], "marker": "." if len(times) == 1 else None}
                 panel.plot(times, plan.budgets, label=plan.scheme, **look)
-        panel.set(title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log")
+        panel.set(
+            title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log"
+        )
     for panel in panels[len(adversaries) :]:
         panel.set_axis_off()
-    above.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    above.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+    )
     names = [f"{plan.scheme}, {plan.against}" for plan in plans]
     chart = below.subplots()
-    chart.barh(names, [plan.error for plan in plans], color=[looks[plan.scheme]["color"] for plan in plans])
+    chart.barh(
+        names, [plan.error for plan in plans], color=[looks[plan.scheme]["color"] for plan in plans]
+    )
     chart.invert_yaxis()
     chart.set(xlabel="mean absolute error of a count", title="Errors")
     return figure

@@ -1,4 +1,5 @@
-"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended."""
+"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is
+recommended."""
 
 from __future__ import annotations
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ WORTHWHILE = 0.05
 
 ESTIMATE, UPPER, PRIOR_FREE = "the estimate", "the upper end", "any prior"
 WORST_USER, ANYBODY = "the worst user's habits", "anybody"
-UNBOUNDED = "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
+UNBOUNDED = (
+    "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
+)
 
 Pair = tuple[PrivacyLossFunction, PrivacyLossFunction]
 
@@ -54,12 +57,16 @@ class Plan(FrozenArrays):
     message: str = ""  # why there are no budgets
 
     def to_frame(self) -> pd.DataFrame:
-        """The budget of each release t from 1, in the column epsilon, nats; empty if the scheme has none."""
+        """The budget of each release t from 1, in the column epsilon, nats; empty if the scheme has
+        none."""
         budgets: Any = [] if self.budgets is None else self.budgets
         return pd.DataFrame({"epsilon": budgets}, pd.RangeIndex(1, len(budgets) + 1, name="t"))
 
     def _repr_html_(self) -> str:
-        return as_html(f"{self.scheme}, against {self.against}: {self.message or 'budgets, nats'}", self.to_frame())
+        return as_html(
+            f"{self.scheme}, against {self.against}: {self.message or 'budgets, nats'}",
+            self.to_frame(),
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
@@ -78,8 +85,11 @@ def any_chain() -> Pair:
     return function, function
 
 
-def estimated_matrices(counts, states: list, smoothing: float) -> tuple[TransitionMatrix, TransitionMatrix]:
-    """Backward and forward matrix of counts (n, n), where smoothing adds `smoothing` steps to each row.
+def estimated_matrices(
+    counts, states: list, smoothing: float
+) -> tuple[TransitionMatrix, TransitionMatrix]:
+    """Backward and forward matrix of counts (n, n), where smoothing adds `smoothing` steps to each
+    row.
 
     Without smoothing, states that are never left or never entered are left out.
     """
@@ -87,7 +97,9 @@ def estimated_matrices(counts, states: list, smoothing: float) -> tuple[Transiti
         counts, states = drop_dead_ends(counts, states)
     share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
     sides = counts.T.tocsr(), counts
-    backward, forward = (TransitionMatrix.from_counts(side, share, states, sparse) for side in sides)
+    backward, forward = (
+        TransitionMatrix.from_counts(side, share, states, sparse) for side in sides
+    )
     return backward, forward
 
 
@@ -98,18 +110,22 @@ def estimated_pair(counts, states: list, smoothing: float) -> Pair:
 
 
 def upper_pair(counts, states: list, confidence: float) -> Pair:
-    """Loss functions that bound both sides of every chain that the counts do not rule out, with this confidence."""
+    """Loss functions that bound both sides of every chain that the counts do not rule out, with
+    this confidence."""
     if len(states) > MOST_FOR_UPPER:
         return any_chain()
     each = 1.0 - (1.0 - confidence) / 2.0
-    backward, forward = (loss_from_counts(side, each, states) for side in (counts.T.tocsr(), counts))
+    backward, forward = (
+        loss_from_counts(side, each, states) for side in (counts.T.tocsr(), counts)
+    )
     return backward, forward
 
 
 def adversaries_of(
     data: Sequences, counts: Any, states: list, smoothing: float, confidence: float, weight: float
 ) -> dict[str, Pair]:
-    """Loss functions against an adversary who knows the estimate, the worst possible chain, one user or any evidence.
+    """Loss functions against an adversary who knows the estimate, the worst possible chain, one
+    user or any evidence.
 
     `weight` is that of the shared chain in the users' chains.
     """
@@ -119,7 +135,9 @@ def adversaries_of(
         function = PriorFreeLoss(pair[1].matrix)
         adversaries[PRIOR_FREE] = (function, function)
     if data.n_users > 1 and data.n_users * len(states) ** 2 <= MOST_FOR_USERS:
-        adversaries[WORST_USER] = loss_of_all_users(data, smoothing=smoothing / len(states), prior_weight=weight)
+        adversaries[WORST_USER] = loss_of_all_users(
+            data, smoothing=smoothing / len(states), prior_weight=weight
+        )
     return adversaries
 
 
@@ -128,10 +146,17 @@ def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
     return float(temporal_privacy_leakage(budgets, *pair).tpl.max())
 
 
-def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float) -> list[Plan]:
+def plans_for(
+    alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float
+) -> list[Plan]:
     """α/T, and a plan for each other scheme and adversary."""
     kinds = [(COMPOSED, ANYBODY, adversaries[ESTIMATE])]
-    kinds += [(scheme, name, pair) for name, pair in adversaries.items() for scheme in SCHEMES if scheme != COMPOSED]
+    kinds += [
+        (scheme, name, pair)
+        for name, pair in adversaries.items()
+        for scheme in SCHEMES
+        if scheme != COMPOSED
+    ]
     plans = []
     for scheme, against, pair in kinds:
         budgets = allocate(scheme, alpha, pair, horizon)
@@ -144,8 +169,11 @@ def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitiv
     return plans
 
 
-def recommended(plans: Sequence[Plan], alpha: float, model_believable: bool, against: str = UPPER) -> Plan:
-    """The plan of least error that keeps alpha at the upper end and `against` one more; α/T unless clearly better."""
+def recommended(
+    plans: Sequence[Plan], alpha: float, model_believable: bool, against: str = UPPER
+) -> Plan:
+    """The plan of least error that keeps alpha at the upper end and `against` one more; α/T unless
+    clearly better."""
     composed = next(plan for plan in plans if plan.scheme == COMPOSED)
     possible = [plan for plan in plans if plan.budgets is not None]
     safe = [plan for plan in possible if max(plan.tpl[UPPER], plan.tpl[against]) <= alpha]

@@ -1,8 +1,9 @@
-"""`tr.report`: from observations to a recommendation, five sentences, a table of plans, and checks of the model.
+"""`tr.report`: from observations to a recommendation, five sentences, a table of plans, and checks
+of the model.
 
 The recommended plan keeps alpha against every chain that the counts of steps leave possible
-(`tplfrontier.loss_from_counts`), not only against the estimate. Where a check doubts that there is one
-such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
+(`tplfrontier.loss_from_counts`), not only against the estimate. Where a check doubts that there is
+one such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
 """
 
 from __future__ import annotations
@@ -28,9 +29,21 @@ from tplreport.reporting.plans import (
     plans_for,
     recommended,
 )
-from tplreport.reporting.sentences import Verdict, at_each_time, budgets_in_words, doubts_of, judge, verdict
+from tplreport.reporting.sentences import (
+    Verdict,
+    at_each_time,
+    budgets_in_words,
+    doubts_of,
+    judge,
+    verdict,
+)
 from tplreport.schemes import gaussian_error
-from tplreport.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
+from tplreport.uncertainty import (
+    LeakageInterval,
+    bootstrap_counts,
+    leakage_interval,
+    posterior_draws,
+)
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
@@ -62,12 +75,14 @@ class Report:
     recommendation: Plan | None  # None where it is withheld, because a check refuses the model
     checks: tuple[Check, ...]
     plans: tuple[Plan, ...]
-    believable: bool  # whether no check doubts the chain in a way that matters to the recommended plan
+    # whether no check doubts the chain in a way that matters to the recommended plan
+    believable: bool
     size: dict[str, int]  # users, sequences, states, steps
     count: float  # the usual size of a count
     settings: dict[str, Any]
     planned: dict[str, float]  # largest TPL of the planned releases to each adversary
-    smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
+    # pseudo-steps a row, and the largest TPL of the planned releases
+    smoothings: tuple[tuple[float, float], ...]
     gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
     interval: LeakageInterval | None  # of the largest TPL of the planned releases
     adversaries: dict[str, Pair]  # the loss functions of each
@@ -75,7 +90,8 @@ class Report:
     reading: Any = None  # what was read, if a reader made the sequences
 
     def judge(self, budgets: ArrayLike | None = None, alpha: float | None = None) -> Verdict:
-        """Whether `budgets` (T,), by default the planned ones, keep alpha against all that the data do not rule out."""
+        """Whether `budgets` (T,), by default the planned ones, keep alpha against all that the data
+        do not rule out."""
         alpha = self.settings["alpha"] if alpha is None else alpha
         if budgets is None:
             budgets = np.full(self.settings["horizon"], self.settings["epsilon"])
@@ -99,7 +115,9 @@ class Report:
     @property
     def size_in_words(self) -> str:
         """How many users, sequences, states and steps there are."""
-        return ", ".join(counted(value, name.removesuffix("s"), ",") for name, value in self.size.items())
+        return ", ".join(
+            counted(value, name.removesuffix("s"), ",") for name, value in self.size.items()
+        )
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -109,42 +127,71 @@ class Report:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What heads the report: the sentences of the checks that refuse the model."""
-        return tuple(f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED)
+        return tuple(
+            f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED
+        )
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the user level."""
+        """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the
+        user level."""
         rows = []
         for plan in self.plans:
-            budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
+            budgets = (
+                [np.nan, np.nan]
+                if plan.budgets is None
+                else [plan.budgets.min(), plan.budgets.max()]
+            )
             leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
-            row = {"scheme": plan.scheme, "against": plan.against, "error": plan.error, "smallest budget": budgets[0]}
+            row = {
+                "scheme": plan.scheme,
+                "against": plan.against,
+                "error": plan.error,
+                "smallest budget": budgets[0],
+            }
             row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level}
             rows.append(row | {"message": plan.message})
         for name, error in self.gaussian.items():
-            rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
+            rows.append(
+                {"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""}
+            )
         return pd.DataFrame(rows)
 
     @property
     def budgets(self) -> pd.DataFrame:
         """A row for each release and a column for each plan."""
-        columns = {f"{plan.scheme}, {plan.against}": plan.budgets for plan in self.plans if plan.budgets is not None}
+        columns = {
+            f"{plan.scheme}, {plan.against}": plan.budgets
+            for plan in self.plans
+            if plan.budgets is not None
+        }
         return pd.DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
         names = ("withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
-        values: dict[str, Any] = {"title": self.title, "read": None if self.reading is None else vars(self.reading)}
+        values: dict[str, Any] = {
+            "title": self.title,
+            "read": None if self.reading is None else vars(self.reading),
+        }
         values |= {name: getattr(self, name) for name in names}
-        values |= {"checks": [vars(check) for check in self.checks], "table": self.table.to_dict("records")}
+        values |= {
+            "checks": [vars(check) for check in self.checks],
+            "table": self.table.to_dict("records"),
+        }
         plan, interval = self.recommendation, self.interval
-        values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
+        values["recommendation"] = (
+            None if plan is None else vars(plan) | {"user_level": plan.user_level}
+        )
         values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns the axes."""
-        return drawn(self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True)
+        """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns
+        the axes."""
+        return drawn(
+            self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True
+        )
 
     def to_html(self, figures: bool = True) -> str:
         """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
@@ -158,9 +205,13 @@ class Report:
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
         table = self.table[self.table["message"] == ""].drop(columns="message")
         lines += ["", table.to_string(index=False, float_format="{:.4g}".format, na_rep=""), ""]
-        lines += [f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message]
+        lines += [
+            f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message
+        ]
         for check in self.checks:
-            lines.append(f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}.")
+            lines.append(
+                f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}."
+            )
         return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
@@ -181,7 +232,9 @@ class Report:
             notes.append(f"{note}.")
         values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
         if values:
-            notes.append(f"Largest TPL {each}, by the steps that smoothing adds to a row: {values}.")
+            notes.append(
+                f"Largest TPL {each}, by the steps that smoothing adds to a row: {values}."
+            )
         return tuple(notes)
 
 
@@ -237,7 +290,9 @@ def report(
     sensitivity, smoothing = check_sensitivity(sensitivity), check_smoothing(smoothing)
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
     if draws and check_horizon(draws, "draws") < 3:
-        raise ValueError(f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends")
+        raise ValueError(
+            f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends"
+        )
     if count is not None:
         count = check_positive(count, "count", "give the usual size of a count")
     if delta is not None:
@@ -247,7 +302,12 @@ def report(
     steps = Steps.of(data)
     checks, weight = checks_of(steps, counts, smoothing)
     adversaries = adversaries_of(data, counts, states, smoothing, confidence, weight)
-    size = {"users": data.n_users, "sequences": len(data), "states": len(states), "steps": data.n_transitions}
+    size = {
+        "users": data.n_users,
+        "sequences": len(data),
+        "states": len(states),
+        "steps": data.n_transitions,
+    }
     if steps.user.size < size["steps"]:
         size["checked steps"] = steps.user.size
     check_choice(against, "against", adversaries)
@@ -255,14 +315,31 @@ def report(
     doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
     believable = doubted <= ({USERS} if against == WORST_USER else set())
     is_refused = any(check.verdict == REFUSED for check in checks)
-    plan = None if is_refused and not anyway else recommended(plans, alpha, believable or anyway, against)
-    settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
-    settings |= {"sensitivity": sensitivity, "smoothing": smoothing, "confidence": confidence, "against": against}
+    plan = (
+        None
+        if is_refused and not anyway
+        else recommended(plans, alpha, believable or anyway, against)
+    )
+    settings: dict[str, Any] = {
+        "alpha": alpha,
+        "horizon": horizon,
+        "epsilon": planned,
+        "delta": delta,
+    }
+    settings |= {
+        "sensitivity": sensitivity,
+        "smoothing": smoothing,
+        "confidence": confidence,
+        "against": against,
+    }
     releases = np.full(horizon, planned)
     gaussian = {}
     if delta is not None:
         pairs = {against: adversaries[against], ANYBODY: any_chain()}
-        gaussian = {who: gaussian_error(alpha, delta, pair, horizon, sensitivity) for who, pair in pairs.items()}
+        gaussian = {
+            who: gaussian_error(alpha, delta, pair, horizon, sensitivity)
+            for who, pair in pairs.items()
+        }
     return Report(
         recommendation=plan,
         checks=checks,
@@ -282,7 +359,8 @@ def report(
 
 
 def counted_steps(data: Sequences) -> tuple[Any, list]:
-    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a second state."""
+    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a
+    second state."""
     counts, states = count_transitions(data)
     if not counts.nnz or len(states) < 2:
         raise ValueError(
@@ -293,7 +371,8 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
 
 
 def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
-    """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no chain."""
+    """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no
+    chain."""
     for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
         try:
             yield steps, largest_tpl(releases, estimated_pair(counts, states, steps))
@@ -301,8 +380,11 @@ def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
             continue
 
 
-def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -> LeakageInterval | None:
-    """Of the largest TPL of the releases over redrawn users, or over the posterior of a single user."""
+def _interval(
+    data, counts, states, smoothing, releases, draws, rng, progress
+) -> LeakageInterval | None:
+    """Of the largest TPL of the releases over redrawn users, or over the posterior of a single
+    user."""
     if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
         return None
     rng = as_generator(rng)
@@ -311,8 +393,12 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
         pairs = (estimated_pair(one, states, smoothing) for one in again)
     else:
         share = smoothing / len(states)
-        sides = [posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)]
-        pairs = ((PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True))
+        sides = [
+            posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)
+        ]
+        pairs = (
+            (PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True)
+        )
     return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
 
 

@@ -1,4 +1,5 @@
-"""The verdict in five plain sentences: may it be published, how, at what error, on which assumptions, until when.
+"""The verdict in five plain sentences: may it be published, how, at what error, on which
+assumptions, until when.
 
 Each function takes a `Report`.
 """
@@ -34,12 +35,18 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    budgets: ArrayLike, leaked: Mapping[str, float], alpha: float, each: str, doubts: str = "", refused: bool = False
+    budgets: ArrayLike,
+    leaked: Mapping[str, float],
+    alpha: float,
+    each: str,
+    doubts: str = "",
+    refused: bool = False,
 ) -> Verdict:
     """The one verdict on budgets (T,), by the largest TPL that they have to each adversary.
 
-    `each` says in words what every release spends. Against an adversary who knows a given matrix, `leaked`
-    holds `ESTIMATE` alone. `doubts` names the checks that doubt the model; `refused`: the data show no model.
+    `each` says in words what every release spends. Against an adversary who knows a given matrix,
+    `leaked` holds `ESTIMATE` alone. `doubts` names the checks that doubt the model; `refused`: the
+    data show no model.
     """
     budgets = np.ravel(budgets).tolist()
     promised, series = counted(alpha, "nat", "g"), f"{counted(len(budgets), 'release')} {each}"
@@ -53,17 +60,22 @@ def judge(
     if worst > alpha:
         sentence = f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
         if len(leaked) > 1:
-            sentence += f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
+            sentence += (
+                f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
+            )
         return Verdict("no", f"{sentence}, where {alpha:g} is promised.", worst)
     if doubts:
-        sentence = f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+        sentence = (
+            f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+        )
         return Verdict("unknown", sentence, worst)
     most = counted(rounded_up(worst), "nat")
     return Verdict("yes", f"Yes: {series} leak{s} at most {most} about a time point.", worst)
 
 
 def budgets_in_words(budgets: ArrayLike) -> str:
-    """What each of several releases spends, such as "at ε = 0.1 each time" or "at ε from 0.1 to 0.2"."""
+    """What each of several releases spends, such as "at ε = 0.1 each time" or "at ε from 0.1 to
+    0.2"."""
     low, high = np.min(budgets), np.max(budgets)
     if low < high:
         return f"at ε from {low:.6g} to {high:.6g}"
@@ -82,13 +94,14 @@ def _how(report: Any) -> str:
     releases, sensitivity = counted(settings["horizon"], "release"), settings["sensitivity"]
     if plan is None or plan.budgets is None:
         each = rounded_down(equal_shares(settings["alpha"], settings["horizon"]))[0]
-        return (
-            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
-        )
+        return f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
     low, high = plan.budgets.min(), plan.budgets.max()
     budgets, scales = f"ε = {low:.6g}", rounded_up(sensitivity / high)
     if low < high:
-        budgets, scales = f"ε from {low:.6g} to {high:.6g}", f"{scales} to {rounded_up(sensitivity / low)}"
+        budgets, scales = (
+            f"ε from {low:.6g} to {high:.6g}",
+            f"{scales} to {rounded_up(sensitivity / low)}",
+        )
     words = f"Publish {releases} by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
     if plan.scheme != COMPOSED:
         return f"{words}."

@@ -1,7 +1,7 @@
 """Budgets in given proportions whose exact leakage (`tplrepro.leakage.exact`) is within alpha.
 
-They are larger than budgets by the upper bound of [1] where no mechanism attains that bound. Exact leakage
-grows with every budget, because larger budgets allow more likelihood vectors.
+They are larger than budgets by the upper bound of [1] where no mechanism attains that bound. Exact
+leakage grows with every budget, because larger budgets allow more likelihood vectors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def allocate_by_exact_leakage(
 ) -> np.ndarray:
     """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time.
 
-    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of a
-    horizon there may be `proportions` (T,) > 0. The two sides should belong to one chain
-    (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Budgets are
-    in nats, rounded down. ValueError for neither a horizon nor proportions or both that disagree, if T
-    alpha > 700, and as `exact_leakage`.
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of
+    a horizon there may be `proportions` (T,) > 0. The two sides should belong to one chain
+    (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these.
+    Budgets are in nats, rounded down. ValueError for neither a horizon nor proportions or both that
+    disagree, if T alpha > 700, and as `exact_leakage`.
 
     Examples
     --------
@@ -41,7 +41,9 @@ def allocate_by_exact_leakage(
     """
     alpha = check_level(alpha)
     if horizon is None and proportions is None:
-        raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+        raise ValueError(
+            "an allocation needs a horizon or proportions, found neither; give the number of releases"
+        )
     shape = check_budgets(1.0 if proportions is None else proportions, "proportions", horizon)
     T = shape.size
     shape = shape / shape.max()
@@ -49,7 +51,8 @@ def allocate_by_exact_leakage(
         lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
         alpha / shape.sum() * shape,  # releases that spend alpha in total are within alpha
         alpha,
-        safely_below(alpha, T),  # more than 30 times the largest error of an exact leakage that was seen
+        # more than 30 times the largest error of an exact leakage that was seen
+        safely_below(alpha, T),
         tolerance=1e-13,
     )
     return with_index(budgets, index)

@@ -1,9 +1,10 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
-The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in
-t: the error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives,
-d BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small
-leakages and concave for large ones), so the result depends on the start.
+The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is
+linear in t: the error is convex in them, and the problem scale-free. The recursions of [1] also
+give the derivatives, d BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not
+convex (L is convex for small leakages and concave for large ones), so the result depends on the
+start.
 """
 
 from functools import lru_cache
@@ -29,7 +30,8 @@ def check_power(error: str) -> int:
 
 
 class LeastError:
-    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, by a subclass, is within alpha.
+    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, by a subclass, is within
+    alpha.
 
     `weights` (R,) are positive with sum 1. No budget exceeds exp(upper) alpha, by default alpha.
     """
@@ -39,7 +41,8 @@ class LeastError:
         self.upper = np.zeros(weights.size)
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of these."""
+        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of
+        these."""
         raise NotImplementedError
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
@@ -55,9 +58,11 @@ class LeastError:
         return float(self.weights @ (self.alpha / budgets) ** self.power)
 
     def solve(self, start: np.ndarray, knots: np.ndarray | None = None) -> np.ndarray:
-        """Budgets that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding error.
+        """Budgets that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding
+        error.
 
-        The unknowns are x = log(epsilon / alpha) of the releases at the `knots` (N,), by default all.
+        The unknowns are x = log(epsilon / alpha) of the releases at the `knots` (N,), by default
+        all.
         """
         from scipy.optimize import minimize
 
@@ -103,7 +108,8 @@ class LeastError:
 
 
 class Recursion:
-    """The recursion through the loss functions (None: not known) of R - 1 steps, for a compiled loop."""
+    """The recursion through the loss functions (None: not known) of R - 1 steps, for a compiled
+    loop."""
 
     def __init__(self, functions: list):
         number = {function: k for k, function in enumerate(dict.fromkeys(filter(None, functions)))}
@@ -113,7 +119,8 @@ class Recursion:
         self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leakages (R,) along `budgets`, and their derivative (R, N) from that of these, `change`."""
+        """Leakages (R,) along `budgets`, and their derivative (R, N) from that of these,
+        `change`."""
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.expect(change.size)

@@ -1,8 +1,9 @@
-"""Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
+"""Budgets of least expected error among all that keep the TPL within alpha, for a known number of
+releases.
 
-The total expected error is minimised from several starts, because the problem is not convex. In a long
-series only the first and the last budgets differ from a constant: they are sought on a few knots first,
-then refined.
+The total expected error is minimised from several starts, because the problem is not convex. In a
+long series only the first and the last budgets differ from a constant: they are sought on a few
+knots first, then refined.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
-from tplrepro.allocation.published import NoFiniteSupremumError, allocate_by_quantification, allocate_by_upper_bound
+from tplrepro.allocation.published import (
+    NoFiniteSupremumError,
+    allocate_by_quantification,
+    allocate_by_upper_bound,
+)
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
-CURVED = 4.0  # above this alpha more starts are tried; several local optima were seen only for alpha above 8
-FEW = 24  # up to this number of releases every budget is an unknown, and SLSQP runs from every start
+# above this alpha more starts are tried; several local optima were seen only for alpha above 8
+CURVED = 4.0
+# up to this number of releases every budget is an unknown, and SLSQP runs from every start
+FEW = 24
 MANY = 48  # up to this number it runs from the two best starts; beyond, equal weights allow knots
 MAX_KNOTS = 96  # unknowns when knots are refined; SLSQP takes O(N^3) an iteration
 LEVEL = 1e-5  # budgets that differ by less than this share of them are the constant in the middle
@@ -37,16 +44,19 @@ def allocate_optimally(
     error: str = "absolute",
     index: Any = None,
 ) -> np.ndarray:
-    """Budgets (R,) in nats of least total error whose TPL is at most alpha at every one of T time points.
+    """Budgets (R,) in nats of least total error whose TPL is at most alpha at every one of T time
+    points.
 
-    Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the sensitivity, or
-    sum_t w_t / epsilon_t^2 for the "squared" `error`. The best of several local optima, never worse than
-    `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T; deterministic.
+    Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the
+    sensitivity, or sum_t w_t / epsilon_t^2 for the "squared" `error`. The best of several local
+    optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T;
+    deterministic.
 
     Arguments and errors as in `allocate_by_quantification`, also a list of a matrix for each step.
-    `weights` (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are releases
-    at R of the T times, and the leakage stays within alpha at the others, too. For 50 states it takes 10 ms
-    for T = 10, 0.2 to 1 s for 1,000; with unequal weights, a list of matrices or `times` 0.3 s for R = 100.
+    `weights` (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are
+    releases at R of the T times, and the leakage stays within alpha at the others, too. For 50
+    states it takes 10 ms for T = 10, 0.2 to 1 s for 1,000; with unequal weights, a list of matrices
+    or `times` 0.3 s for R = 100.
 
     Examples
     --------
@@ -64,7 +74,11 @@ def allocate_optimally(
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
-    weights = as_numbers(np.ones(size) if weights is None else weights, "weights must be numbers", "give one a release")
+    weights = as_numbers(
+        np.ones(size) if weights is None else weights,
+        "weights must be numbers",
+        "give one a release",
+    )
     with np.errstate(all="ignore"):
         shares = weights / weights.sum()
     if weights.shape != (size,) or not ((weights > 0) & (shares > 0)).all():
@@ -73,7 +87,9 @@ def allocate_optimally(
             "no share of their sum may round to 0: leave time points that do not count out of `times`"
         )
     steps = [*timeline.backward, *timeline.forward]
-    if all(loss is None or (loss.is_zero and not (timeline.pauses and loss.ties)) for loss in steps):
+    if all(
+        loss is None or (loss.is_zero and not (timeline.pauses and loss.ties)) for loss in steps
+    ):
         return with_index(np.full(size, alpha), index)
     problem = OnTimeline(alpha, timeline, shares, power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
@@ -96,7 +112,10 @@ class OnTimeline(LeastError):
     def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int):
         super().__init__(alpha, weights, power)
         self.timeline = timeline
-        self.backward, self.forward = Recursion(timeline.backward), Recursion(timeline.forward[::-1])
+        self.backward, self.forward = (
+            Recursion(timeline.backward),
+            Recursion(timeline.forward[::-1]),
+        )
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
@@ -105,12 +124,16 @@ class OnTimeline(LeastError):
         bpl, dbpl = self.backward.ascend(budgets, change)
         fpl, dfpl = (values[::-1] for values in self.forward.ascend(budgets[::-1], change[::-1]))
         tpl, dtpl = [bpl + fpl - budgets], [dbpl + dfpl - change]
-        # Before the first release and after the last one, there is less leakage than at that release.
+        # Before the first release and after the last one, there is less leakage than at that
+        # release.
         for _time, before, loss_b, after, loss_f in self.timeline.pauses:
             if before < 0 or after == budgets.size:
                 continue
             value, slope = 0.0, np.zeros(change.shape[1])
-            for loss, leakage, derivative in ((loss_b, bpl[before], dbpl[before]), (loss_f, fpl[after], dfpl[after])):
+            for loss, leakage, derivative in (
+                (loss_b, bpl[before], dbpl[before]),
+                (loss_f, fpl[after], dfpl[after]),
+            ):
                 if loss is not None:
                     value += loss.at(float(leakage))
                     slope += loss.slope_at(float(leakage)) * derivative
@@ -120,13 +143,17 @@ class OnTimeline(LeastError):
 
 
 def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.ndarray:
-    """The first and last of `size` releases, and some between them at distances that grow inwards."""
+    """The first and last of `size` releases, and some between them at distances that grow
+    inwards."""
     if first + last >= size:
         return np.arange(size)
     knots = {*range(first), *range(size - last, size), size // 2}
     for position, direction in ((first - 1, 1), (size - last, -1)):
         distance = 1.0
-        while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
+        while (
+            first <= position + direction * distance < size - last
+            and abs(position - size // 2) > distance
+        ):
             distance *= growth
             position += direction * round(distance)
             knots.add(min(max(position, 0), size - 1))
@@ -134,7 +161,8 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 
 
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
-    """Solve on knots denser towards both ends, then with one at each budget that differs from the middle."""
+    """Solve on knots denser towards both ends, then with one at each budget that differs from the
+    middle."""
     size = problem.weights.size
     solutions = [problem.solve(start, knots_at_the_ends(size, 6, 6, 1.4)) for start in starts]
     best = min(solutions, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
@@ -167,6 +195,10 @@ def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
 def _published(problem: OnTimeline, backward, forward) -> Iterator[np.ndarray]:
     """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
     timeline = problem.timeline
-    yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[timeline.times]
+    yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[
+        timeline.times
+    ]
     with suppress(NoFiniteSupremumError):
-        yield np.full(timeline.times.size, allocate_by_upper_bound(problem.alpha, backward, forward))
+        yield np.full(
+            timeline.times.size, allocate_by_upper_bound(problem.alpha, backward, forward)
+        )

@@ -1,9 +1,10 @@
-"""Budgets over time that keep the temporal privacy leakage within alpha (section 5, Definition 8 of [1]).
+"""Budgets over time that keep the temporal privacy leakage within alpha (section 5, Definition 8 of
+[1]).
 
-Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers the
-rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its
-Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon)
-(sensitivity 2).
+Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers
+the rounding of the recursion that computes the leakage. The conference version [2] searches over
+alpha^B (its Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1),
+in [1] Lap(2/epsilon) (sensitivity 2).
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from tplrepro.validation import check_horizon, check_level, with_index
 
 
 class NoFiniteSupremumError(ValueError):
-    """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or nearly so."""
+    """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or
+    nearly so."""
 
 
 def allocate_by_upper_bound(alpha: float, backward: LossLike, forward: LossLike) -> float:
-    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha (Algorithm 7 of [1], Algorithm 2 of [2]); nats.
+    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha (Algorithm 7 of [1], Algorithm
+    2 of [2]); nats.
 
-    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an
-    array (n, n), a PrivacyLossFunction, or None where the adversary does not know that side.
-    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for two rows of
-    disjoint supports.
+    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix,
+    an array (n, n), a PrivacyLossFunction, or None where the adversary does not know that side.
+    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for two
+    rows of disjoint supports.
 
     Examples
     --------
@@ -54,7 +57,9 @@ def allocate_by_upper_bound(alpha: float, backward: LossLike, forward: LossLike)
 
     def within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
-        suprema = [float(function.supremum(epsilon)) for function in sides.values() if function is not None]
+        suprema = [
+            float(function.supremum(epsilon)) for function in sides.values() if function is not None
+        ]
         return sum(suprema) - (len(suprema) - 1) * epsilon <= target
 
     budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
@@ -70,13 +75,14 @@ def allocate_by_upper_bound(alpha: float, backward: LossLike, forward: LossLike)
 def allocate_by_quantification(
     alpha: float, backward: LossLike, forward: LossLike, horizon: int, *, index: Any = None
 ) -> np.ndarray:
-    """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm 3 of [2]); nats.
+    """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm
+    3 of [2]); nats.
 
     L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B,
-    epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where L is the
-    identity on one side, these equations leave nothing for some releases; then the largest equal budgets are
-    returned. With `index`, the labels of the time points, a Series. Other arguments and errors as in
-    `allocate_by_upper_bound`.
+    epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where
+    L is the identity on one side, these equations leave nothing for some releases; then the largest
+    equal budgets are returned. With `index`, the labels of the time points, a Series. Other
+    arguments and errors as in `allocate_by_upper_bound`.
 
     Examples
     --------
@@ -99,15 +105,21 @@ def allocate_by_quantification(
     budget_f = a_f if loss_f is None else loss_f.budget_for(a_f)
     budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
     budgets[0], budgets[-1] = a_b, a_f
-    if budgets.min() > 0.0 and not any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
+    if budgets.min() > 0.0 and not any(
+        loss is not None and loss.is_identity for loss in (loss_b, loss_f)
+    ):
         return with_index(budgets, index)
     return with_index(largest_equal_budgets(alpha, loss_b, loss_f, horizon), index)
 
 
 def largest_equal_budgets(
-    alpha: float, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None, horizon: int
+    alpha: float,
+    backward: PrivacyLossFunction | None,
+    forward: PrivacyLossFunction | None,
+    horizon: int,
 ) -> np.ndarray:
-    """The largest budget that keeps the TPL within alpha if spent at each of `horizon` times, (horizon,)."""
+    """The largest budget that keeps the TPL within alpha if spent at each of `horizon` times,
+    (horizon,)."""
 
     def leakage(budgets: np.ndarray) -> float:
         return temporal_privacy_leakage(budgets, backward, forward).tpl.max()

@@ -1,7 +1,9 @@
-"""Constraints: the states that an adversary considers possible (Definition 4.1 and Theorem 4.1 of [5]).
+"""Constraints: the states that an adversary considers possible (Definition 4.1 and Theorem 4.1 of
+[5]).
 
-DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of the paper's reference [27],
-"DPLS", takes the delta-location set instead: the fewest states that hold probability 1 - delta.
+DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of the paper's
+reference [27], "DPLS", takes the delta-location set instead: the fewest states that hold
+probability 1 - delta.
 """
 
 from __future__ import annotations
@@ -13,17 +15,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
-from tplrepro.validation import as_numbers, by_state, check_codes, check_distribution, check_probability, frozen
+from tplrepro.validation import (
+    as_numbers,
+    by_state,
+    check_codes,
+    check_distribution,
+    check_probability,
+    frozen,
+)
 
 #: Probabilities, or distances, that differ by less of themselves count as equal.
 TIED = 1e-9
 
 
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
-    """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
+    """The fewest states with probability at least 1 - `excluded_probability` in total, (c,),
+    ascending.
 
-    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally likely states
-    (within one part in 1e9) those of lower index come first. Impossible states are never included.
+    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally
+    likely states (within one part in 1e9) those of lower index come first. Impossible states are
+    never included.
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]
@@ -34,7 +45,9 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
     rank = np.append(0, np.cumsum(p[order][1:] < (1 - TIED) * p[order][:-1]))
     order = order[np.lexsort((order, rank))]
     # Rounding of the sum must not cost a state: the set may only be too large.
-    count = min(np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p))
+    count = min(
+        np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p)
+    )
     return np.sort(order[:count])
 
 
@@ -52,15 +65,20 @@ def as_numbered_chain(transitions: MatrixLike) -> TransitionMatrix:
     for position, label in enumerate(P.states):
         if isinstance(label, Number) and label != position:
             found = f"found {label} in row {position} of the transitions"
-            raise ValueError(f"states must be numbered 0..{P.n_states - 1}, {found}; give the matrix as `toarray()`")
+            raise ValueError(
+                f"states must be numbered 0..{P.n_states - 1}, {found}; give the matrix as `toarray()`"
+            )
     return P
 
 
 def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray:
-    """The answers f (N, d) of all states, in their order, as a finite read-only copy; (N,) stands for d = 1."""
+    """The answers f (N, d) of all states, in their order, as a finite read-only copy; (N,) stands
+    for d = 1."""
     answers = by_state(answers, states, "answers f")
     remedy = "give one row of d numbers a state"
-    f = frozen(np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy)))
+    f = frozen(
+        np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy))
+    )
     f = f[:, None] if f.ndim == 1 else f
     n = len(f) if states is None else states if isinstance(states, int) else len(states)
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
@@ -68,7 +86,9 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
     if not np.isfinite(f).all():
         state = int(np.argmin(np.isfinite(f).all(axis=1)))
-        raise ValueError(f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in")
+        raise ValueError(
+            f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in"
+        )
     return f
 
 

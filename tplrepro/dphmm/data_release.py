@@ -1,9 +1,10 @@
 """Release of a series of answers (Algorithm 2 of [5]), also on delta-location sets (Theorem 4.1).
 
-At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to them is made
-protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives the posterior p_t^+ and the
-chain the next prior. The adversary knows all but the true state and the noise. Beliefs are kept as
-logarithms, so that a state stays possible however unlikely it has become.
+At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to
+them is made protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives the
+posterior p_t^+ and the chain the next prior. The adversary knows all but the true state and the
+noise. Beliefs are kept as logarithms, so that a state stays possible however unlikely it has
+become.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from tplrepro.dphmm.constraint import TIED, as_answers, as_numbered_chain, check_states, delta_location_set
+from tplrepro.dphmm.constraint import (
+    TIED,
+    as_answers,
+    as_numbered_chain,
+    check_states,
+    delta_location_set,
+)
 from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -41,7 +48,8 @@ KEPT = 128
 
 @dataclass(frozen=True, eq=False)
 class ReleasedAnswer(FrozenArrays):
-    """One release. With several queries, the prior of each but the first is the posterior of the query before it."""
+    """One release. With several queries, the prior of each but the first is the posterior of the
+    query before it."""
 
     time: int  # from 0
     z: np.ndarray  # (d,), the released value
@@ -49,8 +57,10 @@ class ReleasedAnswer(FrozenArrays):
     log_posterior: np.ndarray  # (N,), log p_t^+
     mechanism: KNormMechanism  # on the protectable graph of the possible states
     added_edges: list[tuple[int, int]]  # those that made the graph protectable
-    constrained_epsilon: float  # nats: the most loss between any two possible states (Theorem 6.3 of [5])
-    perturbed_state: int  # secret: the true state, or its surrogate if it is not among the possible ones
+    # nats: the most loss between any two possible states (Theorem 6.3 of [5])
+    constrained_epsilon: float
+    # secret: the true state, or its surrogate if it is not among the possible ones
+    perturbed_state: int
     query: str | None = None  # its name, None if there is only one
 
     @property
@@ -77,7 +87,8 @@ def release(
     rng: RngLike,
     **options: Any,
 ) -> Iterator[ReleasedAnswer | None]:
-    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]): `DataRelease(...).series(...)`.
+    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]):
+    `DataRelease(...).series(...)`.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
@@ -86,11 +97,14 @@ def release(
     >>> released[0].added_edges, [answer.z.round(3).tolist() for answer in released]
     ([(1, 4)], [[3.413, 2.729], [1.174, -1.29]])
     """
-    return DataRelease(policy, answers, transitions, **options).series(states, epsilon, initial, rng=rng)
+    return DataRelease(policy, answers, transitions, **options).series(
+        states, epsilon, initial, rng=rng
+    )
 
 
 class DataRelease:
-    """What the adversary knows, and how answers are protected; `series` releases a series of states.
+    """What the adversary knows, and how answers are protected; `series` releases a series of
+    states.
 
     Parameters
     ----------
@@ -126,12 +140,20 @@ class DataRelease:
         n = policy.n_states
         matrices, self._changes, states = chain_over_time(transitions)
         self._chain = [as_numbered_chain(matrix) for matrix in matrices]
-        states = range(n) if states is None else common_states([range(n), states], "policy and transitions")
+        states = (
+            range(n)
+            if states is None
+            else common_states([range(n), states], "policy and transitions")
+        )
         self._states = states
         queries = answers if isinstance(answers, Mapping) else {None: answers}
         if not queries:
-            raise ValueError("answers must be those of one query or more, found an empty mapping; name a query")
-        self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, states) for name, f in queries.items()}
+            raise ValueError(
+                "answers must be those of one query or more, found an empty mapping; name a query"
+            )
+        self._queries: dict[str | None, np.ndarray] = {
+            name: as_answers(f, states) for name, f in queries.items()
+        }
         self._answers = np.hstack([*self._queries.values()])
         check_choice(mechanism, "mechanism", MECHANISMS)
         check_choice(method, "method", METHODS)
@@ -140,25 +162,39 @@ class DataRelease:
         self.policy, self._kind, self._method = policy, MECHANISMS[mechanism], method
         self._insisted = as_policy(insisted, n)
         self._excluded, self._skip = excluded_probability, skip
-        self._protections = lru_cache(maxsize=kept)(self._protecting)  # depend on the possible states alone
+        # depend on the possible states alone
+        self._protections = lru_cache(maxsize=kept)(self._protecting)
 
     def series(
-        self, states: Iterable[int], epsilon: ArrayLike | Mapping[str, ArrayLike], initial: ArrayLike, *, rng: RngLike
+        self,
+        states: Iterable[int],
+        epsilon: ArrayLike | Mapping[str, ArrayLike],
+        initial: ArrayLike,
+        *,
+        rng: RngLike,
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
-        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries to
-        those; `initial` (N,) is the prior p_1^-. During the series, ValueError for a true state that is
-        impossible under the model, and NoPrivacyError where only one state is possible.
+        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from
+        queries to those; `initial` (N,) is the prior p_1^-. During the series, ValueError for a
+        true state that is impossible under the model, and NoPrivacyError where only one state is
+        possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
         if epsilons.keys() != self._queries.keys():
             found = f"{[*self._queries]}, found {[*epsilons]}"
-            raise ValueError(f"epsilon must hold one budget for each of the queries {found}; give both as mappings")
-        budgets = {name: frozen(check_budgets(np.atleast_1d(one), "epsilon")) for name, one in epsilons.items()}
+            raise ValueError(
+                f"epsilon must hold one budget for each of the queries {found}; give both as mappings"
+            )
+        budgets = {
+            name: frozen(check_budgets(np.atleast_1d(one), "epsilon"))
+            for name, one in epsilons.items()
+        }
         lengths = [len(budgets[name]) for name in epsilons if np.ndim(epsilons[name])]
-        return self._steps(states, budgets, min(lengths, default=None), log_prior, as_generator(rng))
+        return self._steps(
+            states, budgets, min(lengths, default=None), log_prior, as_generator(rng)
+        )
 
     def _steps(
         self,
@@ -179,7 +215,9 @@ class DataRelease:
                 )
             log_prior = log_posterior
             if time:
-                log_prior = log_product(log_posterior, self._chain[time - 1 if self._changes else 0])
+                log_prior = log_product(
+                    log_posterior, self._chain[time - 1 if self._changes else 0]
+                )
             (state,) = check_states([true_state], self.policy.n_states, "true state")
             possible, perturbed = self._constraint(log_prior)
             possible = self.policy.constrain(possible).possible
@@ -190,7 +228,9 @@ class DataRelease:
             protections = self._protections(tuple(possible.tolist()))
             if perturbed[state] not in possible:
                 found = f"state {state} with prior {np.exp(log_prior[state]):g} at time {time}"
-                raise ValueError(f"the true state must be possible under the model, found {found}; smooth the model")
+                raise ValueError(
+                    f"the true state must be possible under the model, found {found}; smooth the model"
+                )
             for name, f in self._queries.items():
                 protection, factor = protections[name]
                 budget = budgets[name][time % len(budgets[name])]
@@ -200,10 +240,13 @@ class DataRelease:
                 log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
                 loss = noise.epsilon * factor
                 edges, hidden = protection.added_edges, int(perturbed[state])
-                yield ReleasedAnswer(time, z, log_prior, log_posterior, noise, edges, loss, hidden, name)
+                yield ReleasedAnswer(
+                    time, z, log_prior, log_posterior, noise, edges, loss, hidden, name
+                )
 
     def _constraint(self, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The possible states, and for each state the state whose answer is released in its place."""
+        """The possible states, and for each state the state whose answer is released in its
+        place."""
         positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
         if self._excluded is None:
             return positive, perturbed
@@ -216,12 +259,15 @@ class DataRelease:
         return possible, perturbed
 
     def _protecting(self, possible: tuple[int, ...]) -> dict[str | None, tuple[Protection, float]]:
-        """For each query the protection of the policy on these states, and its constrained DP factor."""
+        """For each query the protection of the policy on these states, and its constrained DP
+        factor."""
         constrained = self.policy.constrain(possible)
         joint = protect(constrained, self._answers, self._method, self._insisted)
         protections = {}
         for name, f in self._queries.items():
-            protection = joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
+            protection = (
+                joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
+            )
             body = self._kind(protection.policy, f, 1.0, protection.hull).body
             protections[name] = protection, constrained_dp_factor(constrained, f, body)
         return protections

@@ -1,11 +1,12 @@
-"""Sensitivity hulls: the convex hull K of the differences of answers over edges (Definition 5.1 of [5]).
+"""Sensitivity hulls: the convex hull K of the differences of answers over edges (Definition 5.1 of
+[5]).
 
-K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); norm and density
-are then those of its span, and vectors off it have norm infinity.
+K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); norm
+and density are then those of its span, and vectors off it have norm infinity.
 
-K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0
-over its facets, which give volumes, moments and exact uniform samples. The half-spaces and the mechanisms'
-noise are wider than K by `slack`, lest rounding put an edge's difference outside.
+K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones
+from 0 over its facets, which give volumes, moments and exact uniform samples. The half-spaces and
+the mechanisms' noise are wider than K by `slack`, lest rounding put an edge's difference outside.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ ROUNDING = 1e-12
 class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
-    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides how far
-    rounding may move them.
+    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides
+    how far rounding may move them.
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
@@ -54,10 +55,13 @@ class SensitivityHull(FrozenArrays):
     cone_volumes: np.ndarray  # (F,)
     uneven: bool  # whether each coordinate is measured by its own largest difference
     slack: float  # by how much of K the half-spaces are wider
-    halfspaces: np.ndarray  # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
+    # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
+    halfspaces: np.ndarray
 
     def __init__(self, differences: ArrayLike, magnitude: ArrayLike = 0.0):
-        points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
+        points = as_numbers(
+            differences, "differences must be finite vectors, shape (m, d)", "give one a row"
+        )
         largest = float(np.abs(points).max(initial=0.0))
         # Outside these bounds volumes underflow or overflow, and with them the noise.
         if points.ndim != 2 or points.shape[1] == 0 or not (largest == 0 or 1e-50 < largest < 1e50):
@@ -66,21 +70,28 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless, since
-        # it must not be released as it is: then each coordinate is measured by its own largest difference.
+        # A coordinate that changes by less than the rounding of another one is a dimension
+        # nevertheless, since it must not be released as it is: then each coordinate is measured by
+        # its own largest difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
         self._magnitude = np.broadcast_to(magnitude, widths.shape)
         tolerance = FLAT * max(largest, float(self._magnitude.max()), 1e-300)
         self.uneven = bool(((widths > 0.0) & (widths <= tolerance)).any())
         self._unit = np.where(self.uneven & (widths > 0.0), widths, 1.0)
         if self.uneven:
-            tolerance = FLAT * min(max(1.0, float((self._magnitude / self._unit).max())), MOST_ROUNDING)
+            tolerance = FLAT * min(
+                max(1.0, float((self._magnitude / self._unit).max())), MOST_ROUNDING
+            )
         self.tolerance = tolerance
         spanning, self._scaled_basis = _span(points, self.tolerance, self._unit)
         self._spanning, self.dimension = spanning, len(spanning)
-        to_coordinates = _even_coordinates(spanning / self._unit, self._scaled_basis) / self._unit[:, None]
+        to_coordinates = (
+            _even_coordinates(spanning / self._unit, self._scaled_basis) / self._unit[:, None]
+        )
         if self.dimension > 1:
-            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, to_coordinates)
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(
+                points, spanning, to_coordinates
+            )
         else:
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
@@ -90,7 +101,11 @@ class SensitivityHull(FrozenArrays):
         inside, content = self._scaled_basis, 1.0
         if self.uneven:
             inside, content = to_coordinates, float(_content(spanning, self._unit))
-        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ inside)) * content / factorial(self.dimension)
+        self.cone_volumes = (
+            np.abs(np.linalg.det(self.facet_vertices @ inside))
+            * content
+            / factorial(self.dimension)
+        )
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
         # a . v is rounded as its summands, which cancel where K is thin; 256 also covers the noise.
@@ -101,12 +116,14 @@ class SensitivityHull(FrozenArrays):
                 "differences must span a body whose norm can be computed, found one so thin aslant that rounding is "
                 f"{self.slack / 256:.2g} of it; give answers in other coordinates, or round them"
             )
-        apart = normals @ spanning.T if self.dimension else normals  # coordinates in which no body is thin
+        # coordinates in which no body is thin
+        apart = normals @ spanning.T if self.dimension else normals
         self.halfspaces = normals[_one_of_each_pair(apart)] / (1 + self.slack)
         self.__post_init__()  # freezes them
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
-        """||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
+        """||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the
+        span."""
         v = as_vectors(vectors, self.ambient_dimension)
         inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
         if self.dimension < self.ambient_dimension:
@@ -118,13 +135,17 @@ class SensitivityHull(FrozenArrays):
         return self.norm(vectors) <= 1
 
     def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
-        """Whether f_i - f_j lies in K, (a, b), for rows f_i of `left` (a, d) and f_j of `right` (b, d)."""
+        """Whether f_i - f_j lies in K, (a, b), for rows f_i of `left` (a, d) and f_j of `right` (b,
+        d)."""
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
-        rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
+        # far from 0 coordinates would lose digits
+        rows, columns = rows - columns[:1], columns - columns[:1]
         inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
             distances = cdist(rows / self._unit, columns / self._unit)
-            inside &= cdist(self.beside(rows), self.beside(columns)) <= self.tolerance + FLAT * distances
+            inside &= (
+                cdist(self.beside(rows), self.beside(columns)) <= self.tolerance + FLAT * distances
+            )
         return inside
 
     def extended(self, vector: ArrayLike) -> SensitivityHull:
@@ -132,10 +153,12 @@ class SensitivityHull(FrozenArrays):
         return SensitivityHull(np.vstack([self.vertices, vector]), self._magnitude)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Exact dimensions (k,) and volumes (k,) of the hulls `extended` by each of the vectors (k, d).
+        """Exact dimensions (k,) and volumes (k,) of the hulls `extended` by each of the vectors (k,
+        d).
 
-        A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the facet's cone, and -v as
-        much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a bipyramid.
+        A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the facet's
+        cone, and -v as much again; the parts do not overlap, because 0 lies in K. A vector off the
+        span makes a bipyramid.
         """
         v = as_vectors(vectors, self.ambient_dimension)
         height = self._height(v)
@@ -155,7 +178,8 @@ class SensitivityHull(FrozenArrays):
         return np.where(np.linalg.norm(self.beside(v), axis=-1) > self.rounding(v), height, 0.0)
 
     def beside(self, v: np.ndarray) -> np.ndarray:
-        """The part of vectors (..., d) orthogonal to the span, each coordinate measured in its own unit."""
+        """The part of vectors (..., d) orthogonal to the span, each coordinate measured in its own
+        unit."""
         scaled = v / self._unit
         return scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T
 
@@ -164,7 +188,8 @@ class SensitivityHull(FrozenArrays):
         return self.tolerance + FLAT * np.linalg.norm(v / self._unit, axis=-1)
 
     def coordinates(self, v: np.ndarray) -> np.ndarray:
-        """Coordinates (..., dimension) of vectors (..., d) in the span, without what lies off it."""
+        """Coordinates (..., dimension) of vectors (..., d) in the span, without what lies off
+        it."""
         return (v / self._unit) @ self._scaled_basis
 
     def vector(self, coordinates: np.ndarray) -> np.ndarray:
@@ -184,7 +209,8 @@ class SensitivityHull(FrozenArrays):
 
 
 def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:
-    """The sensitivity hull K(G, f) of a policy graph and answers f, (N, d) or (N,) (Definition 5.1 of [5]).
+    """The sensitivity hull K(G, f) of a policy graph and answers f, (N, d) or (N,) (Definition 5.1
+    of [5]).
 
     ValueError unless each of the policy's N states has a finite row. The running example of [5]:
 
@@ -196,14 +222,16 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     f = as_answers(answers, policy.n_states)
     magnitude = np.abs(f[policy.possible]).max(axis=0)
     if policy.is_complete:
-        # The differences of all answers have the same hull as those of the corners of the answers' own hull.
+        # The differences of all answers have the same hull as those of the corners of the answers'
+        # own hull.
         corners = _corners(f[policy.possible])
         return SensitivityHull((corners[:, None] - corners).reshape(-1, f.shape[1]), magnitude)
     return SensitivityHull(policy.differences(f), magnitude)
 
 
 def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
-    """The largest l1 distance of the answers of connected states (Definition 3.2 of [5]); 0 without edges.
+    """The largest l1 distance of the answers of connected states (Definition 3.2 of [5]); 0 without
+    edges.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
@@ -214,11 +242,14 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
 
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     """The ball {v : ||v||_1 <= radius}: its K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
-    return SensitivityHull(check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension")))
+    return SensitivityHull(
+        check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension"))
+    )
 
 
 def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points (r, d) that span all within `tolerance`, and an orthonormal basis (d, r), in multiples of `unit` (d,).
+    """Points (r, d) that span all within `tolerance`, and an orthonormal basis (d, r), in multiples
+    of `unit` (d,).
 
     Each is the point farthest from the span of those before it.
     """
@@ -235,29 +266,37 @@ def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.nd
 
 
 def _content(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """The k-dimensional volume (...) of the parallelotopes of vectors (..., k, d), by the formula of Cauchy and Binet.
+    """The k-dimensional volume (...) of the parallelotopes of vectors (..., k, d), by the formula
+    of Cauchy and Binet.
 
     Coordinates are measured in `unit` (d,), so that none of them is rounded as a larger one.
     """
     k, d = vectors.shape[-2:]
     columns = [list(chosen) for chosen in combinations(range(d), k)]
-    minors = [np.linalg.det((vectors / unit)[..., chosen]) * unit[chosen].prod() for chosen in columns]
+    minors = [
+        np.linalg.det((vectors / unit)[..., chosen]) * unit[chosen].prod() for chosen in columns
+    ]
     return np.sqrt(np.square(minors).sum(axis=0))
 
 
 def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull loses corners."""
+    """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull
+    loses corners."""
     return basis @ np.linalg.inv(spanning @ basis)
 
 
-def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals a, a . v <= 1."""
+def _symmetric_hull(
+    points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals
+    a, a . v <= 1."""
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
     points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
     coordinates = np.concatenate([coordinates[kept], -coordinates[kept]])
     hull = _hull_about(coordinates, coordinates)
-    if hull is None:  # points nearly coincide; moved by much less than the slack, they coincide or are clearly apart
+    # points nearly coincide; moved by much less than the slack, they coincide or are clearly apart
+    if hull is None:
         original, coordinates = coordinates, np.round(coordinates, 11)
         points, hull = coordinates @ spanning + 0.0, _hull_about(original, coordinates)
     if hull is None:
@@ -268,27 +307,35 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, to_coordinates: np
     if points.shape[1] == 2:
         corners = _polygon(coordinates, hull.vertices, to_coordinates)
         facets = np.stack([corners, np.roll(corners, -1)], axis=1)
-        vertices, normals = points[corners], np.linalg.solve(coordinates[facets], np.ones((len(facets), 2, 1)))[..., 0]
+        vertices, normals = (
+            points[corners],
+            np.linalg.solve(coordinates[facets], np.ones((len(facets), 2, 1)))[..., 0],
+        )
     else:
         facets, vertices, normals = hull.simplices, points[hull.vertices], _normals(hull)
     return vertices, points[facets], normals @ to_coordinates.T
 
 
 def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
-    """Qhull's hull of `corners` (m, r); None if it fails or leaves points (m, r) farther outside than the slack."""
+    """Qhull's hull of `corners` (m, r); None if it fails or leaves points (m, r) farther outside
+    than the slack."""
     with suppress(QhullError):
         hull = ConvexHull(corners)
-        parts = np.array_split(_normals(hull), len(hull.equations) // 512 + 1)  # all products would be too many
+        # all products would be too many
+        parts = np.array_split(_normals(hull), len(hull.equations) // 512 + 1)
         if max(np.abs(points @ part.T).max() for part in parts) <= 1 + SLACK / 2:
             return hull
     return None
 
 
-def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
-    """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is last.
+def _polygon(
+    coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray
+) -> np.ndarray:
+    """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is
+    last.
 
-    Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two that are
-    close, one stays. So rounding changes neither the order nor the choice.
+    Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two
+    that are close, one stays. So rounding changes neither the order nor the choice.
     """
     start = -to_coordinates[0]
     turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])
@@ -299,7 +346,9 @@ def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.nd
     circuit = coordinates[np.roll(corners, -farthest)].tolist()
     is_kept = [True] * len(corners)
     x, y = circuit[0]  # the last one kept
-    for position, ((at_x, at_y), (after_x, after_y)) in enumerate(pairwise([*circuit[1:], circuit[0]]), start=1):
+    for position, ((at_x, at_y), (after_x, after_y)) in enumerate(
+        pairwise([*circuit[1:], circuit[0]]), start=1
+    ):
         area = (at_x - x) * (after_y - y) - (at_y - y) * (after_x - x)
         is_kept[position] = abs(area) > ROUNDING * hypot(after_x - x, after_y - y)
         if is_kept[position]:
@@ -322,7 +371,8 @@ def _corners(points: np.ndarray) -> np.ndarray:
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
-    """The indices of distinct normals, one of a and -a; the simplices of one facet share their normal."""
+    """The indices of distinct normals, one of a and -a; the simplices of one facet share their
+    normal."""
     scaled = np.round(normals / (np.abs(normals).max() or 1.0), 13)
     first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
     _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
@@ -332,13 +382,16 @@ def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
 def _outer(coordinates: np.ndarray) -> np.ndarray:
     """Indices of points (m, r) that may be vertices of the hull.
 
-    Of many points in the plane, on which Qhull is slow, those inside a circle that lies in the hull are left out.
+    Of many points in the plane, on which Qhull is slow, those inside a circle that lies in the hull
+    are left out.
     """
     if coordinates.shape[1] != 2 or len(coordinates) < 500:
         return np.arange(len(coordinates))
     x, y = np.ascontiguousarray(coordinates.T)
     angles = np.linspace(0, np.pi, 8, endpoint=False)
-    extreme = coordinates[[np.abs(np.cos(angle) * x + np.sin(angle) * y).argmax() for angle in angles]]
+    extreme = coordinates[
+        [np.abs(np.cos(angle) * x + np.sin(angle) * y).argmax() for angle in angles]
+    ]
     normals = _normals(ConvexHull(np.concatenate([extreme, -extreme])))
     return np.flatnonzero(x * x + y * y >= (1 - 1e-9) / (normals**2).sum(axis=1).max())
 

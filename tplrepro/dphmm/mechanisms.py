@@ -1,13 +1,14 @@
-"""Mechanisms that release an answer in R^d with noise fitted to a policy graph (section 3.1 of [5]).
+"""Mechanisms that release an answer in R^d with noise fitted to a policy graph (section 3.1 of
+[5]).
 
-The Laplace mechanism adds noise of scale S/epsilon to each coordinate, S the l1 sensitivity; the K-norm
-mechanism draws from Eq. (1) on f(s) plus the span of K. The planar isotropic mechanism of the paper's
-reference [27] draws K-norm noise for T K, T linear, and maps it back by T^-1: since ||T v||_{TK} = ||v||_K,
-it has the law of the K-norm mechanism.
+The Laplace mechanism adds noise of scale S/epsilon to each coordinate, S the l1 sensitivity; the
+K-norm mechanism draws from Eq. (1) on f(s) plus the span of K. The planar isotropic mechanism of
+the paper's reference [27] draws K-norm noise for T K, T linear, and maps it back by T^-1: since ||T
+v||_{TK} = ||v||_K, it has the law of the K-norm mechanism.
 
-Noise is drawn in floating point, which is not safe against an adversary who sees the lowest bits of the
-released numbers: round them before publication. That costs no privacy if it ignores the true state, except on
-a flat hull, where a grid would tell the lines apart.
+Noise is drawn in floating point, which is not safe against an adversary who sees the lowest bits of
+the released numbers: round them before publication. That costs no privacy if it ignores the true
+state, except on a flat hull, where a grid would tell the lines apart.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horiz
 
 
 class KNormMechanism(FrozenArrays):
-    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states (Eq. (1) of [5]).
+    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states (Eq. (1) of
+    [5]).
 
-    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is the
-    loss between connected states, and `hull` is K(policy, answers), if known. Without edges answers would be
-    released as they are, so NoPrivacyError unless none is exposed. Example 5.2 of [5]: noise along a segment.
+    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0,
+    nats, is the loss between connected states, and `hull` is K(policy, answers), if known. Without
+    edges answers would be released as they are, so NoPrivacyError unless none is exposed. Example
+    5.2 of [5]: noise along a segment.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
@@ -43,7 +46,13 @@ class KNormMechanism(FrozenArrays):
     [-2.039721, -inf]
     """
 
-    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, hull: SensitivityHull | None = None):
+    def __init__(
+        self,
+        policy: PolicyGraph,
+        answers: ArrayLike,
+        epsilon: float,
+        hull: SensitivityHull | None = None,
+    ):
         self.policy = policy
         self.answers = as_answers(answers, policy.n_states)
         self.epsilon = check_level(epsilon, "epsilon")
@@ -51,7 +60,9 @@ class KNormMechanism(FrozenArrays):
             d = self.answers.shape[1]
             if hull.ambient_dimension != d:
                 found = f"{d} dimensions, found {hull.ambient_dimension}"
-                raise ValueError(f"hull must be that of the policy and answers, in {found}; leave it out")
+                raise ValueError(
+                    f"hull must be that of the policy and answers, in {found}; leave it out"
+                )
             self.hull = hull
         if policy.n_edges == 0 and exposed_states(policy, self.answers).size:
             raise NoPrivacyError(
@@ -65,19 +76,23 @@ class KNormMechanism(FrozenArrays):
 
     @property
     def body(self) -> SensitivityHull:
-        """The body in whose norm the distance of two answers, times epsilon, is the loss between them."""
+        """The body in whose norm the distance of two answers, times epsilon, is the loss between
+        them."""
         return self.hull
 
     @property
     def error(self) -> float:
-        """Root mean square error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]), in the unit of the answers."""
+        """Root mean square error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]), in the unit of the
+        answers."""
         return float(np.sqrt(self._noise.mean_square))
 
     def sample(self, answer: ArrayLike, size: int | None = None, *, rng: RngLike) -> np.ndarray:
         """A released value (d,) for the true answer (d,), or `size` of them (size, d)."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1:
-            raise ValueError(f"a sample needs one true answer, found shape {centre.shape}; give one at a time")
+            raise ValueError(
+                f"a sample needs one true answer, found shape {centre.shape}; give one at a time"
+            )
         draws = 1 if size is None else check_horizon(size, "size")
         origin, shifts = self._from_origins(centre, self._draw(draws, as_generator(rng)))
         return origin + (shifts[0] if size is None else shifts)
@@ -86,26 +101,38 @@ class KNormMechanism(FrozenArrays):
         return self._noise.sample(size, rng=rng)
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
-        """Log-density of z (..., d) given the true answer (..., d), which broadcast against each other.
+        """Log-density of z (..., d) given the true answer (..., d), which broadcast against each
+        other.
 
-        In nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
+        In nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off
+        that span.
         """
         released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
         origins, shifts = self._from_origins(true, np.zeros(self.answers.shape[1]))
-        return self._noise.log_density(released - origins - shifts)  # in this order nothing is rounded far from 0
+        # in this order nothing is rounded far from 0
+        return self._noise.log_density(released - origins - shifts)
 
-    def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Answers (..., d) plus noise as the sum of origins and shifts; for a flat body the shifts lie in its span.
+    def _from_origins(
+        self, answers: np.ndarray, noise: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers (..., d) plus noise as the sum of origins and shifts; for a flat body the shifts
+        lie in its span.
 
-        Off the span noise would leave the last bits of an answer as they are, which may tell states apart. So all
-        states that are linked, by edges or by a difference off the span that is rounding, share an origin.
+        Off the span noise would leave the last bits of an answer as they are, which may tell states
+        apart. So all states that are linked, by edges or by a difference off the span that is
+        rounding, share an origin.
         """
         if self.hull.dimension == self.answers.shape[1]:
             return answers, noise
         tree, radius, first = self._beside
-        rows, possible = answers.reshape(-1, self.answers.shape[1]), self.answers[self.policy.possible]
+        rows, possible = (
+            answers.reshape(-1, self.answers.shape[1]),
+            self.answers[self.policy.possible],
+        )
         distances, nearest = tree.query(self.hull.beside(rows - possible[0]))
-        origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(answers.shape)
+        origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(
+            answers.shape
+        )
         shifts = answers - origins
         on = self.hull.vector(self.hull.coordinates(shifts))
         # A second time: a long shift was rounded where the span is thin.
@@ -114,14 +141,17 @@ class KNormMechanism(FrozenArrays):
 
     @cached_property
     def _beside(self) -> tuple[cKDTree, float, np.ndarray]:
-        """A tree of the possible answers off the span, the distance that is rounding there, and the origin of each."""
+        """A tree of the possible answers off the span, the distance that is rounding there, and the
+        origin of each."""
         n, possible = self.policy.n_states, self.policy.possible
         from_first = self.answers[possible] - self.answers[possible[0]]
         beside, radius = self.hull.beside(from_first), self.hull.rounding(from_first).max()
         tree = cKDTree(beside)
         if self.policy.is_complete or np.linalg.norm(beside, axis=1).max() <= radius:
             return tree, radius, np.zeros(possible.size, dtype=int)
-        pairs = np.vstack([possible[tree.query_pairs(radius, output_type="ndarray")], self.policy.edge_array])
+        pairs = np.vstack(
+            [possible[tree.query_pairs(radius, output_type="ndarray")], self.policy.edge_array]
+        )
         graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
         component = connected_components(graph, directed=False)[1][possible]
         _, first, which = np.unique(component, return_index=True, return_inverse=True)
@@ -136,9 +166,11 @@ class KNormMechanism(FrozenArrays):
 
 
 class LaplaceMechanism(KNormMechanism):
-    """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `KNormMechanism`.
+    """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in
+    `KNormMechanism`.
 
-    It has the law of the K-norm mechanism of a cross polytope (Theorem 5.1 of [5]), without its many facets.
+    It has the law of the K-norm mechanism of a cross polytope (Theorem 5.1 of [5]), without its
+    many facets.
 
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
     >>> round(mechanism.error, 6)
@@ -147,7 +179,9 @@ class LaplaceMechanism(KNormMechanism):
 
     @property
     def body(self) -> SensitivityHull:
-        return SensitivityHull(l1_sensitivity(self.policy, self.answers) * np.eye(self.answers.shape[1]))
+        return SensitivityHull(
+            l1_sensitivity(self.policy, self.answers) * np.eye(self.answers.shape[1])
+        )
 
     @property
     def error(self) -> float:
@@ -160,7 +194,9 @@ class LaplaceMechanism(KNormMechanism):
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return self._noise.sample((size, self.answers.shape[1]), rng=rng)
 
-    def _from_origins(self, answers: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _from_origins(
+        self, answers: np.ndarray, noise: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         return answers, noise
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
@@ -168,13 +204,22 @@ class LaplaceMechanism(KNormMechanism):
 
 
 class PlanarIsotropicMechanism(KNormMechanism):
-    """The mechanism of the paper's reference [27]: the law of `KNormMechanism`, for answers in the plane only."""
+    """The mechanism of the paper's reference [27]: the law of `KNormMechanism`, for answers in the
+    plane only."""
 
-    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, hull: SensitivityHull | None = None):
+    def __init__(
+        self,
+        policy: PolicyGraph,
+        answers: ArrayLike,
+        epsilon: float,
+        hull: SensitivityHull | None = None,
+    ):
         super().__init__(policy, answers, epsilon, hull)
         if self.answers.shape[1] != 2:
             found = self.answers.shape[1]
-            raise ValueError(f"planar isotropic noise needs answers in the plane, found d = {found}; use k-norm")
+            raise ValueError(
+                f"planar isotropic noise needs answers in the plane, found d = {found}; use k-norm"
+            )
 
 
 #: The mechanisms by name.

@@ -1,7 +1,7 @@
 """Policy graphs: which pairs of states must be indistinguishable (section 4.2 of [5]).
 
-States are the indices 0..N-1. A graph constrained to the possible states C_t still has N states, so that
-answers f stay (N, d), but no edges of impossible ones.
+States are the indices 0..N-1. A graph constrained to the possible states C_t still has N states, so
+that answers f stay (N, d), but no edges of impossible ones.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
 from tplrepro.markov.transition import MatrixLike
-from tplrepro.validation import FrozenArrays, as_numbers, check_codes, check_horizon, frozen, one_number
+from tplrepro.validation import (
+    FrozenArrays,
+    as_numbers,
+    check_codes,
+    check_horizon,
+    frozen,
+    one_number,
+)
 
 
 class PolicyGraph(FrozenArrays):
-    """An immutable graph over the states; an edge means "indistinguishable" (Definition 4.2 of [5]).
+    """An immutable graph over the states; an edge means "indistinguishable" (Definition 4.2 of
+    [5]).
 
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sorted(G.edges)
@@ -55,44 +63,66 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states; without `n_states` they hold all states, else others stay unconnected.
+        Categories are disjoint lists of states; without `n_states` they hold all states, else
+        others stay unconnected.
         """
-        groups = [np.asanyarray(each if hasattr(each, "dtype") else [*each]).tolist() for each in categories]
+        groups = [
+            np.asanyarray(each if hasattr(each, "dtype") else [*each]).tolist()
+            for each in categories
+        ]
         times_named = Counter(chain.from_iterable(groups))
         n = len(times_named) if n_states is None else check_horizon(n_states, "n_states")
         cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]
         twice = [state for state, times in times_named.items() if times > 1]
         if twice:
-            raise ValueError(f"categories must be disjoint, found state {twice[0]} twice; put it in one of them")
+            raise ValueError(
+                f"categories must be disjoint, found state {twice[0]} twice; put it in one of them"
+            )
         return cls(n, np.concatenate([np.empty((0, 2), dtype=int), *cliques]))
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
-        """Utility-oriented policy, G_util: edges between states whose answers (N, d) are at most `radius` apart."""
+        """Utility-oriented policy, G_util: edges between states whose answers (N, d) are at most
+        `radius` apart."""
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
-        radius = one_number(as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius")
+        radius = one_number(
+            as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius"
+        )
         if not (np.isfinite(radius) and radius >= 0):
-            raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
-        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))  # for rounding errors
+            raise ValueError(
+                f"radius must be finite and at least 0, found {radius}; give a distance between answers"
+            )
+        # for rounding errors
+        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
 
     @classmethod
     def transition(cls, matrix: MatrixLike) -> PolicyGraph:
-        """One-step transition protection, G_trs: edges between states that one state reaches in a step of M (N, N)."""
+        """One-step transition protection, G_trs: edges between states that one state reaches in a
+        step of M (N, N)."""
         P = as_numbered_chain(matrix)
-        support = scipy.sparse.csr_array((P.toarray() if np.any(P.background) else P.probabilities) > 0)
+        support = scipy.sparse.csr_array(
+            (P.toarray() if np.any(P.background) else P.probabilities) > 0
+        )
         if (np.diff(support.indptr) == P.n_states).any():
             return cls.complete(P.n_states)
         # (S^T S)_jk counts the states from which both j and k can be reached.
-        common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
+        common = scipy.sparse.triu(
+            (support.T.astype(np.int32) @ support.astype(np.int32)), k=1
+        ).tocoo()
         return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> PolicyGraph:
-        """The graph constrained to those possible states that are in `states`, indices or a mask (N,); not to none."""
-        kept = np.intersect1d(check_states(states, self.n_states), self.possible, assume_unique=True)
+        """The graph constrained to those possible states that are in `states`, indices or a mask
+        (N,); not to none."""
+        kept = np.intersect1d(
+            check_states(states, self.n_states), self.possible, assume_unique=True
+        )
         if kept.size == 0:
-            raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
+            raise ValueError(
+                "a constraint must leave at least one possible state, found none; check the prior"
+            )
         if kept.size == self.possible.size:
             return self
         if self.is_complete:
@@ -105,15 +135,21 @@ class PolicyGraph(FrozenArrays):
         more = _checked_edges(edges, self.n_states)
         impossible = more[~np.isin(more, self.possible)]
         if impossible.size:
-            raise ValueError(f"edges must join possible states, found {impossible[0]}; take others of `possible`")
+            raise ValueError(
+                f"edges must join possible states, found {impossible[0]}; take others of `possible`"
+            )
         if not len(more):
             return self
-        return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
+        return self._copy(
+            _sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible
+        )
 
     def with_null(self, states: ArrayLike | None = None) -> PolicyGraph:
-        """This graph with a null node N, "no such record", connected to `states` (by default all possible ones).
+        """This graph with a null node N, "no such record", connected to `states` (by default all
+        possible ones).
 
-        It protects the existence of a record (Definition 3.4 of [5]). Append its answer, zeros, to f.
+        It protects the existence of a record (Definition 3.4 of [5]). Append its answer, zeros, to
+        f.
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]
@@ -140,12 +176,15 @@ class PolicyGraph(FrozenArrays):
 
     @cached_property
     def edge_array(self) -> np.ndarray:
-        """Rows i < j in lexicographic order, (m, 2) of int; made on use for complete graphs only."""
+        """Rows i < j in lexicographic order, (m, 2) of int; made on use for complete graphs
+        only."""
         return frozen(_clique(self.possible))
 
     @property
     def n_edges(self) -> int:
-        return len(self.edge_array) if "edge_array" in vars(self) else math.comb(self.possible.size, 2)
+        return (
+            len(self.edge_array) if "edge_array" in vars(self) else math.comb(self.possible.size, 2)
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -153,7 +192,8 @@ class PolicyGraph(FrozenArrays):
         return self.n_edges == math.comb(self.possible.size, 2)
 
     def differences(self, answers: ArrayLike) -> np.ndarray:
-        """f(s_i) - f(s_j) for each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
+        """f(s_i) - f(s_j) for each edge, (m, d): half of the columns of Delta f (Definition 5.1 of
+        [5])."""
         f = as_answers(answers, self.n_states)
         return f[self.edge_array[:, 0]] - f[self.edge_array[:, 1]]
 
@@ -165,7 +205,8 @@ class PolicyGraph(FrozenArrays):
         return frozen(self.possible[~np.isin(self.possible, self.edge_array)])
 
     def _copy(self, edge_array: np.ndarray | None, possible: np.ndarray) -> PolicyGraph:
-        """A graph with these edges, not checked, or all edges if None, between the possible states."""
+        """A graph with these edges, not checked, or all edges if None, between the possible
+        states."""
         copy = object.__new__(PolicyGraph)
         copy.n_states = self.n_states
         copy.possible = frozen(possible)
@@ -177,7 +218,9 @@ class PolicyGraph(FrozenArrays):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyGraph):
             return NotImplemented
-        same_states = self.n_states == other.n_states and np.array_equal(self.possible, other.possible)
+        same_states = self.n_states == other.n_states and np.array_equal(
+            self.possible, other.possible
+        )
         return same_states and np.array_equal(self.edge_array, other.edge_array)
 
     def __repr__(self) -> str:
@@ -192,7 +235,9 @@ def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
     pairs: Any = edges if hasattr(edges, "shape") else [*edges]
     array = np.asarray(pairs)
     if np.ma.is_masked(pairs) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
-        raise ValueError(f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)")
+        raise ValueError(
+            f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)"
+        )
     check_codes(array, n_states, "states of edges")
     return _sorted_edges(array.reshape(-1, 2), n_states)
 

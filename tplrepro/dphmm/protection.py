@@ -1,12 +1,13 @@
 """Which states the noise hides, and graphs that hide all of them (sections 5.2 and 6.1 of [5]).
 
-The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i)
-+ K (Definition 5.2). A state with DoP 1 is exposed: no other state makes the released value as likely within
-a factor e^epsilon (Theorem 5.2).
+The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies
+in f(s_i) + K (Definition 5.2). A state with DoP 1 is exposed: no other state makes the released
+value as likely within a factor e^epsilon (Theorem 5.2).
 
-A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest
-answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3). K grows with each edge, so
-the exposed states are then determined anew. Branch and bound over all such edges gives the optimum of Eq. (5).
+A graph becomes protectable by connecting each exposed state to one other state: to the one with the
+nearest answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3). K
+grows with each edge, so the exposed states are then determined anew. Branch and bound over all such
+edges gives the optimum of Eq. (5).
 """
 
 from __future__ import annotations
@@ -31,13 +32,18 @@ ROWS = 512
 
 
 class NoPrivacyError(ValueError):
-    """Only one state is possible, or no two are connected: nothing can hide the true state (section 11.6 of [5])."""
+    """Only one state is possible, or no two are connected: nothing can hide the true state (section
+    11.6 of [5])."""
 
 
 def degree_of_protection(
-    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None, states: ArrayLike | None = None
+    policy: PolicyGraph,
+    answers: ArrayLike,
+    hull: SensitivityHull | None = None,
+    states: ArrayLike | None = None,
 ) -> np.ndarray:
-    """DoP of every state (Definition 5.2 of [5]), (N,): at least 1 for possible states, 0 for others.
+    """DoP of every state (Definition 5.2 of [5]), (N,): at least 1 for possible states, 0 for
+    others.
 
     Parameters
     ----------
@@ -54,17 +60,25 @@ def degree_of_protection(
     f = as_answers(answers, policy.n_states)
     hull = sensitivity_hull(policy, f) if hull is None else hull
     possible = policy.possible
-    wanted = possible if states is None else np.intersect1d(check_states(states, policy.n_states), possible)
+    wanted = (
+        possible
+        if states is None
+        else np.intersect1d(check_states(states, policy.n_states), possible)
+    )
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
     return counts
 
 
-def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
-    """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
+def exposed_states(
+    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None
+) -> np.ndarray:
+    """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in
+    `degree_of_protection`.
 
-    A policy without exposed states is protectable (Definition 5.3). Example 5.2 of [5]: s_5 (index 4).
+    A policy without exposed states is protectable (Definition 5.3). Example 5.2 of [5]: s_5 (index
+    4).
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
@@ -74,11 +88,14 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
     return alone[degree_of_protection(policy, answers, hull, alone)[alone] == 1]
 
 
-def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
+def constrained_dp_factor(
+    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None
+) -> float:
     """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
 
-    The loss between any two possible states is at most epsilon times that, and the released value f(s_j) attains it
-    (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
+    The loss between any two possible states is at most epsilon times that, and the released value
+    f(s_j) attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the
+    span of a flat hull.
 
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
@@ -87,7 +104,8 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     hull = sensitivity_hull(policy, answers) if hull is None else hull
     if not np.isfinite(hull.norm(f - f[0])).all():
         return np.inf
-    # The largest norm of a difference is the widest spread along a normal; the slack covers its rounding.
+    # The largest norm of a difference is the widest spread along a normal; the slack covers its
+    # rounding.
     return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
 
 
@@ -103,9 +121,13 @@ class Protection:
 
 
 def protectable_graph(
-    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
+    policy: PolicyGraph,
+    answers: ArrayLike,
+    method: str = "greedy",
+    insisted: PolicyGraph | Iterable = (),
 ) -> PolicyGraph:
-    """A supergraph of `policy` on the same possible states in which no state is exposed; itself if none is.
+    """A supergraph of `policy` on the same possible states in which no state is exposed; itself if
+    none is.
 
     Parameters
     ----------
@@ -129,9 +151,13 @@ def protectable_graph(
 
 
 def protect(
-    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
+    policy: PolicyGraph,
+    answers: ArrayLike,
+    method: str = "greedy",
+    insisted: PolicyGraph | Iterable = (),
 ) -> Protection:
-    """The graph of `protectable_graph`, with the same parameters, and its hull, added edges and optimality gap.
+    """The graph of `protectable_graph`, with the same parameters, and its hull, added edges and
+    optimality gap.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
@@ -164,7 +190,8 @@ def protect(
         hull, added = _one_by_one(*start, by_volume=method == "stepwise")
     pairs = {(min(pair), max(pair)) for pair in [*added, *own.tolist()]}
     policy = policy.connect(added)
-    if hull.uneven and exposed_states(policy, f, hull).size:  # by what was rounding beside a smaller body
+    # by what was rounding beside a smaller body
+    if hull.uneven and exposed_states(policy, f, hull).size:
         more = protect(policy, answers, method, insisted)
         return replace(more, added_edges=sorted({*pairs, *more.added_edges}), gap=gap + np.inf)
     return Protection(policy, hull, sorted(pairs), gap)
@@ -172,17 +199,29 @@ def protect(
 
 def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
     """The edges that the user insists on as a graph over N states."""
-    graph = insisted if isinstance(insisted, PolicyGraph) else PolicyGraph.from_edges(n_states, insisted)
+    graph = (
+        insisted
+        if isinstance(insisted, PolicyGraph)
+        else PolicyGraph.from_edges(n_states, insisted)
+    )
     if graph.n_states != n_states:
         found = f"{n_states} states, found {graph.n_states}"
-        raise ValueError(f"insisted must be a graph over the policy's {found}; build both over 0..N-1")
+        raise ValueError(
+            f"insisted must be a graph over the policy's {found}; build both over 0..N-1"
+        )
     return graph
 
 
 def _one_by_one(
-    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, *, by_volume: bool
+    hull: SensitivityHull,
+    f: np.ndarray,
+    possible: np.ndarray,
+    exposed: np.ndarray,
+    *,
+    by_volume: bool,
 ) -> tuple[SensitivityHull, list[tuple[int, int]]]:
-    """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: the hull, and the edges added for exposed states in turn."""
+    """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: the hull, and the edges added for exposed
+    states in turn."""
     added: list[tuple[int, int]] = []
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
@@ -190,10 +229,12 @@ def _one_by_one(
         distances = np.linalg.norm(differences, axis=1)
         if by_volume:
             dimensions, volumes = hull.extended_volumes(differences)
-            # The flattest body first, then the smallest, then the nearest answer: equal volumes are common.
+            # The flattest body first, then the smallest, then the nearest answer: equal volumes are
+            # common.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + TIED)] = np.inf
-        nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))  # the first of equal ones
+        # the first of equal ones
+        nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))
         added.append((int(state), int(others[nearest])))
         hull = hull.extended(differences[nearest])
         remaining = exposed[(exposed != state) & (exposed != others[nearest])]
@@ -201,7 +242,9 @@ def _one_by_one(
     return hull, added
 
 
-def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _exposed(
+    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray
+) -> np.ndarray:
     """Those of the `states` with DoP 1."""
     return states[hull.pairwise_contains(f[states], f[possible]).sum(axis=1) == 1]
 
@@ -219,11 +262,12 @@ def _smallest(
     best: SensitivityHull,
     best_edges: list[tuple[int, int]],
 ) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
-    """The smallest hull under which no state is exposed (Eq. (5) of [5]), the edges that make it, and the gap.
+    """The smallest hull under which no state is exposed (Eq. (5) of [5]), the edges that make it,
+    and the gap.
 
-    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be connected in the
-    end, and hulls only grow, so the least extension that hides one is a lower bound. The state with the
-    largest such bound is connected next, to each other state in turn.
+    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be
+    connected in the end, and hulls only grow, so the least extension that hides one is a lower
+    bound. The state with the largest such bound is connected next, to each other state in turn.
     """
     queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
     built, seen = 0, set()
@@ -243,7 +287,9 @@ def _smallest(
                 best, best_edges = hull, edges
             continue
         vectors = (f[possible] - f[exposed][:, None]).reshape(-1, f.shape[1])
-        dimensions, volumes = (sizes.reshape(len(exposed), -1) for sizes in hull.extended_volumes(vectors))
+        dimensions, volumes = (
+            sizes.reshape(len(exposed), -1) for sizes in hull.extended_volumes(vectors)
+        )
         dimensions[exposed[:, None] == possible] = f.shape[1] + 1  # no state hides itself
         flattest = dimensions.min(axis=1)
         least = np.where(dimensions == flattest[:, None], volumes, np.inf).min(axis=1)

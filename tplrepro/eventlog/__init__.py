@@ -1,4 +1,5 @@
-"""Event logs released over time ([4]): how much the releases leak together about one case, whose trace grows."""
+"""Event logs released over time ([4]): how much the releases leak together about one case, whose
+trace grows."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

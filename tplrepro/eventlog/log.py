@@ -1,14 +1,16 @@
 """Event logs, and how a log is published over time ([4]).
 
-A log is a DataFrame with one event per row and the column names of process mining: `case:concept:name` names
-the case (the individual whose privacy is at stake), `concept:name` the activity, and `time:timestamp` the
-time. `case:complete`, optional, is False for cases that continue after the log ends. The trace of a case is
-its rows in the order of their times; rows with equal times keep their order.
+A log is a DataFrame with one event per row and the column names of process mining:
+`case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the
+activity, and `time:timestamp` the time. `case:complete`, optional, is False for cases that continue
+after the log ends. The trace of a case is its rows in the order of their times; rows with equal
+times keep their order.
 
-Each release after the first adds to every incomplete case its next `window` events (certain), or a random
-number of events from 0 to `window` (uncertain); the artificial end counts as the last event of a complete
-case. Cases that are not in the first release join in the second one, as in the program published with [4]
-(pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a, qdp.py, lines 379 to 388).
+Each release after the first adds to every incomplete case its next `window` events (certain), or a
+random number of events from 0 to `window` (uncertain); the artificial end counts as the last event
+of a complete case. Cases that are not in the first release join in the second one, as in the
+program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a,
+qdp.py, lines 379 to 388).
 """
 
 from collections import Counter
@@ -19,7 +21,14 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
-from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_choice, check_horizon, warn_caller
+from tplrepro.validation import (
+    FrozenArrays,
+    RngLike,
+    as_generator,
+    check_choice,
+    check_horizon,
+    warn_caller,
+)
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -37,7 +46,8 @@ class Traces(FrozenArrays):
     events: list[tuple[int, ...]]  # positions in `activities`
     activities: list[str]  # `START`, the log's activities in alphabetical order, and `END`
     complete: np.ndarray  # (cases,) of bool
-    times: np.ndarray  # (events,) of datetime64 in UTC, case after case; all equal if the log has none
+    # (events,) of datetime64 in UTC, case after case; all equal if the log has none
+    times: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
@@ -50,7 +60,8 @@ class Traces(FrozenArrays):
         return self.lengths + self.complete
 
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
-        """How many cases have each trace of their first `published` (cases,) events, ▶ and perhaps ■ included."""
+        """How many cases have each trace of their first `published` (cases,) events, ▶ and perhaps
+        ■ included."""
         end = len(self.activities) - 1
         return Counter(
             (0, *events[:out], end) if out > len(events) else (0, *events[:out])
@@ -63,7 +74,8 @@ class Traces(FrozenArrays):
 class Release(FrozenArrays):
     """One release of the log `traces`."""
 
-    published: np.ndarray  # (cases,), the number of events of each case so far, including the artificial end
+    # (cases,), the number of events of each case so far, including the artificial end
+    published: np.ndarray
     traces: Traces
 
 
@@ -102,20 +114,26 @@ def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
         count = np.count_nonzero(log.columns == name)
         if count != 1:
             found = f"found {count or 'no'} {name}"
-            raise ValueError(f"a log must have the columns {', '.join(wanted)} once, {found}; rename the columns")
+            raise ValueError(
+                f"a log must have the columns {', '.join(wanted)} once, {found}; rename the columns"
+            )
         empty = np.flatnonzero(log[name].isna())
         if empty.size:
             raise ValueError(
                 f"every event must have a {name}, found none in row {empty[0]} ({empty.size} such rows); drop those"
             )
     if len(log) == 0:
-        raise ValueError("an event log must hold at least one event, found none; check the file or the filter before")
+        raise ValueError(
+            "an event log must hold at least one event, found none; check the file or the filter before"
+        )
     if TIMESTAMP in wanted and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
         raise ValueError(
             f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
         )
     if log[ACTIVITY].isin([START, END]).any():
-        raise ValueError(f"{START} and {END} must not be activities of the log, found one; rename or drop those events")
+        raise ValueError(
+            f"{START} and {END} must not be activities of the log, found one; rename or drop those events"
+        )
 
 
 def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
@@ -129,7 +147,9 @@ def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.nda
         )
     by_case = flags.groupby(case_codes)
     if (by_case.nunique() > 1).any():
-        raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")
+        raise ValueError(
+            f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case"
+        )
     return by_case.first().to_numpy(dtype=bool)
 
 
@@ -171,24 +191,38 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     lengths = traces.lengths
     if isinstance(start, (int, float, np.number)) and not isinstance(start, bool):
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
-        count = max(1, int(np.ceil(round(start * lengths.sum(), 6)))) if 0.0 < start <= 1.0 else None
-        cut = None if count is None else pd.Timestamp(np.partition(traces.times, count - 1)[count - 1])
+        count = (
+            max(1, int(np.ceil(round(start * lengths.sum(), 6)))) if 0.0 < start <= 1.0 else None
+        )
+        cut = (
+            None
+            if count is None
+            else pd.Timestamp(np.partition(traces.times, count - 1)[count - 1])
+        )
     else:
         is_time = isinstance(start, str | date | np.datetime64)
         stamp = pd.to_datetime(start, utc=True, errors="coerce") if is_time else None
         cut = stamp.tz_localize(None) if isinstance(stamp, pd.Timestamp) else None
     if cut is None:
-        raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
+        raise ValueError(
+            f"start must be a share in (0, 1] or a time, found {start}; give the first's share"
+        )
     of_case = np.repeat(np.arange(lengths.size), lengths)
     out = np.bincount(of_case[pd.DatetimeIndex(traces.times) <= cut], minlength=lengths.size)
     if not out.any():
         began = pd.Timestamp(traces.times.min())
-        raise ValueError(f"the first release must hold an event, but the log begins at {began}; give a later start")
+        raise ValueError(
+            f"the first release must hold an event, but the log begins at {began}; give a later start"
+        )
     return out + ((out == lengths) & traces.complete)
 
 
 def _advance(
-    traces: Traces, out: np.ndarray, window: int, max_releases: int | None, rng: np.random.Generator | None
+    traces: Traces,
+    out: np.ndarray,
+    window: int,
+    max_releases: int | None,
+    rng: np.random.Generator | None,
 ) -> Iterator[Release]:
     """The releases, starting with the first; certain if `rng` is None."""
     full, number = traces.full_lengths, 1

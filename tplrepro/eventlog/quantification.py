@@ -1,13 +1,14 @@
 """BPL, FPL and TPL of a log released over time by Eqs. (11), (13), (15) of [1], as in [4].
 
-The transition system is discovered anew at each release, and its matrices describe the step to that release
-(see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first; the
-program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP, commit 9604d1def37a: qdp.py,
-lines 446, 536) runs both from the first, so its FPL belongs to another release.
+The transition system is discovered anew at each release, and its matrices describe the step to that
+release (see `transition_system`). BPL runs from the first release to the last, FPL from the last to
+the first; the program published with [4] (pm-cedp-qdp 0.1.2, github.com/m4jidRafiei/QDP_CEDP,
+commit 9604d1def37a: qdp.py, lines 446, 536) runs both from the first, so its FPL belongs to another
+release.
 
-If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
-alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the
-result says so if it happens at every release.
+If two states have no common neighbour, the adversary can distinguish them with certainty: then
+L(alpha) = alpha, and each release adds its whole budget. Full traces nearly always contain such a
+pair; a note in the result says so if it happens at every release.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def quantify_releases(
     max_releases: int | None = None,
     rng: RngLike = None,
 ) -> pd.DataFrame:
-    """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
+    """The leakage of each release of a log about one case, to an adversary who knows the transition
+    systems.
 
     Parameters
     ----------
@@ -93,20 +95,26 @@ def quantify_releases(
     after: list[StepLoss | None] = []
     states: list[int] = []
     seconds = []
-    published = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
+    published = releases(
+        log, window, certain=certain, start=start, max_releases=max_releases, rng=rng
+    )
     for release in tracked(published, "leakage of a log", "release"):
         began = perf_counter()
         system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
         if states:
             step = release_step(system, window, certain, backward_from)
-            before.append(_step_loss(step.backward, system, "at the release before", smoothing, rule))
+            before.append(
+                _step_loss(step.backward, system, "at the release before", smoothing, rule)
+            )
             after.append(_step_loss(step.forward, system, "at the next release", smoothing, rule))
         states.append(system.n_states)
         seconds.append(perf_counter() - began)
     budgets = check_budgets(epsilon, "epsilon", len(states))
     bpl = accumulate_steps(before, budgets)
     fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
-    table = pd.DataFrame({"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl})
+    table = pd.DataFrame(
+        {"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl}
+    )
     table = table.assign(tpl=bpl + fpl - budgets, states=states, seconds=seconds)
     table.attrs["backward_witness"] = [None, *_witnesses(before, bpl[:-1])]
     table.attrs["forward_witness"] = [*_witnesses(after, fpl[1:]), None]
@@ -152,22 +160,27 @@ def _step_loss(
         return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
 
     if function.is_identity:
-        certain = witness(1.0)  # the same two traces for every alpha; nothing of the system need be kept
+        # the same two traces for every alpha; nothing of the system need be kept
+        certain = witness(1.0)
         return StepLoss(float, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
     return StepLoss(function.at, (lambda _: None) if function.is_zero else witness)
 
 
 def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witness | None]:
-    return [loss and loss.witness(alpha) for loss, alpha in zip(losses, alphas.tolist(), strict=True)]
+    return [
+        loss and loss.witness(alpha) for loss, alpha in zip(losses, alphas.tolist(), strict=True)
+    ]
 
 
 class PublishedLoss:
-    """The loss of a matrix (n, n), perhaps sparse, by the published rule (Eqs. (2), (3) of [4]), which is too small.
+    """The loss of a matrix (n, n), perhaps sparse, by the published rule (Eqs. (2), (3) of [4]),
+    which is too small.
 
-    For a pair of rows q, d the published program (qdp.py, see above, lines 331 to 340; supplement of [4],
-    "Calculating Accumulative Privacy Leakage") keeps only the coordinates with q_j > d_j > 0. It omits those with
-    q_j > 0 and d_j = 0, whose ratio is infinite and which every optimal solution contains, unless some q_j is 1:
-    then it returns L(alpha) = alpha. Its elimination loop finds the same subset as sorting by q_j / d_j.
+    For a pair of rows q, d the published program (qdp.py, see above, lines 331 to 340; supplement
+    of [4], "Calculating Accumulative Privacy Leakage") keeps only the coordinates with q_j > d_j >
+    0. It omits those with q_j > 0 and d_j = 0, whose ratio is infinite and which every optimal
+    solution contains, unless some q_j is 1: then it returns L(alpha) = alpha. Its elimination loop
+    finds the same subset as sorting by q_j / d_j.
 
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl
@@ -178,10 +191,13 @@ class PublishedLoss:
     def __init__(self, matrix: MatrixLike):
         matrix = as_transition_matrix(matrix)
         smooth = not matrix.is_sparse or matrix.background.any()
-        rows = scipy.sparse.csr_array(matrix.toarray() if smooth else matrix.probabilities, copy=True)
+        rows = scipy.sparse.csr_array(
+            matrix.toarray() if smooth else matrix.probabilities, copy=True
+        )
         rows.eliminate_zeros()
         users = np.bincount(rows.indices, minlength=rows.shape[0])[rows.indices]
-        certain = (users[rows.data == 1.0] < rows.shape[0]).any()  # some q_j = 1 where another row has d_j = 0
+        # some q_j = 1 where another row has d_j = 0
+        certain = (users[rows.data == 1.0] < rows.shape[0]).any()
         self._parts = None if certain else _shared(rows.tocsc())
 
     def at(self, alpha: float) -> float:
@@ -195,7 +211,8 @@ class PublishedLoss:
 
 
 def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
-    """Cumulative sums of q and d over the kept coordinates of all pairs of rows, by decreasing q_j / d_j."""
+    """Cumulative sums of q and d over the kept coordinates of all pairs of rows, by decreasing q_j
+    / d_j."""
     parts = []
     n = columns.shape[0]
     for start, stop in pairwise(columns.indptr):

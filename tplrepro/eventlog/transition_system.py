@@ -1,24 +1,27 @@
-"""Transition systems: what an adversary knows about how a trace continues ([4], "we rely on transition systems").
+"""Transition systems: what an adversary knows about how a trace continues ([4], "we rely on
+transition systems").
 
-A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the
-trace up to it (direction "prefix") or from it on ("suffix"), limited to the nearest items, as a sequence, a
-multiset or a set. A transition leads from the state at one position to the state at the next, and is counted
-by "cases", once for each case that takes it, or by "occurrences", each time it is taken.
+A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the
+part of the trace up to it (direction "prefix") or from it on ("suffix"), limited to the nearest
+items, as a sequence, a multiset or a set. A transition leads from the state at one position to the
+state at the next, and is counted by "cases", once for each case that takes it, or by "occurrences",
+each time it is taken.
 
-A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these
-states have a transition to themselves, like ■, but the leakages omit their rows, as in [4] ("bounded to the
-traces in the state space").
+A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the
+matrices these states have a transition to themselves, like ■, but the leakages omit their rows, as
+in [4] ("bounded to the traces in the state space").
 
-**From one event to one release.** In a *certain* release each case that continues publishes exactly w new
-events, so its state moves by w transitions; in an *uncertain* release it publishes from 0 to w events, all
-equally likely. The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to
-w. The backward matrix follows by Bayes' rule, with the counts that leave each state or end in it as prior;
-or, as published with [4], by going back with all predecessors equally likely ("uniform"). Probabilities are
-conditioned on reaching states that are known; if none is, the row is unknown, and `loss_matrix` omits it.
+**From one event to one release.** In a *certain* release each case that continues publishes exactly
+w new events, so its state moves by w transitions; in an *uncertain* release it publishes from 0 to
+w events, all equally likely. The forward matrix is the w-th power of the one-event matrix, or the
+mean of its powers 0 to w. The backward matrix follows by Bayes' rule, with the counts that leave
+each state or end in it as prior; or, as published with [4], by going back with all predecessors
+equally likely ("uniform"). Probabilities are conditioned on reaching states that are known; if none
+is, the row is unknown, and `loss_matrix` omits it.
 
-Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t,
-which contains the traces of both releases. Rows of different releases are never matched: only a number, the
-leakage alpha, passes from step to step.
+Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered
+at t, which contains the traces of both releases. Rows of different releases are never matched: only
+a number, the leakage alpha, passes from step to step.
 """
 
 from collections import Counter
@@ -36,16 +39,23 @@ from tplrepro.eventlog.log import TIMESTAMP, Release, as_traces
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, check_smoothing, frozen
 
-ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
-COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # the transitions of a trace that count
+ABSTRACTIONS: dict[str, Callable] = {
+    "sequence": tuple,
+    "multiset": sorted,
+    "set": lambda items: sorted(set(items)),
+}
+# the transitions of a trace that count
+COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionSystem(FrozenArrays):
-    """The states of a log's traces and the counts of their transitions; sparse throughout. See `from_log`."""
+    """The states of a log's traces and the counts of their transitions; sparse throughout. See
+    `from_log`."""
 
     counts: csr_array  # (n, n), of the transitions, by cases or by occurrences
-    visits: np.ndarray  # (n,), the counts that leave each state plus the cases that end in it: the prior of Bayes' rule
+    # (n,), the counts that leave each state plus the cases that end in it: the prior of Bayes' rule
+    visits: np.ndarray
     final: np.ndarray  # (n,) of bool, the states at ■
     activities: list[str]  # ▶ first and ■ last
     direction: str
@@ -62,9 +72,9 @@ class TransitionSystem(FrozenArrays):
     ) -> Self:
         """Discover the transition system of a log or one release of it.
 
-        Times are optional; they order the events of a case. A state consists of `window` >= 1 items of a
-        trace including ▶ and ■, by default of all. `direction` is "prefix" or "suffix", `abstraction`
-        "sequence", "multiset" or "set", `counting` by "cases" or "occurrences".
+        Times are optional; they order the events of a case. A state consists of `window` >= 1 items
+        of a trace including ▶ and ■, by default of all. `direction` is "prefix" or "suffix",
+        `abstraction` "sequence", "multiset" or "set", `counting` by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -80,12 +90,18 @@ class TransitionSystem(FrozenArrays):
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ABSTRACTIONS)
         check_choice(counting, "counting", COUNTED)
-        numbering = _Numbering(abstraction, None if window is None else check_horizon(window, "window"))
+        numbering = _Numbering(
+            abstraction, None if window is None else check_horizon(window, "window")
+        )
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
         final = set()
         for path, cases in log.traces.paths(log.published).items():
-            states = numbering.along(path) if direction == "prefix" else numbering.along(path[::-1])[::-1]
+            states = (
+                numbering.along(path)
+                if direction == "prefix"
+                else numbering.along(path[::-1])[::-1]
+            )
             ended[states[-1]] += cases
             if path[-1] == len(activities) - 1:
                 final.add(states[-1])
@@ -96,7 +112,9 @@ class TransitionSystem(FrozenArrays):
         ends = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
         matrix = coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
         visits = matrix.sum(axis=1) + np.array([ended[state] for state in range(n)])
-        return cls(matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering)
+        return cls(
+            matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering
+        )
 
     def __repr__(self) -> str:
         return f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {self.direction})"
@@ -129,12 +147,14 @@ class TransitionSystem(FrozenArrays):
 
     @cached_property
     def forward(self) -> TransitionMatrix:
-        """Pr(next state | state), one event ahead; final states and those without successor lead to themselves."""
+        """Pr(next state | state), one event ahead; final states and those without successor lead to
+        themselves."""
         return self._as_matrix(self.counts)
 
     @cached_property
     def backward(self) -> TransitionMatrix:
-        """Pr(previous state | state), one event back, by Bayes' rule; states without one lead to themselves."""
+        """Pr(previous state | state), one event back, by Bayes' rule; states without one lead to
+        themselves."""
         return self._as_matrix(self.counts.T.tocsr())
 
     def _as_matrix(self, counts: csr_array) -> TransitionMatrix:
@@ -145,8 +165,8 @@ class TransitionSystem(FrozenArrays):
 class _Numbering:
     """Numbers the states along paths in the order of their first occurrence.
 
-    The key of a state is its items; for whole sequences it is the previous state and the last item, since
-    items would take memory that grows with the square of a path's length.
+    The key of a state is its items; for whole sequences it is the previous state and the last item,
+    since items would take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):
@@ -183,7 +203,8 @@ class _Numbering:
 
 @dataclass(frozen=True, eq=False)
 class StepMatrices(FrozenArrays):
-    """Pr(previous state | state) and Pr(next state | state), (n, n); rows sum to 1, unknown ones are empty."""
+    """Pr(previous state | state) and Pr(next state | state), (n, n); rows sum to 1, unknown ones
+    are empty."""
 
     backward: csr_array
     forward: csr_array
@@ -216,12 +237,15 @@ def release_step(
     return StepMatrices(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
 
 
-def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """A matrix (n, n) with the privacy loss function of the known rows, and the state (n,) whose row each of its is.
+def loss_matrix(
+    rows: csr_array, smoothing: float = 0.0
+) -> tuple[TransitionMatrix, np.ndarray] | None:
+    """A matrix (n, n) with the privacy loss function of the known rows, and the state (n,) whose
+    row each of its is.
 
-    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row with the
-    fewest entries, since a copy of a row adds nothing to L, a maximum over pairs of rows. `smoothing` >= 0 is
-    the s of Eq. (28) of [1], added to every probability of the known rows.
+    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row
+    with the fewest entries, since a copy of a row adds nothing to L, a maximum over pairs of rows.
+    `smoothing` >= 0 is the s of Eq. (28) of [1], added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known, smoothing = np.flatnonzero(stored > 0), check_smoothing(smoothing)
@@ -229,12 +253,15 @@ def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatr
         return None
     source = np.where(stored > 0, np.arange(stored.size), known[np.argmin(stored[known])])
     complete = rows[source]
-    raised = csr_array((complete.data + smoothing, complete.indices, complete.indptr), complete.shape)
+    raised = csr_array(
+        (complete.data + smoothing, complete.indices, complete.indptr), complete.shape
+    )
     return TransitionMatrix(raised, background=smoothing, normalize=True), source
 
 
 def _explored(one_event, depth: int, certain: bool) -> csr_array:
-    """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown rows are empty."""
+    """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown
+    rows are empty."""
     one_step = _normalized(one_event)
     moves = [one_step]
     for _ in range(depth - 1):

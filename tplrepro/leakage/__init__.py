@@ -1,1 +1,2 @@
-"""Temporal privacy leakage: the loss function L(alpha), the leakages over time, and the published algorithms."""
+"""Temporal privacy leakage: the loss function L(alpha), the leakages over time, and the published
+algorithms."""

@@ -1,9 +1,11 @@
-"""An online account of temporal privacy leakage: compose releases as they happen, read leakages at any time.
+"""An online account of temporal privacy leakage: compose releases as they happen, read leakages at
+any time.
 
-Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. A new
-release **raises the forward leakage, and with it the TPL, of all past releases**: a past release that
-satisfied alpha-DP_T may no longer satisfy it (Example 3 of [1]). Budgets are part of the public mechanism;
-they must not depend on the data. Several threads may read and compose; copies are independent.
+Contract. `compose` validates first and changes the account second, costs O(1) and returns the
+account. A new release **raises the forward leakage, and with it the TPL, of all past releases**: a
+past release that satisfied alpha-DP_T may no longer satisfy it (Example 3 of [1]). Budgets are part
+of the public mechanism; they must not depend on the data. Several threads may read and compose;
+copies are independent.
 """
 
 from __future__ import annotations
@@ -17,20 +19,30 @@ import numpy as np
 
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.temporal import REQUIRED, LossLike, TemporalLeakage, accumulate, loss_functions, safely_below
+from tplrepro.leakage.temporal import (
+    REQUIRED,
+    LossLike,
+    TemporalLeakage,
+    accumulate,
+    loss_functions,
+    safely_below,
+)
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import as_html, counted
 
 
 class Account:
-    """Releases so far and their pure leakages against one adversary: what all accounts have in common."""
+    """Releases so far and their pure leakages against one adversary: what all accounts have in
+    common."""
 
     def __init__(self, backward: LossLike, forward: LossLike):
         self._backward, self._forward = loss_functions(backward, forward)
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
-        # Releases as they were composed, their bounds on the loss (0: no release), and their counts.
+        # Releases as they were composed, their bounds on the loss (0: no release), and their
+        # counts.
         self._ledger: list[tuple[Any, float, int]] = []
-        # The number of ledger entries read so far, and their leakages: each reading replaces both at once.
+        # The number of ledger entries read so far, and their leakages: each reading replaces both
+        # at once.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
 
     def __repr__(self) -> str:
@@ -46,7 +58,8 @@ class Account:
         return sum(count for *_, count in self._ledger)
 
     def skip(self, count: SupportsIndex = 1) -> Self:
-        """Let `count` time points pass without a release; their leakages are as in `leakage_at_all_times`."""
+        """Let `count` time points pass without a release; their leakages are as in
+        `leakage_at_all_times`."""
         for between in self._gaps:
             between(0, 2)  # refuses sparse matrices of very many states, before the account changes
         return self._add(0.0, 0.0, check_horizon(count, "count"))
@@ -85,24 +98,37 @@ class Account:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _followed_by(self, new: list[tuple[Any, float, int]], previous: TemporalLeakage) -> TemporalLeakage:
-        spent, counts = (np.fromiter(map(itemgetter(field), new), float, len(new)) for field in (1, 2))
+    def _followed_by(
+        self, new: list[tuple[Any, float, int]], previous: TemporalLeakage
+    ) -> TemporalLeakage:
+        spent, counts = (
+            np.fromiter(map(itemgetter(field), new), float, len(new)) for field in (1, 2)
+        )
         spent = np.repeat(spent, counts.astype(int))
         epsilons = np.append(previous.epsilons, spent)
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
             return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
-        bpl = accumulate(self._backward, spent, float(previous.bpl[-1]) if previous.bpl.size else None)
+        bpl = accumulate(
+            self._backward, spent, float(previous.bpl[-1]) if previous.bpl.size else None
+        )
         fpl = accumulate(self._forward, spent[::-1])
-        changed = accumulate(self._forward, previous.epsilons[::-1], float(fpl[-1]), previous.fpl[::-1])
+        changed = accumulate(
+            self._forward, previous.epsilons[::-1], float(fpl[-1]), previous.fpl[::-1]
+        )
         unchanged = previous.fpl[: previous.fpl.size - len(changed)]
-        series = epsilons, np.append(previous.bpl, bpl), np.concatenate((unchanged, changed[::-1], fpl[::-1]))
+        series = (
+            epsilons,
+            np.append(previous.bpl, bpl),
+            np.concatenate((unchanged, changed[::-1], fpl[::-1])),
+        )
         for leakages in series:
             leakages.setflags(write=False)  # so that the result holds them without a copy
         return TemporalLeakage(*series)
 
     def _largest_budget(self, alpha: float, floor: float = 0.0) -> float:
-        """The largest pure budget of the next release with which every TPL stays within alpha; 0 if none does."""
+        """The largest pure budget of the next release with which every TPL stays within alpha; 0 if
+        none does."""
         if floor == 0.0:  # `tpl` has rounding errors, too
             alpha = safely_below(alpha, len(self) + 1)
         account = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
@@ -119,10 +145,10 @@ class Account:
 class TemporalAccountant(Account):
     """Account of the leakages of pure releases so far against one adversary.
 
-    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. With
-    `alpha` the account is a filter (`TemporalFilter`): it refuses what would raise a TPL above alpha, and
-    keeps a budget of `floor` available at every later time. Budgets may then depend on what was released
-    before. For Gaussian and other noise see `EventAccountant`.
+    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each.
+    With `alpha` the account is a filter (`TemporalFilter`): it refuses what would raise a TPL above
+    alpha, and keeps a budget of `floor` available at every later time. Budgets may then depend on
+    what was released before. For Gaussian and other noise see `EventAccountant`.
 
     Examples
     --------
@@ -148,7 +174,11 @@ class TemporalAccountant(Account):
         floor: float = 0.0,
     ):
         super().__init__(backward, forward)
-        self._filter = None if alpha is None else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
+        self._filter = (
+            None
+            if alpha is None
+            else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
+        )
         self._spending = Lock()
 
     def __getstate__(self) -> tuple:
@@ -161,13 +191,15 @@ class TemporalAccountant(Account):
         self._read, self._filter, self._ledger = state[2:]
 
     def compose(self, epsilon: float, count: SupportsIndex = 1) -> Self:
-        """Add `count` releases, one per time point; this raises the forward leakage of the earlier releases.
+        """Add `count` releases, one per time point; this raises the forward leakage of the earlier
+        releases.
 
-        ValueError if the budget (nats) is not positive and finite or count is not a whole number >= 1, and
-        LeakageExceededError if the account has a level alpha and a TPL would exceed it; the account then
-        stays as it is.
+        ValueError if the budget (nats) is not positive and finite or count is not a whole number >=
+        1, and LeakageExceededError if the account has a level alpha and a TPL would exceed it; the
+        account then stays as it is.
         """
-        if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full check costs more than everything else
+        # the full check costs more than everything else
+        if not (type(epsilon) is float and 0.0 < epsilon < inf):
             remedy = "compose each budget in turn, and events by EventAccountant"
             epsilon = one_number(check_epsilon(epsilon), "epsilon", remedy)
         count = check_horizon(count, "count")
@@ -185,24 +217,28 @@ class TemporalAccountant(Account):
 
     @property
     def ledger(self) -> tuple[tuple[float, int], ...]:
-        """The releases in order: pairs (budget, count), with 0 for time points without a release."""
+        """The releases in order: pairs (budget, count), with 0 for time points without a
+        release."""
         return tuple((epsilon, count) for _, epsilon, count in self._ledger)
 
     @property
     def remaining(self) -> float:
-        """The largest next budget that keeps every TPL within `alpha`, and the floor available; nats."""
+        """The largest next budget that keeps every TPL within `alpha`, and the floor available;
+        nats."""
         return self._level("remaining").remaining
 
     @property
     def tolerated(self) -> float:
-        """The largest FPL of the next time point with which every TPL stays within the level `alpha`; nats."""
+        """The largest FPL of the next time point with which every TPL stays within the level
+        `alpha`; nats."""
         return self._level("tolerated").tolerated
 
     def budget_within(self, alpha: float, *, floor: float = 0.0) -> float:
-        """The largest next budget that keeps every TPL within a level given now, rounding errors included; nats.
+        """The largest next budget that keeps every TPL within a level given now, rounding errors
+        included; nats.
 
-        0 if none does. A `floor` >= 0 stays available at every later time; without one the result says
-        nothing about later releases.
+        0 if none does. A `floor` >= 0 stays available at every later time; without one the result
+        says nothing about later releases.
         """
         return self._largest_budget(check_level(alpha), floor)
 

@@ -1,25 +1,27 @@
 """The exact leakage of the worst mechanism; BPL, FPL and TPL of [1] are upper bounds of it.
 
-[1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t =
-j), and bounds them by recursion. Here they are computed for the worst of all mechanisms, also adaptive ones,
-that satisfy epsilon_t-DP at each time. An output matters only by its likelihood vector x = (Pr(o_t | l_t =
-k))_k, up to a factor, which epsilon-DP scales into the box [1, e^epsilon]^n. Laplace noise of scale 2/epsilon
-on the counts of one user's location reaches the whole box.
+[1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o
+| l_t = j), and bounds them by recursion. Here they are computed for the worst of all mechanisms,
+also adaptive ones, that satisfy epsilon_t-DP at each time. An output matters only by its likelihood
+vector x = (Pr(o_t | l_t = k))_k, up to a factor, which epsilon-DP scales into the box [1,
+e^epsilon]^n. Laplace noise of scale 2/epsilon on the counts of one user's location reaches the
+whole box.
 
-Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B m_{t-1}),
-where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
+Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B
+m_{t-1}), where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
 
-    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}),
+    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j
+    w_{t+1}),
 
-and each factor is maximised alone. The first can reach r if and only if some outputs make a m_{t-1} >= 0,
-where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and 1 where a < 0,
-and turns a into the functional (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this maximises over all
-2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios) ends at
-the largest ratio.
+and each factor is maximised alone. The first can reach r if and only if some outputs make a m_{t-1}
+>= 0, where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and
+1 where a < 0, and turns a into the functional (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1
+this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r
+(Dinkelbach's, for ratios) ends at the largest ratio.
 
-The bound of [1] is exact for the BPL of the first two releases, the FPL of the last two, the smoothed
-strongest correlations of section 6 of [1], and two states with rows (p, 1 - p), (q, 1 - q), p >= q. Otherwise
-it can be higher (docs/errata.md).
+The bound of [1] is exact for the BPL of the first two releases, the FPL of the last two, the
+smoothed strongest correlations of section 6 of [1], and two states with rows (p, 1 - p), (q, 1 -
+q), p >= q. Otherwise it can be higher (docs/errata.md).
 """
 
 from __future__ import annotations
@@ -30,7 +32,14 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import REQUIRED, Correlation, LossLike, TemporalLeakage, dense, steps_of_both_sides
+from tplrepro.leakage.temporal import (
+    REQUIRED,
+    Correlation,
+    LossLike,
+    TemporalLeakage,
+    dense,
+    steps_of_both_sides,
+)
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.progress import tracked
 from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
@@ -42,9 +51,11 @@ MAX_DENSE = 1000  # exact leakages of larger matrices would take too long anyway
 
 @dataclass(frozen=True)
 class ExactLeakage(TemporalLeakage):
-    """The suprema that `TemporalLeakage` bounds, in nats; `composed` and `w_event` use them as in Theorem 3 of [1].
+    """The suprema that `TemporalLeakage` bounds, in nats; `composed` and `w_event` use them as in
+    Theorem 3 of [1].
 
-    `joint` (T,) is `tpl`, of all outputs; `pairs` (T, 2) are the states that attain it, the favoured one first.
+    `joint` (T,) is `tpl`, of all outputs; `pairs` (T, 2) are the states that attain it, the
+    favoured one first.
     """
 
     joint: np.ndarray
@@ -60,8 +71,9 @@ class ExactLeakage(TemporalLeakage):
 class WorstOutputs(FrozenArrays):
     """Outputs that attain the exact TPL of one time: they favour the first of the two `states`.
 
-    `high` (T, n) marks at each time the states whose likelihood is e^epsilon times that of the others: with
-    Laplace noise, released counts at least those with the user; for the others at most those without.
+    `high` (T, n) marks at each time the states whose likelihood is e^epsilon times that of the
+    others: with Laplace noise, released counts at least those with the user; for the others at most
+    those without.
     """
 
     states: tuple[int, int]
@@ -76,14 +88,15 @@ def exact_leakage(
     horizon: int | None = None,
     released: ArrayLike | None = None,
 ) -> ExactLeakage:
-    """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
+    """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on
+    counts.
 
-    `epsilons`, `backward`, `forward` and `horizon` are as in `temporal_privacy_leakage`. `released` holds the
-    positions of the states whose counts are released, with Laplace noise of scale 2/epsilon (1/epsilon for a
-    single state); by default all states.
+    `epsilons`, `backward`, `forward` and `horizon` are as in `temporal_privacy_leakage`. `released`
+    holds the positions of the states whose counts are released, with Laplace noise of scale
+    2/epsilon (1/epsilon for a single state); by default all states.
 
-    ValueError as in `temporal_privacy_leakage`; for unknown states; if the budgets sum to more than 700 nats;
-    or if n^4 T^2 exceeds 3e11 (n = 100 and T = 54).
+    ValueError as in `temporal_privacy_leakage`; for unknown states; if the budgets sum to more than
+    700 nats; or if n^4 T^2 exceeds 3e11 (n = 100 and T = 54).
 
     Examples
     --------
@@ -99,7 +112,9 @@ def exact_leakage(
     past, future = np.zeros((2, budgets.size, n, n))
     for t in tracked(range(1, budgets.size), "exact leakage", "time"):
         past[t] = _largest_ratios(_chain(t, before), lower[:t], upper[:t], past[t - 1])
-        future[t] = _largest_ratios(_chain(t, after[::-1]), lower[::-1][:t], upper[::-1][:t], future[t - 1])
+        future[t] = _largest_ratios(
+            _chain(t, after[::-1]), lower[::-1][:t], upper[::-1][:t], future[t - 1]
+        )
     return with_joint(budgets, past, budgets[:, None, None] * local, future[::-1])
 
 
@@ -111,7 +126,8 @@ def worst_outputs(
     time: int,
     horizon: int | None = None,
 ) -> WorstOutputs:
-    """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as `exact_leakage`.
+    """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as
+    `exact_leakage`.
 
     Examples
     --------
@@ -130,7 +146,10 @@ def worst_outputs(
     i, j = np.unravel_index(np.argmax(past + budgets[time] * local + future), (n, n))
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
-    for side, ratios, outputs in ((earlier, past, high[:time][::-1]), (later, future, high[time + 1 :])):
+    for side, ratios, outputs in (
+        (earlier, past, high[:time][::-1]),
+        (later, future, high[time + 1 :]),
+    ):
         if side[0]:
             _, patterns = _attained(*side, [i], [j], np.expm1(ratios[i, [j]]))
             outputs[: len(patterns)] = np.concatenate(patterns)
@@ -138,7 +157,8 @@ def worst_outputs(
 
 
 def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
-    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n), from any `start`."""
+    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n), from any
+    `start`."""
     n = start.shape[0]
     ratios = np.zeros((n, n))
     if not chain:
@@ -158,10 +178,11 @@ def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
 
 
 def _attained(chain: list, lower, upper, i, j, gains):
-    """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i - P_j) m)/(P_j m).
+    """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i -
+    P_j) m)/(P_j m).
 
-    Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last first.
-    Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
+    Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last
+    first. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
     """
     difference, base = chain[0][i] - chain[0][j], chain[0][j]
     functional = difference - gains[:, None] * base
@@ -177,25 +198,35 @@ def _attained(chain: list, lower, upper, i, j, gains):
 
 
 def _chain(t: int, steps: list) -> list:
-    """The matrices of the steps into t, t - 1, ..., back to the first, or until the adversary knows none."""
+    """The matrices of the steps into t, t - 1, ..., back to the first, or until the adversary knows
+    none."""
     return list(takewhile(lambda P: P is not None, reversed(steps[:t])))
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
-    """The lowest and highest likelihoods less 1, (T, n), and the log ratios of pairs for a budget of 1."""
+    """The lowest and highest likelihoods less 1, (T, n), and the log ratios of pairs for a budget
+    of 1."""
     states = np.unique(check_codes(np.arange(n) if released is None else released, n, "released"))
     if states.size == 0:
-        raise ValueError("released must name at least one state, found none; leave it out for all states")
-    # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only one.
+        raise ValueError(
+            "released must name at least one state, found none; leave it out for all states"
+        )
+    # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only
+    # one.
     high = np.isin(np.arange(n), states) * (1.0 if states.size in (1, n) else 0.5)
     low = -high if states.size < n else np.zeros(n)
     local = high[:, None] - low
     np.fill_diagonal(local, 0.0)
-    return np.expm1(np.multiply.outer(budgets, low)), np.expm1(np.multiply.outer(budgets, high)), local
+    return (
+        np.expm1(np.multiply.outer(budgets, low)),
+        np.expm1(np.multiply.outer(budgets, high)),
+        local,
+    )
 
 
 def _checked(epsilons, backward, forward, horizon):
-    """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
+    """Budgets, the matrices of each step on both sides (None: not known), and the number of
+    states."""
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
     n = 2 if states is None else len(states)
@@ -215,11 +246,14 @@ def _checked(epsilons, backward, forward, horizon):
 def arrays_of_both_sides(
     backward: Correlation, forward: Correlation, horizon: int
 ) -> tuple[list, list, Sequence | None]:
-    """The arrays of each step on both sides (None: not known), and the states, None if no matrix is known."""
+    """The arrays of each step on both sides (None: not known), and the states, None if no matrix is
+    known."""
     before, after, states = steps_of_both_sides(_as_dense, backward, forward, horizon)
     if states is not None and len(states) == 1:  # the matrix of one state reveals nothing
         before, after = [None] * len(before), [None] * len(after)
-    before, after = ([None if P is None else P.probabilities for P in side] for side in (before, after))
+    before, after = (
+        [None if P is None else P.probabilities for P in side] for side in (before, after)
+    )
     return before, after, states
 
 
@@ -231,8 +265,11 @@ def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
     return TransitionMatrix(rows, P.states) if P.is_sparse else P
 
 
-def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:
-    """The leakages from the log ratios of pairs, (T, n, n), by the outputs before, at and after each time."""
+def with_joint(
+    epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray
+) -> ExactLeakage:
+    """The leakages from the log ratios of pairs, (T, n, n), by the outputs before, at and after
+    each time."""
     joint = (past + single + future).reshape(epsilons.size, -1)
     return ExactLeakage(
         epsilons,

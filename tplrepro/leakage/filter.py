@@ -1,24 +1,28 @@
-"""A privacy filter for temporal leakage: how much the next release may spend if budgets depend on past outputs.
+"""A privacy filter for temporal leakage: how much the next release may spend if budgets depend on
+past outputs.
 
-For pure budgets the recursions of Eqs. (13) and (15) of [1] hold on every path with the budgets that were
-spent, so a filter costs nothing. The constraint TPL_s <= alpha of every past time s is one number: the
-largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functions of the two sides,
+For pure budgets the recursions of Eqs. (13) and (15) of [1] hold on every path with the budgets
+that were spent, so a filter costs nothing. The constraint TPL_s <= alpha of every past time s is
+one number: the largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functions
+of the two sides,
 
     c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),
     epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})).
 
-After a pause of k time points, with m = k + 1 and L_B^(j) the loss function over j steps, no TPL from the last
-release to the next one exceeds alpha if its FPL c and its budget satisfy
+After a pause of k time points, with m = k + 1 and L_B^(j) the loss function over j steps, no TPL
+from the last release to the next one exceeds alpha if its FPL c and its budget satisfy
 
     c <= L_F^(m)^-1(min(alpha - BPL_t, c_t - epsilon_t)),    c <= L_F^(m-j)^-1(alpha - L_B^(j)(BPL_t)), 0 < j < m,
     epsilon <= min(c, alpha - L_B^(m)(BPL_t)).
 
-L^(j) falls in j (`pauses`), so that one pair of whole numbers of steps, rounded down to eight an octave, bounds all
-j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later budgets smaller.
+L^(j) falls in j (`pauses`), so that one pair of whole numbers of steps, rounded down to eight an
+octave, bounds all j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later
+budgets smaller.
 
-A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem 11 of [1]
-satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e. docs/theory/promises.md proves
-this, and names earlier filters. There is none here for delta > 0: see `EventAccountant.budget_within`.
+A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem
+11 of [1] satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e.
+docs/theory/promises.md proves this, and names earlier filters. There is none here for delta > 0:
+see `EventAccountant.budget_within`.
 """
 
 from __future__ import annotations
@@ -28,23 +32,30 @@ from typing import Self, SupportsIndex
 from tplrepro.leakage.loss_function import ROUNDING
 from tplrepro.leakage.pauses import Pauses, whole
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
-from tplrepro.validation import check_epsilon, check_horizon, check_level, check_smoothing, one_number
+from tplrepro.validation import (
+    check_epsilon,
+    check_horizon,
+    check_level,
+    check_smoothing,
+    one_number,
+)
 
 # They exceed the rounding of the few operations between two bounds.
 UP, DOWN = 1.0 + 2.0**-50, 1.0 - 2.0**-50
 
 
 class LeakageExceededError(ValueError):
-    """A release would raise a temporal privacy leakage above the level of a filter; nothing was spent."""
+    """A release would raise a temporal privacy leakage above the level of a filter; nothing was
+    spent."""
 
 
 class TemporalFilter:
     """What may still be spent so that no TPL, of a past or a future time, exceeds `alpha`.
 
-    All numbers are rounded to the safe side, after pauses and next to nearly equal rows, too. Time and memory
-    grow with the logarithm of the longest pause only. Budgets may depend on everything that was released
-    before; each must be the event-level budget of its time point, by which the probability of any output
-    changes if the data of that time alone change.
+    All numbers are rounded to the safe side, after pauses and next to nearly equal rows, too. Time
+    and memory grow with the logarithm of the longest pause only. Budgets may depend on everything
+    that was released before; each must be the event-level budget of its time point, by which the
+    probability of any output changes if the data of that time alone change.
 
     Parameters
     ----------
@@ -64,11 +75,18 @@ class TemporalFilter:
     """
 
     def __init__(
-        self, alpha: float, backward: LossLike = REQUIRED, forward: LossLike = REQUIRED, *, floor: float = 0.0
+        self,
+        alpha: float,
+        backward: LossLike = REQUIRED,
+        forward: LossLike = REQUIRED,
+        *,
+        floor: float = 0.0,
     ):
         self.alpha, self.floor = check_level(alpha), check_smoothing(floor, "floor")
         self._backward, self._forward = loss_functions(backward, forward)
-        self._pauses = [None if loss is None else Pauses(loss) for loss in (self._backward, self._forward)]
+        self._pauses = [
+            None if loss is None else Pauses(loss) for loss in (self._backward, self._forward)
+        ]
         #: Time points skipped since the last release, its BPL, rounded up (None before the first), and the largest
         #: L_F(FPL of the next time) that it and all before tolerate, rounded down. Replaced as one, for threads.
         self.state: tuple[int, float | None, float] = 0, None, inf
@@ -97,7 +115,8 @@ class TemporalFilter:
 
     @property
     def tolerated(self) -> float:
-        """The largest FPL of the next time point that all earlier ones tolerate, nats; inf if any."""
+        """The largest FPL of the next time point that all earlier ones tolerate, nats; inf if
+        any."""
         return self._limits(self.state)[0]
 
     @property
@@ -108,10 +127,11 @@ class TemporalFilter:
     def spend(self, epsilon: float, count: SupportsIndex = 1) -> Self:
         """Account for `count` releases of one budget, one per time point.
 
-        LeakageExceededError, with nothing spent, if one of them exceeds what remains; ValueError for a budget
-        that is not positive and finite.
+        LeakageExceededError, with nothing spent, if one of them exceeds what remains; ValueError
+        for a budget that is not positive and finite.
         """
-        if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full check costs more than everything else
+        # the full check costs more than everything else
+        if not (type(epsilon) is float and 0.0 < epsilon < inf):
             epsilon = one_number(check_epsilon(epsilon), "epsilon")
         state = self.state
         for done in range(check_horizon(count, "count")):
@@ -132,7 +152,8 @@ class TemporalFilter:
         return self
 
     def skip(self, count: SupportsIndex = 1) -> Self:
-        """Let `count` time points pass without a release; ValueError if the loss functions are not of matrices."""
+        """Let `count` time points pass without a release; ValueError if the loss functions are not
+        of matrices."""
         count = check_horizon(count, "count")
         for pauses in self._pauses:
             if pauses:
@@ -141,11 +162,13 @@ class TemporalFilter:
         return self
 
     def exhausted(self) -> tuple[int, float, float]:
-        """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL at the level."""
+        """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL
+        at the level."""
         return 0, (self.alpha - self._reserve) * UP, self._reserve * DOWN
 
     def _limits(self, state: tuple[int, float | None, float]) -> tuple[float, float, float]:
-        """What is tolerated of the next FPL, rounded down, L(BPL) without the next budget, rounded up, and that budget.
+        """What is tolerated of the next FPL, rounded down, L(BPL) without the next budget, rounded
+        up, and that budget.
 
         The floor is always within it, by induction in exact arithmetic.
         """
@@ -158,10 +181,16 @@ class TemporalFilter:
         elif skipped:
             tolerated, base = self._across(skipped + 1, bpl, bound)
         else:
-            tolerated = inf if self._forward is None else self._forward.inverse_within(bound, self.alpha)
+            tolerated = (
+                inf if self._forward is None else self._forward.inverse_within(bound, self.alpha)
+            )
             tolerated = max(tolerated, self._least)
             base = 0.0 if self._backward is None else self._backward.at_most(bpl)
-        limits = tolerated, base, max(min(tolerated, self.alpha - base) * DOWN - self._reserve, self.floor)
+        limits = (
+            tolerated,
+            base,
+            max(min(tolerated, self.alpha - base) * DOWN - self._reserve, self.floor),
+        )
         self._kept = state, limits
         return limits
 

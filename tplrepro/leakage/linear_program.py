@@ -2,23 +2,23 @@
 
 It is the baseline with which the paper compares its algorithms.
 
-For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The Charnes-Cooper
-substitution y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds on ratios, in
-one of two formulations:
+For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The
+Charnes-Cooper substitution y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the
+same bounds on ratios, in one of two formulations:
 
 - "scaled", n + 1 variables and 2n constraints: m <= y_j <= e^alpha m with a free scale m;
 - "pairwise", the paper's own n(n-1) constraints y_j <= e^alpha y_k.
 
-The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the same y, and the difference of
-two rows that nearly agree stays above the solver's tolerance.
+The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the same y, and the
+difference of two rows that nearly agree stays above the solver's tolerance.
 
-PuLP runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a process for each run of
-CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d, in which the next row q
-changes only the objective, and starts from the last optimum.
+PuLP runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a process for
+each run of CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d,
+in which the next row q changes only the objective, and starts from the last optimum.
 
-The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of rows.
-Larger alpha are refused: the coefficients 1 and e^alpha of one constraint then differ by more than the
-tolerances allow, and solvers return wrong answers as optimal.
+The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of
+rows. Larger alpha are refused: the coefficients 1 and e^alpha of one constraint then differ by more
+than the tolerances allow, and solvers return wrong answers as optimal.
 """
 
 import warnings
@@ -43,11 +43,13 @@ _REMEDY = {"CBC": "pulp", "HiGHS": "highspy", "highspy": "highspy"}  # PuLP's wh
 
 
 def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
-    """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs of rows.
+    """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs
+    of rows.
 
-    For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy" and the
-    formulations "scaled" and "pairwise". ValueError if `P` (n, n) is not a transition matrix; `alpha` is out
-    of range; `solver` or `formulation` is unknown; the solver is not installed or finds no optimum.
+    For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy"
+    and the formulations "scaled" and "pairwise". ValueError if `P` (n, n) is not a transition
+    matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the solver is not
+    installed or finds no optimum.
 
     >>> round(loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784
@@ -55,10 +57,13 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
     return max(pair_losses(P, alpha, solver, formulation), default=0.0)
 
 
-def pair_losses(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> Iterator[float]:
+def pair_losses(
+    P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled"
+) -> Iterator[float]:
     """The loss of each ordered pair of rows: for every row d all other rows q, n(n-1) in all.
 
-    Arguments and errors are as for `loss`, which is the largest. Each is solved when the iterator reaches it.
+    Arguments and errors are as for `loss`, which is the largest. Each is solved when the iterator
+    reaches it.
 
     >>> [round(value, 6) for value in pair_losses([[0.8, 0.2], [0.0, 1.0]], 0.1)]
     [0.079184, 0.080784]
@@ -76,7 +81,9 @@ def pair_losses(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: 
 
     def solved() -> Iterator[float]:
         for i, d in enumerate(rows):
-            yield from map(programme(d, alpha, chosen, formulation).solve, np.delete(rows, i, axis=0))
+            yield from map(
+                programme(d, alpha, chosen, formulation).solve, np.delete(rows, i, axis=0)
+            )
 
     return solved()
 
@@ -87,7 +94,8 @@ class _Programme:
     def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
         self.d, self.alpha, self.solver = d, alpha, solver
         self.model = pulp.LpProblem("temporal_privacy_loss", pulp.LpMaximize)
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the names of PuLP 4
+        # the names of PuLP 4
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             self.y = [pulp.LpVariable(f"y{j}", lowBound=0) for j in range(len(d))]
             scale = pulp.LpVariable("m", lowBound=0)
         ratio = float(np.exp(alpha))
@@ -139,10 +147,15 @@ class _Kept(_Programme):
         variables = int(above.max()) + 1
         solver.addVars(variables, np.zeros(variables), np.full(variables, np.inf))
         solver.addRow(1.0, 1.0, n, j.astype(np.int32), d)
-        columns, values = np.stack([above, below], axis=1), np.stack([factor, -np.ones(count)], axis=1)
+        columns, values = (
+            np.stack([above, below], axis=1),
+            np.stack([factor, -np.ones(count)], axis=1),
+        )
         starts = np.arange(0, 2 * count, 2, dtype=np.int32)
         limits = np.zeros(count), np.full(count, np.inf)
-        solver.addRows(count, *limits, 2 * count, starts, columns.astype(np.int32).ravel(), values.ravel())
+        solver.addRows(
+            count, *limits, 2 * count, starts, columns.astype(np.int32).ravel(), values.ravel()
+        )
 
     def optimum(self, objective: np.ndarray) -> np.ndarray:
         n = objective.size
@@ -165,11 +178,18 @@ def _solver(name: str, formulation: str):
         for side in ("primal", "dual"):
             found.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
         return found
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # CBC goes from PuLP 4's wheels
+    # CBC goes from PuLP 4's wheels
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         if name == "CBC":
-            found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
+            found = pulp.PULP_CBC_CMD(
+                msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"]
+            )
         else:
-            found = pulp.HiGHS(msg=False, primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance)
+            found = pulp.HiGHS(
+                msg=False,
+                primal_feasibility_tolerance=tolerance,
+                dual_feasibility_tolerance=tolerance,
+            )
     if not found.available():
         raise ValueError(
             f"the solver {name} is not available; install it with 'pip install {_REMEDY[name]}' or choose the other "

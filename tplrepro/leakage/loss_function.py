@@ -1,8 +1,9 @@
-"""The temporal privacy loss function L(alpha), exact on all of [0, inf) (Eqs. (13), (15), (24) of [1]).
+"""The temporal privacy loss function L(alpha), exact on all of [0, inf) (Eqs. (13), (15), (24) of
+[1]).
 
-L(alpha) is the leakage that an adversary who knows the transition matrix derives from a leakage alpha at the
-neighbouring time point. It is stored as the vertices of the joint hull (`envelope`), one for each interval of
-alpha; evaluation is a binary search.
+L(alpha) is the leakage that an adversary who knows the transition matrix derives from a leakage
+alpha at the neighbouring time point. It is stored as the vertices of the joint hull (`envelope`),
+one for each interval of alpha; evaluation is a binary search.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ TIES = 2e-15
 
 
 class Witness(NamedTuple):
-    """The two states that an adversary distinguishes best, and the evidence (Theorem 5, Corollary 2 of [1]).
+    """The two states that an adversary distinguishes best, and the evidence (Theorem 5, Corollary 2
+    of [1]).
 
     `str` gives it in words.
 
-    `columns` are the labels of the states that, at the neighbouring time point (named in `where`), indicate
-    `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two. `alpha` is the
-    leakage there, `loss` = L(alpha), in nats. A plain tuple, so that tables with witnesses in their ``attrs``
-    can be written to JSON and Parquet.
+    `columns` are the labels of the states that, at the neighbouring time point (named in `where`),
+    indicate `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two.
+    `alpha` is the leakage there, `loss` = L(alpha), in nats. A plain tuple, so that tables with
+    witnesses in their ``attrs`` can be written to JSON and Parquet.
     """
 
     state_q: object
@@ -61,7 +63,9 @@ class Witness(NamedTuple):
 
     def __str__(self) -> str:
         if not self.columns:
-            return "all states are followed alike, so the adversary gains nothing from the correlation"
+            return (
+                "all states are followed alike, so the adversary gains nothing from the correlation"
+            )
         from tplrepro.words import counted, shortened
 
         labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
@@ -78,7 +82,8 @@ class Witness(NamedTuple):
 
 
 class PrivacyLossFunction:
-    """The exact privacy loss function of a transition matrix (Eq. (24), Corollary 3 of [1]; Eq. (1) of [4]).
+    """The exact privacy loss function of a transition matrix (Eq. (24), Corollary 3 of [1]; Eq. (1)
+    of [4]).
 
     Parameters
     ----------
@@ -113,9 +118,13 @@ class PrivacyLossFunction:
     def _set_hull(self, hull: np.ndarray) -> None:
         # Where all rows are equal: one vertex without gap, L = 0.
         points = hull.tolist() or [(0.0, 0.0, 1.0, 0, 0)]
-        self._sums: list[tuple[float, float, float]] = [(d, gap, rest) for d, gap, rest, _, _ in points]
+        self._sums: list[tuple[float, float, float]] = [
+            (d, gap, rest) for d, gap, rest, _, _ in points
+        ]
         self._pairs: list[tuple[int, int]] = [(int(i), int(j)) for *_, i, j in points]
-        self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
+        self._breakpoints = [
+            _crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)
+        ]
 
     @classmethod
     def of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
@@ -128,12 +137,14 @@ class PrivacyLossFunction:
 
     @property
     def hull(self) -> np.ndarray:
-        """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two rows."""
+        """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two
+        rows."""
         return frozen(np.column_stack([self._sums, self._pairs]))
 
     @property
     def vertices(self) -> np.ndarray:
-        """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha grows."""
+        """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha
+        grows."""
         return frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
 
     @property
@@ -142,7 +153,8 @@ class PrivacyLossFunction:
         return frozen(self._breakpoints)
 
     def plot(self, ax: Axes | None = None, most: float = 2.0) -> Axes:
-        """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes; returns the axes."""
+        """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes;
+        returns the axes."""
         with extra():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
@@ -157,7 +169,8 @@ class PrivacyLossFunction:
         return f"{type(self).__name__}({self.matrix!r}, {len(self._sums)} vertices)"
 
     def __call__(self, alpha: ArrayLike) -> float | np.ndarray:
-        """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >= 0."""
+        """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >=
+        0."""
         values = check_alpha(alpha)
         if values.ndim == 0:
             return self.at(float(values))
@@ -170,25 +183,34 @@ class PrivacyLossFunction:
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
-        return self.scale * vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
+        return self.scale * vertex_loss(
+            *self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale
+        )
 
     def slope_at(self, alpha: float) -> float:
-        """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two derivatives."""
+        """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two
+        derivatives."""
         return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
 
     @property
     def table(self) -> np.ndarray:
-        """The vertices (K, 5) for `vertex.ascend`: d, gap, 1 - q, the alpha up to which each applies, the scale."""
+        """The vertices (K, 5) for `vertex.ascend`: d, gap, 1 - q, the alpha up to which each
+        applies, the scale."""
         until = [*self._breakpoints, inf]
         return frozen(np.column_stack([self._sums, until, np.full(len(until), self.scale)]))
 
     @cached_property
     def _budgets(self) -> list[float]:
-        """The budget whose supremum is each breakpoint; budgets between two of them belong to one vertex."""
-        return [vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)]
+        """The budget whose supremum is each breakpoint; budgets between two of them belong to one
+        vertex."""
+        return [
+            vertex_budget(*vertex, alpha)
+            for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)
+        ]
 
     def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
-        """The largest hockey-stick divergence sum_k max(q_k - gamma d_k, 0) of two rows, elementwise, gamma >= 1.
+        """The largest hockey-stick divergence sum_k max(q_k - gamma d_k, 0) of two rows,
+        elementwise, gamma >= 1.
 
         It is the support function of the joint hull at the slope gamma - 1, rounded up.
 
@@ -196,7 +218,10 @@ class PrivacyLossFunction:
         >>> L.hockey_stick([1.0, 2.0]).round(6).tolist(), round(L.hockey_stick(9.0), 6)
         ([0.7, 0.6], 0.0)
         """
-        slopes = as_numbers(gamma, "gamma must be numbers, at least 1", "give ratios of probabilities") - 1.0
+        slopes = (
+            as_numbers(gamma, "gamma must be numbers, at least 1", "give ratios of probabilities")
+            - 1.0
+        )
         if not (slopes >= 0.0).all():
             raise ValueError(
                 f"gamma must be at least 1, found {slopes.min() + 1.0:g}; swap the rows and take 1 / gamma"
@@ -212,7 +237,8 @@ class PrivacyLossFunction:
 
     @property
     def is_identity(self) -> bool:
-        """Whether L(alpha) = alpha: two rows have disjoint supports, and leakage grows without bound."""
+        """Whether L(alpha) = alpha: two rows have disjoint supports, and leakage grows without
+        bound."""
         return self._sums[-1][0] == self._sums[-1][2] == 0.0  # d and 1 - q
 
     @property
@@ -221,7 +247,8 @@ class PrivacyLossFunction:
         return self._sums[0][1] == 0.0
 
     def supremum(self, epsilon: ArrayLike) -> float | np.ndarray:
-        """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1], Theorem 5 of [2]).
+        """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1],
+        Theorem 5 of [2]).
 
         Elementwise, in nats; inf where the leakage grows without bound.
         """
@@ -234,10 +261,11 @@ class PrivacyLossFunction:
         return max(self.scale * vertex_supremum(*vertex, epsilon / self.scale), epsilon)
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
-        """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, nats.
+        """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha),
+        elementwise, nats.
 
-        It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))` exceeds
-        alpha; 0 where no positive budget has such a supremum, as for L(alpha) = alpha.
+        It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))`
+        exceeds alpha; 0 where no positive budget has such a supremum, as for L(alpha) = alpha.
         """
         return _elementwise(self._budget_for, check_alpha(alpha))
 
@@ -250,7 +278,8 @@ class PrivacyLossFunction:
         return min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
 
     def inverse(self, level: ArrayLike) -> float | np.ndarray:
-        """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds the level.
+        """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds
+        the level.
 
         It is rounded down, so that `L(L.inverse(level))` does not exceed a finite level >= 0.
 
@@ -269,11 +298,13 @@ class PrivacyLossFunction:
         return max(self.scale * vertex_inverse(*vertex, certain / self.scale), level)
 
     def at_most(self, alpha: float) -> float:
-        """L(alpha) for one valid float or inf, without checks, rounded up: the step of the filter."""
+        """L(alpha) for one valid float or inf, without checks, rounded up: the step of the
+        filter."""
         return min(self.at(alpha) * (1.0 + ROUNDING) - self.ties * expm1(-alpha), alpha)
 
     def inverse_within(self, level: float, alpha: float) -> float:
-        """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`, rounded down.
+        """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`,
+        rounded down.
 
         Unlike in `inverse`, the understatement of L counts, which matters where rows nearly agree.
         """
@@ -312,12 +343,17 @@ from the second, so a leakage of 1 nat there adds 0.7063 nats here
         i, j = self._pairs[at]
         d, gap, _ = self._sums[at]
         states = self.matrix.states
-        columns = tuple(states[k] for k in _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap))
-        return Witness(states[i], states[j], columns, float(self.vertices[at, 1]), d, alpha, self.at(alpha))
+        columns = tuple(
+            states[k] for k in _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap)
+        )
+        return Witness(
+            states[i], states[j], columns, float(self.vertices[at, 1]), d, alpha, self.at(alpha)
+        )
 
 
 def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
-    """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building the function.
+    """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building
+    the function.
 
     Arguments and errors are those of `PrivacyLossFunction` and a call of it.
 
@@ -325,7 +361,11 @@ def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
     0.080784
     """
     matrix = as_transition_matrix(matrix)
-    alpha = one_number(check_alpha(alpha), "alpha", "build PrivacyLossFunction(matrix) once and call it with the array")
+    alpha = one_number(
+        check_alpha(alpha),
+        "alpha",
+        "build PrivacyLossFunction(matrix) once and call it with the array",
+    )
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
     from tplrepro.leakage.envelope import best_pair  # loads SciPy
@@ -340,13 +380,15 @@ def _crossing(vertex, following) -> float:
     next_d, next_gap, _ = following
     if not isnan(crossing := vertex_crossing(d, gap, next_d, next_gap)):
         return crossing
-    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))  # the products are out of range
+    # the products are out of range
+    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))
     exact = (next_gap * d - gap * next_d) / (gap - next_gap)
     return log(exact.denominator) - log(exact.numerator)
 
 
 def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> np.ndarray:
-    """The columns S with the sums d(S) = d and q(S) - d(S) = gap: a prefix in order of falling q_j/d_j."""
+    """The columns S with the sums d(S) = d and q(S) - d(S) = gap: a prefix in order of falling
+    q_j/d_j."""
     difference = row_q - row_d
     chosen = np.flatnonzero(difference > 0.0)
     if chosen.size == 0:
@@ -359,4 +401,6 @@ def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> n
 def _elementwise(function: Callable[[float], float], values: np.ndarray) -> float | np.ndarray:
     if values.ndim == 0:
         return function(float(values))
-    return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(values.shape)
+    return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(
+        values.shape
+    )

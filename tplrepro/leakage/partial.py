@@ -1,11 +1,11 @@
 """Leakage at every time point when only some have a release: without a release at s, epsilon_s = 0.
 
-Between two releases that are g time points apart the adversary's knowledge passes through the product of the
-g matrices, with whose loss function Eqs. (13) and (15) of [1] hold for the chain of every g-th time point.
-This is tighter than g evaluations of the one-step L. The TPL of a time point without a release can exceed
-that of both neighbouring releases. Rounding of the product may take more from L than one evaluation does
-(`pauses` bounds it), above all where it has almost no correlation left, so that all leakages next to pauses
-are rounded up.
+Between two releases that are g time points apart the adversary's knowledge passes through the
+product of the g matrices, with whose loss function Eqs. (13) and (15) of [1] hold for the chain of
+every g-th time point. This is tighter than g evaluations of the one-step L. The TPL of a time point
+without a release can exceed that of both neighbouring releases. Rounding of the product may take
+more from L than one evaluation does (`pauses` bounds it), above all where it has almost no
+correlation left, so that all leakages next to pauses are rounded up.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ from tplrepro.leakage.temporal import (
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-DIGITS = 10  # of 1,024 steps of one chain and more, fewer with these leading binary digits bound L: few are kept
-UP = 1.0 + 2.0**-50  # exceeds the rounding of the few operations between two leakages, and of their sum
+# of 1,024 steps of one chain and more, fewer with these leading binary digits bound L: few are kept
+DIGITS = 10
+# exceeds the rounding of the few operations between two leakages, and of their sum
+UP = 1.0 + 2.0**-50
 
 
 def leakage_at_all_times(
@@ -56,9 +58,9 @@ def leakage_at_all_times(
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
 
-    The `epsilons` of the result (T,) is 0 at time points without a release; where there are any, all leakages
-    are rounded up. ValueError for time points that are not increasing or out of range, and as in
-    `temporal_privacy_leakage`.
+    The `epsilons` of the result (T,) is 0 at time points without a release; where there are any,
+    all leakages are rounded up. ValueError for time points that are not increasing or out of range,
+    and as in `temporal_privacy_leakage`.
 
     Examples
     --------
@@ -75,11 +77,12 @@ def leakage_at_all_times(
 
 @dataclass(frozen=True)
 class Timeline:
-    """The releases among T time points, and the loss functions between them and to the other time points.
+    """The releases among T time points, and the loss functions between them and to the other time
+    points.
 
-    `times` (R,) are the time points with a release; `backward` and `forward` hold R - 1 loss functions, one
-    for each two successive releases (None: not known); `pauses` has (time, release before or -1, its L,
-    release after or R, its L) for each other time point.
+    `times` (R,) are the time points with a release; `backward` and `forward` hold R - 1 loss
+    functions, one for each two successive releases (None: not known); `pauses` has (time, release
+    before or -1, its L, release after or R, its L) for each other time point.
     """
 
     horizon: int
@@ -89,7 +92,13 @@ class Timeline:
     pauses: list
 
     @classmethod
-    def of(cls, backward: Correlation, forward: Correlation, horizon: int, times: ArrayLike | None = None) -> Self:
+    def of(
+        cls,
+        backward: Correlation,
+        forward: Correlation,
+        horizon: int,
+        times: ArrayLike | None = None,
+    ) -> Self:
         """The timeline of an adversary; by default with a release at each time point."""
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
@@ -100,7 +109,8 @@ class Timeline:
 
     @classmethod
     def along(cls, before: Callable, after: Callable, horizon: int, points: np.ndarray) -> Self:
-        """The timeline of releases at `points`, with loss functions before(first, last), after(first, last)."""
+        """The timeline of releases at `points`, with loss functions before(first, last),
+        after(first, last)."""
         released = points.tolist()
         pauses = []
         for time in np.delete(np.arange(horizon), points).tolist():
@@ -109,7 +119,13 @@ class Timeline:
             loss_f = after(time, released[k]) if k < len(released) else None
             pauses.append((time, k - 1, loss_b, k, loss_f))
         pairs = list(pairwise(released))
-        return cls(horizon, points, [before(*pair) for pair in pairs], [after(*pair) for pair in pairs], pauses)
+        return cls(
+            horizon,
+            points,
+            [before(*pair) for pair in pairs],
+            [after(*pair) for pair in pairs],
+            pauses,
+        )
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
         """The leakages at all T time points of budgets (R,), rounded up if any has no release."""
@@ -124,7 +140,9 @@ class Timeline:
         for time, *neighbours in self.pauses:
             for side, release, loss in ((0, *neighbours[:2]), (1, *neighbours[2:])):
                 if loss is not None:
-                    leakages[1 + side, time] = _rounded_up(loss, float(of_releases[side][release]), 0.0)
+                    leakages[1 + side, time] = _rounded_up(
+                        loss, float(of_releases[side][release]), 0.0
+                    )
         return TemporalLeakage(*leakages)
 
 
@@ -147,7 +165,10 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         if length == 1:
             return dense(steps[start].matrix, MAX_STATES, "release every time point")
         half = length // 2
-        earlier, later = product(start, half), product(0 if uniform else start + half, length - half)
+        earlier, later = (
+            product(start, half),
+            product(0 if uniform else start + half, length - half),
+        )
         return later @ earlier if name == "backward" else earlier @ later
 
     @cache
@@ -155,8 +176,12 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         along = steps[:1] if uniform else steps[start : start + length]
         if uniform and length > 1 and isinstance(steps[0], PriorFreeLoss):
             along = [loss_over(0, length // 2), loss_over(0, length - length // 2)]
-        if any(isinstance(step, PriorFreeLoss) for step in along):  # evidence may be about the times between, too
-            first, *later = (step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix) for step in along)
+        # evidence may be about the times between, too
+        if any(isinstance(step, PriorFreeLoss) for step in along):
+            first, *later = (
+                step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix)
+                for step in along
+            )
             return first.after(later)
         if not all(step.of_matrix for step in along):
             raise ValueError(
@@ -166,7 +191,9 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         independent = next((step for step in along if step.is_zero and not step.ties), None)
         if independent:
             return independent
-        matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
+        matrix = TransitionMatrix(
+            product(start, length), steps[start].matrix.states, normalize=True
+        )
         loss = PrivacyLossFunction(matrix)
         loss.ties = product_ties(matrix.n_states, length)
         return loss
@@ -184,7 +211,12 @@ def _checked_times(times: ArrayLike, horizon: int) -> np.ndarray:
     times = np.asanyarray(times)
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
-    numbers = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu" and not np.ma.is_masked(times)
+    numbers = (
+        times.ndim == 1
+        and times.size > 0
+        and times.dtype.kind in "iu"
+        and not np.ma.is_masked(times)
+    )
     points = times.astype(int) if numbers else times  # differences of unsigned numbers would wrap
     if not numbers or points[0] < 0 or points[-1] >= horizon or (np.diff(points) <= 0).any():
         raise ValueError(

@@ -1,18 +1,21 @@
 """Upper bounds of the loss function over several steps, for pauses of any length (`filter`).
 
-Over k steps of one chain the adversary's knowledge passes through P^k, by squaring in O(log k) products.
+Over k steps of one chain the adversary's knowledge passes through P^k, by squaring in O(log k)
+products.
 
-**Longer is never more.** A row of P^(k+1) = P P^k is a mean of rows of P^k, so for each set of columns its
-sum lies between those of two rows of P^k; hence L of P^(k+1) is at most L of P^k. `whole` rounds a number of
-steps down to one of eight an octave (all up to 16), so that a pause of length k needs O(log k) of these loss
-functions, which are kept. Once no two rows of a power differ by more than its rounding errors may, it stands
-for all higher ones. With `PriorFreeLoss`, contraction coefficients multiply, so the same holds.
+**Longer is never more.** A row of P^(k+1) = P P^k is a mean of rows of P^k, so for each set of
+columns its sum lies between those of two rows of P^k; hence L of P^(k+1) is at most L of P^k.
+`whole` rounds a number of steps down to one of eight an octave (all up to 16), so that a pause of
+length k needs O(log k) of these loss functions, which are kept. Once no two rows of a power differ
+by more than its rounding errors may, it stands for all higher ones. With `PriorFreeLoss`,
+contraction coefficients multiply, so the same holds.
 
-**Rounding.** All terms are positive, so a product of k factors by any tree has a relative error of at most
-about k n u in each entry, u = 2^-53; rows divided by their sums, of at most rho = k n 2^-52. A sum q of
-columns then changes by at most rho q, and by at most rho / 2. So both 1 + q x and 1 + d x of Eq. (24) of [1],
-with x = e^alpha - 1, change by at most the factors (1 + rho)^(+-1) and 1 + rho x / 2, and L is understated by
-at most rho min(x, 2 (1 + rho)) <= 4 rho (1 - e^-alpha). This adds to `ties`.
+**Rounding.** All terms are positive, so a product of k factors by any tree has a relative error of
+at most about k n u in each entry, u = 2^-53; rows divided by their sums, of at most rho = k n
+2^-52. A sum q of columns then changes by at most rho q, and by at most rho / 2. So both 1 + q x and
+1 + d x of Eq. (24) of [1], with x = e^alpha - 1, change by at most the factors (1 + rho)^(+-1) and
+1 + rho x / 2, and L is understated by at most rho min(x, 2 (1 + rho)) <= 4 rho (1 - e^-alpha). This
+adds to `ties`.
 """
 
 from functools import reduce
@@ -44,7 +47,8 @@ def product_ties(n: int, length: int) -> float:
 
 
 class Pauses:
-    """The loss functions over any number of steps of one side; memory grows with the logarithm of the longest pause.
+    """The loss functions over any number of steps of one side; memory grows with the logarithm of
+    the longest pause.
 
     >>> over = Pauses(PrivacyLossFunction([[0.8, 0.2], [0.2, 0.8]])).over
     >>> [float(f"{over(steps).at_most(1.0):.4g}") for steps in (1, 2, 10, 10**6)]
@@ -91,13 +95,17 @@ class Pauses:
     def _made(self, steps: int) -> PrivacyLossFunction:
         if self.loss.is_zero and not self.loss.ties:
             return self.loss
-        parts = [self._power(exponent) for exponent in range(steps.bit_length()) if steps >> exponent & 1]
+        parts = [
+            self._power(exponent) for exponent in range(steps.bit_length()) if steps >> exponent & 1
+        ]
         if isinstance(parts[0], PriorFreeLoss):
             return parts[0].after(parts[1:])
         rows = reduce(np.matmul, parts)
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
-        loss = PrivacyLossFunction.of_hull(self.loss.matrix, joint_hull(TransitionMatrix(rows, normalize=True)))
+        loss = PrivacyLossFunction.of_hull(
+            self.loss.matrix, joint_hull(TransitionMatrix(rows, normalize=True))
+        )
         loss.ties = product_ties(len(rows), steps)
         return loss
 
@@ -105,8 +113,14 @@ class Pauses:
         if exponent not in self._powers:
             if exponent == 0:
                 prior_free = isinstance(self.loss, PriorFreeLoss)
-                self._powers[0] = self.loss if prior_free else dense(self.loss.matrix, MAX_STATES, "release more often")
+                self._powers[0] = (
+                    self.loss
+                    if prior_free
+                    else dense(self.loss.matrix, MAX_STATES, "release more often")
+                )
             else:
                 half = self._power(exponent - 1)
-                self._powers[exponent] = half.after([half]) if isinstance(half, PriorFreeLoss) else half @ half
+                self._powers[exponent] = (
+                    half.after([half]) if isinstance(half, PriorFreeLoss) else half @ half
+                )
         return self._powers[exponent]

@@ -1,8 +1,9 @@
 """Leakage against any prior and any evidence about other times, from the cross ratio of a matrix.
 
-An adversary who knows more than the matrix (where a user was last night, whether a shop was open) still faces
-a Markov chain: evidence about other times, independent given the states there, multiplies each column k of
-the matrix by a weight h_k >= 0, after which rows are divided by their sums. With the largest cross ratio
+An adversary who knows more than the matrix (where a user was last night, whether a shop was open)
+still faces a Markov chain: evidence about other times, independent given the states there,
+multiplies each column k of the matrix by a weight h_k >= 0, after which rows are divided by their
+sums. With the largest cross ratio
 
     C = max P_ik P_jl / (P_il P_jk)    over rows i, j and columns k, l,    kappa = sqrt(C),
 
@@ -10,9 +11,9 @@ the largest loss over all weights is (Theorem 2 of docs/theory/promises.md)
 
     L(alpha) = 2 log((kappa e^(alpha/2) + 1) / (kappa + e^(alpha/2))),
 
-which is twice the loss of the vertex d = 1 / (kappa + 1), q = kappa / (kappa + 1) at alpha / 2. C is the same
-for a matrix and for its reversal under any prior: both sides have one loss function. log C is the Hilbert
-diameter of the rows, and the gap q - d is tanh(log(C) / 4).
+which is twice the loss of the vertex d = 1 / (kappa + 1), q = kappa / (kappa + 1) at alpha / 2. C
+is the same for a matrix and for its reversal under any prior: both sides have one loss function.
+log C is the Hilbert diameter of the rows, and the gap q - d is tanh(log(C) / 4).
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ ERROR = 8 * 2.0**-52
 class PriorFreeLoss(PrivacyLossFunction):
     """The loss function that holds for any prior and any evidence about other times.
 
-    It takes the place of a matrix wherever one is taken. Its leakages bound those of `PrivacyLossFunction`
-    for the same matrix, for its reversal, and for every matrix that evidence about other times makes of them
-    (`condition_on`). Where columns are possible from one state but not from another, C is infinite and
-    L(alpha) = alpha.
+    It takes the place of a matrix wherever one is taken. Its leakages bound those of
+    `PrivacyLossFunction` for the same matrix, for its reversal, and for every matrix that evidence
+    about other times makes of them (`condition_on`). Where columns are possible from one state but
+    not from another, C is infinite and L(alpha) = alpha.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
         return 1.0 + kappa_less_one * (2.0 + kappa_less_one)
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
-        """`hockey_stick` at 1 + slopes: (kappa - sqrt(gamma))^2 / (kappa^2 - 1), 0 where gamma exceeds C."""
+        """`hockey_stick` at 1 + slopes: (kappa - sqrt(gamma))^2 / (kappa^2 - 1), 0 where gamma
+        exceeds C."""
         ((d, gap, _),) = self._sums
         if gap == 0.0:
             return np.zeros_like(slopes)
@@ -88,18 +90,30 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
         return f"state {k!r} is possible next to {i!r} but not next to {j!r}, which evidence may bring out"
 
     def witness(self, alpha: float) -> Witness:
-        """The two states, and the two columns to which the worst evidence restricts the neighbouring time point."""
+        """The two states, and the two columns to which the worst evidence restricts the
+        neighbouring time point."""
         alpha = one_number(check_alpha(alpha), "alpha")
         if self.is_zero:
             return Witness(self.matrix.states[0], self.matrix.states[0], (), 0.0, 0.0, alpha, 0.0)
         i, j, k, other = (self.matrix.states[number] for number in self._attained)
         ((rest, gap, _),) = self._sums
-        near, far = rest + gap, rest * exp(min(alpha / 2.0, LARGE))  # kappa and e^(alpha/2), times 1 / (kappa + 1)
+        # kappa and e^(alpha/2), times 1 / (kappa + 1)
+        near, far = rest + gap, rest * exp(min(alpha / 2.0, LARGE))
         q, d = near / (near + far), rest / (rest + near * exp(min(alpha / 2.0, LARGE)))
-        return Witness(i, j, (k,), q, d, alpha, self.at(alpha), f"where other evidence leaves only it and {other!r}")
+        return Witness(
+            i,
+            j,
+            (k,),
+            q,
+            d,
+            alpha,
+            self.at(alpha),
+            f"where other evidence leaves only it and {other!r}",
+        )
 
     def after(self, steps: list[PriorFreeLoss]) -> PriorFreeLoss:
-        """The loss function of this step and further ones together, with any evidence about the times between them.
+        """The loss function of this step and further ones together, with any evidence about the
+        times between them.
 
         Contraction coefficients multiply; 1 less one of them is twice `rest`.
         """
@@ -113,7 +127,8 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
 
 
 def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, int]:
-    """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ in their support."""
+    """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ
+    in their support."""
     from tplrepro.leakage.envelope import compiled, recursion  # loads SciPy
 
     rows, n = matrix.toarray(), matrix.n_states
@@ -127,7 +142,8 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, i
     size = -logs.min()
     logs -= logs.mean(axis=0)  # a change of all rows alike, after which most are close to 0
     radius = np.ptp(logs, axis=1)
-    # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need comparing.
+    # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need
+    # comparing.
     order = np.argsort(-radius, kind="stable")
     best = 0.0, 0, 0
     compiled.expect(n * n * columns.size // 2)

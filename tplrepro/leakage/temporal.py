@@ -1,7 +1,8 @@
-"""Backward, forward and temporal privacy leakage of a series of releases (sections 3.2 to 3.5 of [1]).
+"""Backward, forward and temporal privacy leakage of a series of releases (sections 3.2 to 3.5 of
+[1]).
 
-BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion run from
-the last time point to the first (Eq. (15)).
+BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion
+run from the last time point to the first (Eq. (15)).
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole, common_states
+from tplrepro.validation import (
+    FrozenArrays,
+    check_budgets,
+    check_horizon,
+    check_whole,
+    common_states,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +36,8 @@ LossLike = TransitionMatrix | PrivacyLossFunction | ArrayLike | None
 Correlation = LossLike | Sequence[LossLike]
 #: The default of `backward` and of `forward`, which is an error; signatures show no default.
 REQUIRED: Any = Parameter.empty
-SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
+# relative margin below alpha: more than the rounding errors of one step of the recursion
+SAFETY = 32 * 2.0**-52
 MANY = 256  # releases that are worth a call of compiled code
 NOTHING_KNOWN = np.empty(0)
 
@@ -47,7 +55,8 @@ class OverTime(FrozenArrays):
         return as_html(f"leakages of {counted(len(frame), 'time')}, nats", frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw all columns of `to_frame` over time with Matplotlib, on `ax` or new axes; returns the axes."""
+        """Draw all columns of `to_frame` over time with Matplotlib, on `ax` or new axes; returns
+        the axes."""
         from tplrepro.words import drawn
 
         return drawn(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
@@ -57,15 +66,17 @@ class OverTime(FrozenArrays):
 class TemporalLeakage(OverTime):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
-    `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the
-    backward privacy leakage, from the releases up to each time (Definition 6, Eq. (13) of [1]), and `fpl` the
-    forward privacy leakage, from the releases from each time on (Definition 7, Eq. (15) of [1]).
+    `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`);
+    `bpl` is the backward privacy leakage, from the releases up to each time (Definition 6, Eq. (13)
+    of [1]), and `fpl` the forward privacy leakage, from the releases from each time on (Definition
+    7, Eq. (15) of [1]).
     """
 
     epsilons: np.ndarray
     bpl: np.ndarray
     fpl: np.ndarray
-    index: Any = field(default=None, kw_only=True, repr=False)  # the labels of the times, if the budgets had some
+    # the labels of the times, if the budgets had some
+    index: Any = field(default=None, kw_only=True, repr=False)
 
     @property
     def tpl(self) -> np.ndarray:
@@ -77,34 +88,44 @@ class TemporalLeakage(OverTime):
         return self.epsilons.size
 
     def __getitem__(self, time: object) -> float:
-        raise TypeError(f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]")
+        raise TypeError(
+            f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]"
+        )
 
     def max(self) -> float:
         """The largest TPL of a time, nats."""
         return float(self.tpl.max())
 
     def composed(self, first: int, last: int) -> float:
-        """Leakage about the data from time `first` to `last`, both included (Definition 9, Theorem 3 of [1]); nats."""
+        """Leakage about the data from time `first` to `last`, both included (Definition 9, Theorem
+        3 of [1]); nats."""
         check_span(first, last, self.epsilons.size)
         if first == last:
             return float(self.tpl[first])
         return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
 
     def w_event(self, w: int) -> float:
-        """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of [1]); nats."""
+        """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of
+        [1]); nats."""
         w, windows = check_window(w, self.epsilons.size)
         if w == 1 or self.user_level == np.inf:
             return self.max()
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
-        return float((self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]).max())
+        return float(
+            (
+                self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]
+            ).max()
+        )
 
     @property
     def user_level(self) -> float:
-        """Leakage about all data of a user: the sum of budgets for any correlation (Corollary 1 of [1] and of [2])."""
+        """Leakage about all data of a user: the sum of budgets for any correlation (Corollary 1 of
+        [1] and of [2])."""
         return float(self.epsilons.sum())
 
     def to_frame(self) -> DataFrame:
-        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is the budgets', or `time` from 0."""
+        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is the budgets',
+        or `time` from 0."""
         from pandas import DataFrame, RangeIndex
 
         columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
@@ -112,7 +133,9 @@ class TemporalLeakage(OverTime):
         return DataFrame(columns, index=index)
 
     def __str__(self) -> str:
-        frame = self.to_frame().rename(columns={name: name.upper() for name in ("bpl", "fpl", "tpl")})
+        frame = self.to_frame().rename(
+            columns={name: name.upper() for name in ("bpl", "fpl", "tpl")}
+        )
         return frame.to_string(max_rows=10, float_format="{:.6g}".format)
 
 
@@ -128,10 +151,13 @@ def check_span(first: int, last: int, horizon: int) -> None:
 
 
 def check_window(w: int, horizon: int) -> tuple[int, int]:
-    """A number of consecutive time points, and how many windows of it `horizon` time points have."""
+    """A number of consecutive time points, and how many windows of it `horizon` time points
+    have."""
     w = check_horizon(w, "w")
     if w > horizon:
-        raise ValueError(f"w must be at most the number of time points {horizon}, found {w}; give a shorter window")
+        raise ValueError(
+            f"w must be at most the number of time points {horizon}, found {w}; give a shorter window"
+        )
     return w, horizon - w + 1
 
 
@@ -171,7 +197,8 @@ def temporal_privacy_leakage(
 
 
 def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
-    """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each side."""
+    """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each
+    side."""
     return TemporalLeakage(
         budgets,
         accumulate_steps(before, budgets),
@@ -180,7 +207,8 @@ def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLea
 
 
 def safely_below(alpha: float, releases: int) -> float:
-    """The level that the TPL in floating point must not exceed for the exact TPL to be within alpha.
+    """The level that the TPL in floating point must not exceed for the exact TPL to be within
+    alpha.
 
     The rounding errors of the recursion can add up over the releases; so does the margin.
     """
@@ -188,12 +216,16 @@ def safely_below(alpha: float, releases: int) -> float:
 
 
 def leakage_after(loss: PrivacyLossFunction | None, last: float | None, epsilon: float) -> float:
-    """The leakage L(last) + epsilon of a release; without L or an earlier leakage (None) it is epsilon."""
+    """The leakage L(last) + epsilon of a release; without L or an earlier leakage (None) it is
+    epsilon."""
     return epsilon if loss is None or last is None else loss.at(last) + epsilon
 
 
-def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after) -> np.ndarray:
-    """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
+def accumulate_steps(
+    losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after
+) -> np.ndarray:
+    """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t
+    - 1 to t."""
     before = [None, *losses][: budgets.size]
     keys = np.fromiter(map(id, before), np.int64, budgets.size)
     starts = np.flatnonzero(np.append(budgets.size > 0, keys[1:] != keys[:-1])).tolist()
@@ -211,17 +243,26 @@ def accumulate(
     known: np.ndarray = NOTHING_KNOWN,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> np.ndarray:
-    """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before them, or None.
+    """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before
+    them, or None.
 
-    They end where one is that of `known` (R,) up to one unit in its last place, as all after it are, too.
-    Where the leakage is a fixed point, it is repeated. Many releases go through compiled code.
+    They end where one is that of `known` (R,) up to one unit in its last place, as all after it
+    are, too. Where the leakage is a fixed point, it is repeated. Many releases go through compiled
+    code.
     """
-    if budgets.size >= MANY and step is leakage_after and loss is not None and type(loss).at is PrivacyLossFunction.at:
+    if (
+        budgets.size >= MANY
+        and step is leakage_after
+        and loss is not None
+        and type(loss).at is PrivacyLossFunction.at
+    ):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.expect(budgets.size)
         if compiled.Kernel.worth <= 0:  # uncompiled, one step at a time is faster
-            return recursion.ascend_from(loss.table, nan if last is None else last, np.array(budgets), np.array(known))
+            return recursion.ascend_from(
+                loss.table, nan if last is None else last, np.array(budgets), np.array(known)
+            )
     leakages = np.empty(budgets.size)
     starts = np.flatnonzero(np.append(budgets.size > 0, budgets[1:] != budgets[:-1])).tolist()
     for start, end in pairwise([*starts, budgets.size]):
@@ -239,7 +280,11 @@ def accumulate(
 
 def as_loss_function(matrix: LossLike) -> PrivacyLossFunction | None:
     """The loss function of a matrix; loss functions and None stay as they are."""
-    return matrix if matrix is None or isinstance(matrix, PrivacyLossFunction) else PrivacyLossFunction(matrix)
+    return (
+        matrix
+        if matrix is None or isinstance(matrix, PrivacyLossFunction)
+        else PrivacyLossFunction(matrix)
+    )
 
 
 def check_both_given(backward: Any, forward: Any) -> None:
@@ -254,7 +299,8 @@ def check_both_given(backward: Any, forward: Any) -> None:
 def loss_functions(
     backward: LossLike, forward: LossLike
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
-    """The loss functions of both sides, each for all steps, after a check that their states agree."""
+    """The loss functions of both sides, each for all steps, after a check that their states
+    agree."""
     check_both_given(backward, forward)
     functions = as_loss_function(backward), as_loss_function(forward)
     _states_of(functions)
@@ -264,7 +310,8 @@ def loss_functions(
 def steps_of_both_sides(
     make: Callable, backward: Correlation, forward: Correlation, horizon: int
 ) -> tuple[list, list, Sequence | None]:
-    """`make(matrix)` for each step of both sides, called once for each matrix, and the states, None if unknown."""
+    """`make(matrix)` for each step of both sides, called once for each matrix, and the states, None
+    if unknown."""
     check_both_given(backward, forward)
     sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
     distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
@@ -288,7 +335,8 @@ def _states_of(matrices: Iterable) -> Sequence | None:
 
 
 def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:
-    """The matrices of one side, and how often to repeat them for `steps`; rows of numbers are one matrix."""
+    """The matrices of one side, and how often to repeat them for `steps`; rows of numbers are one
+    matrix."""
     several = isinstance(matrices, (list, tuple)) and not any(map(_is_row, matrices))
     if not several and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
         return [matrices], steps

@@ -1,4 +1,5 @@
-"""Markov chains: transition matrices, how to estimate them, with their uncertainty, and filter by them."""
+"""Markov chains: transition matrices, how to estimate them, with their uncertainty, and filter by
+them."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

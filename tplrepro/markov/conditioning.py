@@ -14,7 +14,8 @@ from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_entrie
 
 @dataclass(frozen=True, eq=False)
 class ConditionedChain(FrozenArrays):
-    """A chain given evidence. Rows of impossible states repeat that of a possible one, which changes no leakage."""
+    """A chain given evidence. Rows of impossible states repeat that of a possible one, which
+    changes no leakage."""
 
     backward: list[TransitionMatrix]  # T - 1 matrices Pr(l^t | l^{t+1}, evidence)
     forward: list[TransitionMatrix]  # T - 1 matrices Pr(l^{t+1} | l^t, evidence)
@@ -24,12 +25,13 @@ class ConditionedChain(FrozenArrays):
 def condition_on(
     transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike, evidence: ArrayLike
 ) -> ConditionedChain:
-    """The chain given what an adversary knows about a user's states from elsewhere, which varies over time.
+    """The chain given what an adversary knows about a user's states from elsewhere, which varies
+    over time.
 
-    Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are Pr(evidence
-    about time t | l^t = k), finite and >= 0; only the ratios within a row count: a row of ones is no
-    evidence, a single 1 says where the user was. Transitions and the initial distribution as in
-    `forward_backward`. All matrices are dense.
+    Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are
+    Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: a row
+    of ones is no evidence, a single 1 says where the user was. Transitions and the initial
+    distribution as in `forward_backward`. All matrices are dense.
 
     >>> home_first = condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], [[1, 0], [1, 1], [1, 1]])
     >>> home_first.backward[1].probabilities.round(4).tolist()
@@ -39,7 +41,9 @@ def condition_on(
     """
     steps, changes, states = chain_over_time(transitions)
     evidence = by_state(evidence, states, "evidence", (1,))
-    likelihoods = as_numbers(evidence, "evidence must be probabilities", "give one for each time and state")
+    likelihoods = as_numbers(
+        evidence, "evidence must be probabilities", "give one for each time and state"
+    )
     check_entries(likelihoods, "evidence")
     n = likelihoods.size if states is None else len(states)  # without a step there is one time
     if likelihoods.ndim != 2 or likelihoods.shape[1] != n:
@@ -61,7 +65,14 @@ def condition_on(
     return ConditionedChain(backward, forward, possible)
 
 
-def _normalized(log_weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, states: Sequence) -> TransitionMatrix:
-    """Rows divided by their sums; columns that are not possible get 0, and such rows are those of a possible state."""
-    weights = np.where(columns, log_weights[np.where(rows, np.arange(rows.size), np.argmax(rows))], -np.inf)
-    return TransitionMatrix(np.exp(weights - weights.max(axis=1, keepdims=True)), states, normalize=True)
+def _normalized(
+    log_weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, states: Sequence
+) -> TransitionMatrix:
+    """Rows divided by their sums; columns that are not possible get 0, and such rows are those of a
+    possible state."""
+    weights = np.where(
+        columns, log_weights[np.where(rows, np.arange(rows.size), np.argmax(rows))], -np.inf
+    )
+    return TransitionMatrix(
+        np.exp(weights - weights.max(axis=1, keepdims=True)), states, normalize=True
+    )

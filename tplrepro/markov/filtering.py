@@ -1,8 +1,8 @@
 """Hidden Markov chains: the distribution of the states given outputs, in logarithms throughout.
 
-The state moves by transition matrices, and each output has a likelihood given the state at its time.
-Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the
-only one possible later.
+The state moves by transition matrices, and each output has a likelihood given the state at its
+time. Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely
+now may be the only one possible later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_distribution, common_states
+from tplrepro.validation import (
+    FrozenArrays,
+    as_numbers,
+    by_state,
+    check_distribution,
+    common_states,
+)
 
 #: Sums of products below this may have lost summands to underflow, each less than 1e-323; above it they do not matter.
 LOWEST = 1e-290
@@ -27,7 +33,8 @@ class ImpossibleOutputError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class FilteredChain(FrozenArrays):
-    """Logarithms of probabilities, (..., T, n), and of the evidence, (...); leading axes are independent runs."""
+    """Logarithms of probabilities, (..., T, n), and of the evidence, (...); leading axes are
+    independent runs."""
 
     log_priors: np.ndarray  # Pr(l_t | o_1..o_{t-1})
     log_posteriors: np.ndarray  # Pr(l_t | o_1..o_t)
@@ -42,7 +49,8 @@ class FilteredChain(FrozenArrays):
 def forward_backward(
     log_likelihoods: ArrayLike, transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike
 ) -> FilteredChain:
-    """The forward-backward algorithm: the distribution of each state before its output, after it and after all.
+    """The forward-backward algorithm: the distribution of each state before its output, after it
+    and after all.
 
     Parameters
     ----------
@@ -61,8 +69,14 @@ def forward_backward(
     0.262
     """
     steps, changes, states = chain_over_time(transitions)
-    log_likelihoods = log_likelihoods if states is None else by_state(log_likelihoods, states, "log_likelihoods", (1,))
-    likelihoods = as_numbers(log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible")
+    log_likelihoods = (
+        log_likelihoods
+        if states is None
+        else by_state(log_likelihoods, states, "log_likelihoods", (1,))
+    )
+    likelihoods = as_numbers(
+        log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible"
+    )
     if likelihoods.ndim < 2 or 0 in likelihoods.shape:
         raise ValueError(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; "
@@ -77,21 +91,26 @@ def forward_backward(
             "give one for all steps, or one between each two times"
         )
     if len(states) != n:
-        raise ValueError(f"log_likelihoods must have a column for each of {len(states)} states, found {n}; give all")
+        raise ValueError(
+            f"log_likelihoods must have a column for each of {len(states)} states, found {n}; give all"
+        )
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
     priors[..., 0, :] = log_probabilities(check_distribution(initial, states, "initial"))
     for t in range(horizon):
         if t:
             priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])
-        posteriors[..., t, :], evidence = condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
+        posteriors[..., t, :], evidence = condition(
+            priors[..., t, :], likelihoods[..., t, :], f" of time {t}"
+        )
         log_evidence += evidence
     smoothed = posteriors + messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
     return FilteredChain(priors, posteriors, smoothed - _log_sum(smoothed)[..., None], log_evidence)
 
 
 def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:
-    """The matrices, whether there is one for each step (a list of rows is a single one), and their common states."""
+    """The matrices, whether there is one for each step (a list of rows is a single one), and their
+    common states."""
     changes = isinstance(transitions, (list, tuple)) and all(
         isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
     )
@@ -99,10 +118,14 @@ def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Seq
     return steps, changes, common_states(matrix.states for matrix in steps)
 
 
-def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
-    """The log-likelihood (..., T, n) of the outputs before each time given the state then, up to a constant.
+def messages(
+    log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]
+) -> np.ndarray:
+    """The log-likelihood (..., T, n) of the outputs before each time given the state then, up to a
+    constant.
 
-    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None where unknown: there it starts anew at 0.
+    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None where unknown: there it
+    starts anew at 0.
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -112,8 +135,11 @@ def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.
     return logs
 
 
-def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output, which errors call that `when`.
+def condition(
+    log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output, which
+    errors call that `when`.
 
     ImpossibleOutputError if the output has probability zero.
     """
@@ -124,7 +150,9 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
             f"for the prior's {prior.shape}; give all"
         )
     if np.isnan(likelihood).any() or np.isposinf(likelihood).any():
-        raise ValueError("log-likelihoods must be numbers or -inf, found NaN or +inf; check the output")
+        raise ValueError(
+            "log-likelihoods must be numbers or -inf, found NaN or +inf; check the output"
+        )
     joint = prior + likelihood
     evidence = _log_sum(joint)
     if np.isneginf(evidence).any():
@@ -136,7 +164,8 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
 
 
 def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False) -> np.ndarray:
-    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf for sums that are exactly 0.
+    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf for sums that are
+    exactly 0.
 
     `matrix` is a TransitionMatrix or a non-negative array (n, n), dense or sparse.
     """
@@ -157,16 +186,20 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
         if doubtful.any():  # most are exact zeros
             doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
     elif stored.nnz and stored.data.min() < 0:
-        # Entries below the background make it a difference, which is good if not much below its parts.
+        # Entries below the background make it a difference, which is good if not much below its
+        # parts.
         doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
     columns = np.flatnonzero(doubtful.any(axis=0))
-    if background is None and columns.size:  # all lines at once: a single one of a sparse matrix takes as long
+    # all lines at once: a single one of a sparse matrix takes as long
+    if background is None and columns.size:
         lines = csr_array(stored[columns] if transpose else stored[:, columns].T)
     for position, j in enumerate(columns.tolist()):
         runs = np.flatnonzero(doubtful[:, j])
         if background is None:
             entries = slice(*lines.indptr[position : position + 2])
-            terms = flat[np.ix_(runs, lines.indices[entries])] + log_probabilities(lines.data[entries])
+            terms = flat[np.ix_(runs, lines.indices[entries])] + log_probabilities(
+                lines.data[entries]
+            )
         else:
             terms = flat[runs] + log_probabilities(matrix.row(j) if transpose else matrix.column(j))
         result[runs, j] = _log_sum(terms)
@@ -174,10 +207,15 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
 
 
 def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
-    """The product with the matrix whose row i is that of `stored` plus the constant background[i]."""
+    """The product with the matrix whose row i is that of `stored` plus the constant
+    background[i]."""
     product = weights @ (stored.T if transpose else stored)
     if background is not None:
-        product += np.outer(weights.sum(axis=1), background) if transpose else (weights @ background)[:, None]
+        product += (
+            np.outer(weights.sum(axis=1), background)
+            if transpose
+            else (weights @ background)[:, None]
+        )
     return product
 
 
@@ -188,6 +226,10 @@ def log_probabilities(values: ArrayLike) -> np.ndarray:
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
-    """log of the sum of exponentials over the last axis; SciPy's logsumexp is six times slower on short rows."""
+    """log of the sum of exponentials over the last axis; SciPy's logsumexp is six times slower on
+    short rows."""
     top = values.max(axis=-1, keepdims=True)
-    return log_probabilities(np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)) + top[..., 0]
+    return (
+        log_probabilities(np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1))
+        + top[..., 0]
+    )

@@ -1,4 +1,5 @@
-"""Matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of [1])."""
+"""Matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of
+[1])."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tplrepro.validation import check_horizon, check_smoothing
 def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
     """The strongest correlation: one state determines the next.
 
-    Without a seed it is the identity ([1], section 6.2), else a random permutation ([2], section VI).
+    Without a seed it is the identity ([1], section 6.2), else a random permutation ([2], section
+    VI).
 
     >>> strongest(3).probabilities.tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -33,7 +35,9 @@ def smoothed(matrix: MatrixLike, s: float) -> TransitionMatrix:
     matrix = as_transition_matrix(matrix)
     total = 1.0 + matrix.n_states * s
     if not matrix.is_sparse:
-        return TransitionMatrix((matrix.probabilities + s) / total, states=matrix.states, normalize=True)
+        return TransitionMatrix(
+            (matrix.probabilities + s) / total, states=matrix.states, normalize=True
+        )
     rows = matrix.probabilities.copy()
     rows.data = (rows.data + s) / total
     background = (matrix.background + s) / total

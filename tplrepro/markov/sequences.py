@@ -1,7 +1,7 @@
 """Sequences of states, stored flat: an array of codes 0..n-1, and offsets.
 
-States are labels: places, pages, activities, or any whole numbers. A state's code is its position among the
-states of one analysis.
+States are labels: places, pages, activities, or any whole numbers. A state's code is its position
+among the states of one analysis.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import FrozenArrays, as_numbers, check_choice, check_codes, check_horizon, checked_states
+from tplrepro.validation import (
+    FrozenArrays,
+    as_numbers,
+    check_choice,
+    check_codes,
+    check_horizon,
+    checked_states,
+)
 from tplrepro.words import counted
 
 COLUMNS = ["user", "time", "state"]
@@ -41,8 +48,11 @@ class Sequences(FrozenArrays):
     users: np.ndarray  # (k,), the user of each sequence; a user may have several
 
     def __post_init__(self):
-        values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
-        offsets = as_numbers(self.offsets, "offsets must be whole numbers", "say where each sequence begins")
+        # an empty list has no type
+        values = np.asanyarray(self.values, None if len(self.values) else np.int32)
+        offsets = as_numbers(
+            self.offsets, "offsets must be whole numbers", "say where each sequence begins"
+        )
         labels, users = _array_of(self.labels), _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
@@ -64,12 +74,17 @@ class Sequences(FrozenArrays):
         for start in range(0, len(values), BLOCK):
             check_codes(values[start : start + BLOCK], len(labels), "values")
             _release(values)
-        vars(self).update(values=values, offsets=offsets.astype(np.int64), labels=labels, users=users)
+        vars(self).update(
+            values=values, offsets=offsets.astype(np.int64), labels=labels, users=users
+        )
         super().__post_init__()
 
     @classmethod
-    def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Self:
-        """From the states themselves, (m,), in place of codes; the labels are those that occur, sorted."""
+    def from_flat(
+        cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None
+    ) -> Self:
+        """From the states themselves, (m,), in place of codes; the labels are those that occur,
+        sorted."""
         offsets = np.asarray(offsets)
         labels, codes = _factorize(np.asarray(states), offsets)
         users = np.arange(len(offsets) - 1) if users is None else np.asarray(users)
@@ -116,7 +131,8 @@ class Sequences(FrozenArrays):
         return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Sequences]:
-        """These sequences in parts of about `size` values; the value at a cut is in both parts, so no step is lost."""
+        """These sequences in parts of about `size` values; the value at a cut is in both parts, so
+        no step is lost."""
         if len(self.values) <= size:
             yield self
             return
@@ -127,17 +143,23 @@ class Sequences(FrozenArrays):
             _release(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Cut sequences after so many steps: where each piece begins and ends in `values`, and its sequence."""
+        """Cut sequences after so many steps: where each piece begins and ends in `values`, and its
+        sequence."""
         pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
         owner = np.repeat(np.arange(len(self)), pieces)
-        starts = self.offsets[owner] + steps * (np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner])
+        starts = self.offsets[owner] + steps * (
+            np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner]
+        )
         return starts, np.minimum(starts + steps + 1, self.offsets[owner + 1]), owner
 
     def gather(self, starts: np.ndarray, stops: np.ndarray, owner: np.ndarray) -> Self:
-        """The pieces of `values` from each start to its stop; `owner` is the sequence that a piece is from."""
+        """The pieces of `values` from each start to its stop; `owner` is the sequence that a piece
+        is from."""
         offsets = np.concatenate([[0], np.cumsum(stops - starts)])
         take = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
-        return replace(self, values=np.asarray(self.values[take]), offsets=offsets, users=self.users[owner])
+        return replace(
+            self, values=np.asarray(self.values[take]), offsets=offsets, users=self.users[owner]
+        )
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, in the order of their first appearance."""
@@ -147,16 +169,20 @@ class Sequences(FrozenArrays):
         return grouped
 
     def __repr__(self) -> str:
-        return f"Sequences({len(self)} sequences, {len(self.values)} values, {self.n_states} states)"
+        return (
+            f"Sequences({len(self)} sequences, {len(self.values)} values, {self.n_states} states)"
+        )
 
 
-def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None = None) -> Sequences:
+def as_sequences(
+    data: Any, n_states: int | None = None, states: Iterable | None = None
+) -> Sequences:
     """Sequences of any kind as `Sequences`.
 
-    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time and
-    state; a mapping from each user to her sequence or sequences; or an iterable of sequences of whole
-    numbers or labels. The states are the values seen, sorted; or `states`, all labels in their order; or
-    0..n_states-1.
+    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time
+    and state; a mapping from each user to her sequence or sequences; or an iterable of sequences of
+    whole numbers or labels. The states are the values seen, sorted; or `states`, all labels in
+    their order; or 0..n_states-1.
 
     >>> seen = as_sequences([[30, 7, 7], [7, 30]])
     >>> seen.labels.tolist(), [s.tolist() for s in seen]
@@ -166,7 +192,9 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     """
     coded = data if isinstance(data, Sequences) else _coded(data)
     if coded.values.size == 0:
-        raise ValueError("estimation needs at least one observed state, found none; give non-empty sequences")
+        raise ValueError(
+            "estimation needs at least one observed state, found none; give non-empty sequences"
+        )
     if states is None:
         if n_states is None or (coded is data and n_states == coded.n_states):
             return coded
@@ -185,9 +213,13 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
 
 
 def count_transitions(
-    sequences: Any, n_states: int | None = None, states: Iterable | None = None, direction: str = "forward"
+    sequences: Any,
+    n_states: int | None = None,
+    states: Iterable | None = None,
+    direction: str = "forward",
 ) -> tuple[Any, list]:
-    """The counts of steps from state to state, a csr_array (n, n) of floats, and the list of the n labels.
+    """The counts of steps from state to state, a csr_array (n, n) of floats, and the list of the n
+    labels.
 
     Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}.
 
@@ -203,12 +235,16 @@ def count_transitions(
     for block in data.blocks():
         before, after = block.transitions()
         steps = (before, after) if direction == "forward" else (after, before)
-        counts = counts + scipy.sparse.coo_array((np.ones(before.size), steps), shape=counts.shape).tocsr()
+        counts = (
+            counts
+            + scipy.sparse.coo_array((np.ones(before.size), steps), shape=counts.shape).tocsr()
+        )
     return counts, data.labels.tolist()
 
 
 def with_columns(data: Any, named: dict[str, Any]) -> Any:
-    """A DataFrame whose columns with these names are called user, time and state; data as they are without names."""
+    """A DataFrame whose columns with these names are called user, time and state; data as they are
+    without names."""
     given = {column: role for role, column in named.items() if column is not None}
     if not given:
         return data
@@ -217,7 +253,9 @@ def with_columns(data: Any, named: dict[str, Any]) -> Any:
         raise ValueError(
             f"{' and '.join(given.values())} must name columns of a DataFrame, found {found}; correct them"
         )
-    others = {name for role, column in named.items() for name in (role,) if column is not None} - {*given}
+    others = {name for role, column in named.items() for name in (role,) if column is not None} - {
+        *given
+    }
     return data.drop(columns=others & {*data.columns}).rename(columns=given)
 
 
@@ -227,7 +265,9 @@ def _coded(data) -> Sequences:
         return _from_frame(data)
     pairs: Any = enumerate(data if np.iterable(data) else [data])
     if isinstance(data, Mapping):
-        pairs = ((user, sequence) for user, value in data.items() for sequence in _sequences_of(value))
+        pairs = (
+            (user, sequence) for user, value in data.items() for sequence in _sequences_of(value)
+        )
     users, sequences = [*zip(*pairs, strict=True)] or [(), ()]
     arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
     nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
@@ -248,7 +288,9 @@ def _from_frame(frame) -> Sequences:
         )
     missing = frame[COLUMNS].isna().any()
     if missing.any():
-        raise ValueError(f"observations must not be missing, found some in column {missing.idxmax()}; drop them")
+        raise ValueError(
+            f"observations must not be missing, found some in column {missing.idxmax()}; drop them"
+        )
     ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
     twice = ordered[ordered.duplicated(["user", "time"])]
     if len(twice):
@@ -259,7 +301,9 @@ def _from_frame(frame) -> Sequences:
         )
     users = ordered["user"].to_numpy()
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
-    return Sequences.from_flat(ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts])
+    return Sequences.from_flat(
+        ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts]
+    )
 
 
 def _sequences_of(value: Any) -> list:
@@ -297,7 +341,10 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
         ) from None
     wrong = codes < 0
     if labels.dtype.kind in "Ofc":
-        converted = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
+        converted = [
+            _whole_number(label) if isinstance(label, Number) else label
+            for label in labels.tolist()
+        ]
         wrong |= np.array([label is None for label in [*converted, None]], dtype=bool)[codes]
         labels = _array_of(converted)
     if wrong.any():
@@ -309,7 +356,9 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     try:
         order = np.argsort(labels)
     except TypeError as error:
-        raise ValueError(f"labels must be of one kind, to be sorted, found a mix ({error}); convert them") from None
+        raise ValueError(
+            f"labels must be of one kind, to be sorted, found a mix ({error}); convert them"
+        ) from None
     return labels[order], np.argsort(order).astype(np.int32)[codes]
 
 
@@ -333,5 +382,6 @@ def _array_of(labels: Iterable) -> np.ndarray:
     labels = list(labels)
     types = {*map(type, labels)}
     is_text = types <= {str, np.str_}
-    is_whole = types <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63  # larger ones become floats
+    # larger ones become floats
+    is_whole = types <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63
     return np.array(labels) if is_text or is_whole else np.fromiter(labels, object, len(labels))

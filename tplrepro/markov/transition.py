@@ -1,8 +1,8 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
-A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
-matrix Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored probabilities, and
-`background[i]` in all other columns.
+A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a
+backward matrix Pr(l^{t-1} | l^t). With many states a matrix is sparse: row i is a few stored
+probabilities, and `background[i]` in all other columns.
 """
 
 from __future__ import annotations
@@ -78,19 +78,31 @@ class TransitionMatrix(FrozenArrays):
         background: ArrayLike | None = None,
     ):
         if isinstance(probabilities, TransitionMatrix):
-            named = [probabilities.states] if states is None else [checked_states(states), probabilities.states]
+            named = (
+                [probabilities.states]
+                if states is None
+                else [checked_states(states), probabilities.states]
+            )
             states = common_states(named, "states and the matrix")
             probabilities, background = probabilities.probabilities, probabilities.background
         probabilities, states = _without_labels(probabilities, states)
         if hasattr(probabilities, "tocsr"):
-            self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
+            self.probabilities, self.background = _checked_sparse(
+                probabilities, background, normalize
+            )
         elif background is not None:
-            raise ValueError("background needs a scipy.sparse matrix, found a dense one; add it to the rows")
+            raise ValueError(
+                "background needs a scipy.sparse matrix, found a dense one; add it to the rows"
+            )
         else:
-            rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {ROWS[0]}", ROWS[1]))
+            rows = np.ascontiguousarray(
+                as_numbers(probabilities, f"a transition matrix {ROWS[0]}", ROWS[1])
+            )
             check_square(rows)
             check_entries(rows)
-            self.probabilities = rows / _divisors(rows.sum(axis=1), normalize, rows.sum(axis=0))[:, None]
+            self.probabilities = (
+                rows / _divisors(rows.sum(axis=1), normalize, rows.sum(axis=0))[:, None]
+            )
             self.probabilities.setflags(write=False)
         self._states = checked_states(states, self.probabilities.shape[0])
         super().__post_init__()
@@ -109,7 +121,8 @@ class TransitionMatrix(FrozenArrays):
         time: Any = None,
         state: Any = None,
     ) -> Self:
-        """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing s >= 0.
+        """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing
+        s >= 0.
 
         `sequences`, `n_states` and `states` as in `as_sequences`; `user`, `time` and `state` name the columns
         of a DataFrame, if they have other names. "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1}
@@ -129,9 +142,14 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def from_counts(
-        cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
+        cls,
+        counts: Any,
+        smoothing: float = 0.0,
+        states: Iterable | None = None,
+        sparse: bool | None = None,
     ) -> Self:
-        """The same estimate from counts of steps (n, n); if a state is never left, smoothing must be positive.
+        """The same estimate from counts of steps (n, n); if a state is never left, smoothing must
+        be positive.
 
         >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
@@ -153,7 +171,8 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def random(cls, n: int, *, rng: RngLike, zeros: float = 0.0) -> Self:
-        """Rows of uniform numbers, a share `zeros` < 1 of them set to 0, divided by their sums ([2], section VI.A).
+        """Rows of uniform numbers, a share `zeros` < 1 of them set to 0, divided by their sums
+        ([2], section VI.A).
 
         >>> TransitionMatrix.random(2, rng=1).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
@@ -198,7 +217,8 @@ class TransitionMatrix(FrozenArrays):
         return as_html(repr(self), pd.DataFrame(rows, labels, labels))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the probabilities with Matplotlib, a row for each given state, on `ax` or new axes; returns the axes."""
+        """Draw the probabilities with Matplotlib, a row for each given state, on `ax` or new axes;
+        returns the axes."""
         with extra():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
@@ -220,7 +240,10 @@ class TransitionMatrix(FrozenArrays):
         if self._states != other._states:
             return False
         if self.is_sparse and other.is_sparse:
-            return np.array_equal(self.background, other.background) and not (self._excess != other._excess).nnz
+            return (
+                np.array_equal(self.background, other.background)
+                and not (self._excess != other._excess).nnz
+            )
         return np.array_equal(self.toarray(), other.toarray())
 
     def __hash__(self) -> int:
@@ -228,7 +251,9 @@ class TransitionMatrix(FrozenArrays):
 
     def to_numpy(self) -> np.ndarray:
         """All probabilities as a dense array (n, n)."""
-        return _filled(self.probabilities, self.background) if self.is_sparse else self.probabilities
+        return (
+            _filled(self.probabilities, self.background) if self.is_sparse else self.probabilities
+        )
 
     toarray = to_numpy  # as SciPy calls it
 
@@ -245,7 +270,8 @@ class TransitionMatrix(FrozenArrays):
         return map(self.row, range(self.n_states))
 
     def __getitem__(self, place: Any) -> Any:
-        """The probability P[i, j] in row i and column j, or the row P[i]; whole numbers are numbers of states.
+        """The probability P[i, j] in row i and column j, or the row P[i]; whole numbers are numbers
+        of states.
 
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P["home", "office"], P[0, 1], P["office"].tolist()
@@ -254,7 +280,9 @@ class TransitionMatrix(FrozenArrays):
         if not isinstance(place, tuple):
             return self.row(place)
         if len(place) != 2:
-            raise IndexError(f"an entry has a row and a column, found {place}; give P[i, j], or P[i] for a row")
+            raise IndexError(
+                f"an entry has a row and a column, found {place}; give P[i, j], or P[i] for a row"
+            )
         i, j = map(self._number, place)
         return float(self.row(i)[j])
 
@@ -268,7 +296,11 @@ class TransitionMatrix(FrozenArrays):
     def __pow__(self, k: int) -> TransitionMatrix:
         """P ** k is the matrix of k steps; `tplfrontier.every_kth` leaves a sparse one sparse."""
         k, rows = check_horizon(k, "k"), self.to_numpy()
-        return self if k == 1 else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
+        return (
+            self
+            if k == 1
+            else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
+        )
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
         rows = np.asarray(by_state(other, self.states, "the left side", (np.ndim(other) - 1,)))
@@ -277,7 +309,8 @@ class TransitionMatrix(FrozenArrays):
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
     def sample(self, length: int, *, rng: RngLike, initial: ArrayLike | None = None) -> list:
-        """A path of `length` states, by their labels; the first one's distribution is by default the stationary one.
+        """A path of `length` states, by their labels; the first one's distribution is by default
+        the stationary one.
 
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P.sample(4, rng=3)
@@ -306,7 +339,9 @@ class TransitionMatrix(FrozenArrays):
     def _number(self, state: Any) -> int:
         number = state if isinstance(state, int | np.integer) else self.index(state)
         if not 0 <= number < self.n_states:
-            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {number}; see `states`")
+            raise IndexError(
+                f"a state's number must be in [0, {self.n_states}), found {number}; see `states`"
+            )
         return int(number)
 
     @cached_property
@@ -317,7 +352,8 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def excess(self) -> Any:
-        """The stored entries of a sparse matrix minus the background of their rows: csr_array (n, n)."""
+        """The stored entries of a sparse matrix minus the background of their rows: csr_array (n,
+        n)."""
         return copy(self._excess)
 
     def index(self, state: Any) -> int:
@@ -344,7 +380,8 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def _periods(self) -> list[int]:
-        """For each class of states that lead to each other, the divisor of all its cycles, 0 if it has none."""
+        """For each class of states that lead to each other, the divisor of all its cycles, 0 if it
+        has none."""
         from scipy.sparse import csgraph, csr_array
 
         steps, periods = csr_array(self.toarray() > 0), []
@@ -357,20 +394,26 @@ class TransitionMatrix(FrozenArrays):
         return periods
 
     def stationary(self) -> np.ndarray:
-        """The distribution p (n,) with p P = p; ValueError if several closed classes of states make it not unique.
+        """The distribution p (n,) with p P = p; ValueError if several closed classes of states make
+        it not unique.
 
         In a sparse matrix, steps less likely than 1e-10 count as impossible for these classes.
         """
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def _prior(self, initial: ArrayLike | None) -> np.ndarray:
-        return self.stationary() if initial is None else check_distribution(initial, self.states, "initial")
+        return (
+            self.stationary()
+            if initial is None
+            else check_distribution(initial, self.states, "initial")
+        )
 
     def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
-        """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back; dense if there is a background.
+        """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back; dense if there is a
+        background.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
-        l^{t-1}, by default the stationary one. Every state must be reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution
+        of l^{t-1}, by default the stationary one. Every state must be reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
@@ -394,7 +437,8 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
 
 
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
-    """The largest part of counts (n, n) in which every state is reached and left, csr_array (m, m), and its labels.
+    """The largest part of counts (n, n) in which every state is reached and left, csr_array (m, m),
+    and its labels.
 
     >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
     >>> states, counts.toarray().tolist()
@@ -404,7 +448,9 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
     matrix.eliminate_zeros()
     kept = np.arange(len(labels))
     while True:
-        alive = (np.diff(matrix.indptr) > 0) & (np.bincount(matrix.indices, minlength=kept.size) > 0)
+        alive = (np.diff(matrix.indptr) > 0) & (
+            np.bincount(matrix.indices, minlength=kept.size) > 0
+        )
         if alive.all():
             return matrix, [labels[k] for k in kept.tolist()]
         kept = kept[alive]
@@ -425,24 +471,30 @@ def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
-    """Counts of steps as a new csr_array (n, n), and the states' labels; also of what `count_transitions` returns."""
+    """Counts of steps as a new csr_array (n, n), and the states' labels; also of what
+    `count_transitions` returns."""
     if isinstance(counts, tuple) and len(counts) == 2 and hasattr(counts[0], "tocsr"):
         counts, found = counts
-        states = common_states([found] if states is None else [checked_states(states), found], "states and the counts")
+        states = common_states(
+            [found] if states is None else [checked_states(states), found], "states and the counts"
+        )
     counts, states = _without_labels(counts, states)
     matrix = _sparse(counts, "counts")
     return matrix, checked_states(states, matrix.shape[0])
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
-    """A matrix and its states; a DataFrame as an array in the order of the states, by default that of its rows."""
+    """A matrix and its states; a DataFrame as an array in the order of the states, by default that
+    of its rows."""
     matrix = framed(matrix)
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels = matrix.index.tolist()
     named = checked_states(labels if states is None else states, len(labels))
     numbered = states is None and hasattr(matrix.index, "start") and labels == [*range(len(labels))]
-    return by_state(matrix, named, "rows and columns", (0, 1)).to_numpy(), None if numbered else named
+    return by_state(
+        matrix, named, "rows and columns", (0, 1)
+    ).to_numpy(), None if numbered else named
 
 
 def _sparse(matrix: Any, name: str):
@@ -462,16 +514,23 @@ def _sparse(matrix: Any, name: str):
 def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np.ndarray]:
     matrix = _sparse(probabilities, "probabilities")
     stored = np.diff(matrix.indptr)
-    rest = as_numbers(0.0 if background is None else background, "background must be numbers", "give one for each row")
+    rest = as_numbers(
+        0.0 if background is None else background,
+        "background must be numbers",
+        "give one for each row",
+    )
     rest = np.broadcast_to(rest, stored.shape)
     check_entries(rest, "background probabilities")
-    divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize, matrix.sum(axis=0))
+    divisors = _divisors(
+        matrix.sum(axis=1) + rest * (stored.size - stored), normalize, matrix.sum(axis=0)
+    )
     matrix.data /= np.repeat(divisors, stored)
     return matrix, rest / divisors
 
 
 def _divisors(sums: np.ndarray, normalize: bool, columns: np.ndarray) -> np.ndarray:
-    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by rounding.
+    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by
+    rounding.
 
     The sums of the `columns` tell a transposed matrix.
     """
@@ -513,7 +572,8 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
 
 
 def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
-    """The stationary distribution by the algorithm of Grassmann, Taksar and Heyman: nothing is subtracted."""
+    """The stationary distribution by the algorithm of Grassmann, Taksar and Heyman: nothing is
+    subtracted."""
     import scipy.sparse
 
     inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
@@ -528,7 +588,8 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
 
 
 def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
-    """The stationary distribution by power iteration on the lazy chain (P + I)/2, O(stored entries) a step."""
+    """The stationary distribution by power iteration on the lazy chain (P + I)/2, O(stored entries)
+    a step."""
     import scipy.sparse
 
     # A state with a background leads to one more node, which leads everywhere.
@@ -543,4 +604,6 @@ def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
         if change <= 1e-14:
             return following
         p = following
-    raise ValueError(f"power iteration must settle within 1e-14 in 100,000 steps, found {change:g}; give `initial`")
+    raise ValueError(
+        f"power iteration must settle within 1e-14 in 100,000 steps, found {change:g}; give `initial`"
+    )

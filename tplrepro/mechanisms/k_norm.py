@@ -1,8 +1,10 @@
-"""K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
+"""K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1)
+of [5]).
 
-K is the union of the simplices that 0 spans with each facet; a uniform point of K is a uniform point of a
-simplex chosen with probability proportional to its volume. The noise is r u with u uniform in K and r of Gamma
-distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). Sampling needs no random walk.
+K is the union of the simplices that 0 spans with each facet; a uniform point of K is a uniform
+point of a simplex chosen with probability proportional to its volume. The noise is r u with u
+uniform in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar
+2010). Sampling needs no random walk.
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,9 @@ def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
     [[-2.884, 0.012], [0.661, 0.741]]
     """
     rng = as_generator(rng)
-    chosen = np.searchsorted(np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right")
+    chosen = np.searchsorted(
+        np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right"
+    )
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
     weights = rng.standard_exponential((size, body.dimension + 1))
     weights /= weights.sum(axis=1, keepdims=True)
@@ -35,7 +39,8 @@ def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class KNormNoise:
-    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), with K widened by its slack.
+    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), with K widened by
+    its slack.
 
     On a segment it is Laplace noise along it:
 
@@ -57,9 +62,12 @@ class KNormNoise:
 
     @property
     def mean_square(self) -> float:
-        """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a point of K."""
+        """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a point
+        of K."""
         d, widened = self.body.dimension, (1 + self.body.slack) ** 2
-        return float(widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
+        return float(
+            widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2
+        )
 
     def sample(self, size: int, *, rng: RngLike) -> np.ndarray:
         """Independent draws, (size, D)."""
@@ -68,7 +76,12 @@ class KNormNoise:
         return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng=rng)
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
-        """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""
+        """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off
+        it."""
         d = self.body.dimension
-        log_normalizer = lgamma(d + 1) + np.log(self.body.volume) - d * np.log(self.epsilon / (1 + self.body.slack))
+        log_normalizer = (
+            lgamma(d + 1)
+            + np.log(self.body.volume)
+            - d * np.log(self.epsilon / (1 + self.body.slack))
+        )
         return -self.epsilon * self.body.norm(noise) - log_normalizer

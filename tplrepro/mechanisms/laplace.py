@@ -1,4 +1,5 @@
-"""Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, in each coordinate."""
+"""Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, in each
+coordinate."""
 
 from __future__ import annotations
 from dataclasses import dataclass
@@ -38,14 +39,16 @@ class LaplaceNoise:
         return as_generator(rng).laplace(size=size) * self.scale
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
-        """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf elsewhere."""
+        """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf
+        elsewhere."""
         distance, scale = np.abs(_floats(noise)), np.asarray(self.scale, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = -distance / scale - np.log(2 * scale)
         return np.where(scale > 0, spread, np.where(distance == 0, 0.0, -np.inf))[()]
 
     def log_ratio(self, values: ArrayLike, shift: ArrayLike = 1.0) -> np.ndarray:
-        """The log-likelihood ratio of each value as `shift` plus noise and as noise alone; scale > 0.
+        """The log-likelihood ratio of each value as `shift` plus noise and as noise alone; scale >
+        0.
 
         >>> LaplaceNoise(0.5).log_ratio([2.0, 0.5, -7.0]).tolist()
         [2.0, 0.0, -2.0]
@@ -54,13 +57,17 @@ class LaplaceNoise:
         return (np.abs(values) - np.abs(np.subtract(values, _floats(shift)))) / self.scale
 
     def log_cdf(self, values: ArrayLike) -> np.ndarray:
-        """log Pr(X <= value), accurate in both tails; log Pr(X > value) is that of the negative value."""
+        """log Pr(X <= value), accurate in both tails; log Pr(X > value) is that of the negative
+        value."""
         z = np.asarray(_floats(values)) / self.scale
         tail = np.log(0.5) - np.abs(z)
         return np.where(z < 0, tail, np.log1p(-np.exp(tail)))[()]
 
 
 def _floats(values: Any) -> Any:
-    """Real numbers as floats, as differences of unsigned ones wrap; a pandas object keeps its labels."""
-    checked = as_numbers(values, "values must be real numbers", "give the noise, or answers with it")
+    """Real numbers as floats, as differences of unsigned ones wrap; a pandas object keeps its
+    labels."""
+    checked = as_numbers(
+        values, "values must be real numbers", "give the noise, or answers with it"
+    )
     return values.astype(float) if hasattr(values, "iloc") else checked

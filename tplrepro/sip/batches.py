@@ -1,8 +1,9 @@
-"""Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of [3]).
+"""Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of
+[3]).
 
-With memory L = 1 (Theorem 5) the mechanism sees the current batch only, and the belief over the next batch
-(Eq. (29)) follows from that over its first symbol. Problem (30) is problem (15) over n^w batches with the
-distance summed over the batch, so `tplrepro.sip.optimal` solves it.
+With memory L = 1 (Theorem 5) the mechanism sees the current batch only, and the belief over the
+next batch (Eq. (29)) follows from that over its first symbol. Problem (30) is problem (15) over n^w
+batches with the distance summed over the batch, so `tplrepro.sip.optimal` solves it.
 
 **Batches that occur in data**, the frequency table of section VI of [3], are symbols of their own:
 
@@ -12,16 +13,17 @@ distance summed over the batch, so `tplrepro.sip.optimal` solves it.
     released = release_sequences(batches, mechanisms, chain, rng=rng)
     symbols = [np.concatenate(batches.labels[output]) for output in released.outputs]
 
-Under the estimated chain, no output changes the belief in any batch, or in any sequence of batches, by more
-than its budget. The adversary may know the length of each sequence, and so the width of its last batch. Mind
-three limits:
+Under the estimated chain, no output changes the belief in any batch, or in any sequence of batches,
+by more than its budget. The adversary may know the length of each sequence, and so the width of its
+last batch. Mind three limits:
 
-- A batch that is not in the table cannot be released: fix the table in advance, and replace other batches by a
-  public rule.
-- The table itself is not protected: build it from public data, or publish it with a guarantee of its own.
-- If each batch was seen only a few times, the chain predicts the next one almost with certainty. Outputs then
-  leak little to an adversary who knows the table, which says nothing about others. A larger `restart` makes
-  the chain less certain; report results for several values.
+- A batch that is not in the table cannot be released: fix the table in advance, and replace other
+  batches by a public rule.
+- The table itself is not protected: build it from public data, or publish it with a guarantee of
+  its own.
+- If each batch was seen only a few times, the chain predicts the next one almost with certainty.
+  Outputs then leak little to an adversary who knows the table, which says nothing about others. A
+  larger `restart` makes the chain less certain; report results for several values.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def _check_alphabet(n_symbols: int, width: int) -> None:
 
 
 def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamming") -> np.ndarray:
-    """Distance between batches, (n^w, n^w): the sum over their symbols. Batch 3 of two bits is (1, 1).
+    """Distance between batches, (n^w, n^w): the sum over their symbols. Batch 3 of two bits is (1,
+    1).
 
     >>> batch_distance(2, 2).tolist()[0]
     [0.0, 1.0, 1.0, 2.0]
@@ -69,7 +72,8 @@ def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamm
 
 
 def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.ndarray:
-    """Belief over the next batch, (n^w,), from that over its first symbol (Eqs. (21) and (29) of [3], L = 1).
+    """Belief over the next batch, (n^w,), from that over its first symbol (Eqs. (21) and (29) of
+    [3], L = 1).
 
     >>> batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [0.45, 0.05, 0.05, 0.45]
@@ -80,7 +84,8 @@ def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.nd
 
 
 def batch_chain(initial: ArrayLike, transition: MatrixLike, width: int) -> SymbolChain:
-    """The chain of order 1 over batches of a chain over symbols; batches of named states are tuples."""
+    """The chain of order 1 over batches of a chain over symbols; batches of named states are
+    tuples."""
     matrix = as_transition_matrix(transition)
     after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
     states = None if isinstance(matrix.states, range) else product(matrix.states, repeat=width)
@@ -89,7 +94,8 @@ def batch_chain(initial: ArrayLike, transition: MatrixLike, width: int) -> Symbo
 
 
 class BatchResponse(OptimalResponse):
-    """The optimal release of batches of w symbols, `epsilon` nats a batch (Theorem 5 of [3]); n^w may be at most 1,024.
+    """The optimal release of batches of w symbols, `epsilon` nats a batch (Theorem 5 of [3]); n^w
+    may be at most 1,024.
 
     `distance` between symbols is "hamming" or an array, as in `OptimalResponse`; batches add it up.
 
@@ -100,7 +106,9 @@ class BatchResponse(OptimalResponse):
     (0.4311, True)
     """
 
-    def __init__(self, epsilon: float, width: int, n_symbols: int, distance: str | ArrayLike = "hamming"):
+    def __init__(
+        self, epsilon: float, width: int, n_symbols: int, distance: str | ArrayLike = "hamming"
+    ):
         super().__init__(epsilon, batch_distance(n_symbols, width, distance))
 
 
@@ -108,7 +116,8 @@ class BatchResponse(OptimalResponse):
 class Batches(Sequences):
     """Sequences of the batches that occur, each labelled by the tuple of its symbols."""
 
-    symbols: np.ndarray  # (n, w), codes of the symbols of each batch; -1 beyond the end of a shorter one
+    # (n, w), codes of the symbols of each batch; -1 beyond the end of a shorter one
+    symbols: np.ndarray
     alphabet: np.ndarray  # (m,), the symbol of each code; some may occur in no batch
 
     @cached_property
@@ -126,7 +135,8 @@ class Batches(Sequences):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchDistance(FrozenArrays):
-    """The distances of two arrays of batches (their numbers), which broadcast against each other."""
+    """The distances of two arrays of batches (their numbers), which broadcast against each
+    other."""
 
     symbols: np.ndarray
     between: Callable[..., np.ndarray] = np.not_equal
@@ -141,7 +151,8 @@ class BatchDistance(FrozenArrays):
 
 
 def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -> Batches:
-    """Cut sequences, as in `as_sequences`, into consecutive batches; the last of each sequence may be shorter.
+    """Cut sequences, as in `as_sequences`, into consecutive batches; the last of each sequence may
+    be shorter.
 
     >>> batches = observed_batches([[7, 30, 30, 7, 7], [30, 7, 7, 30]], 2)
     >>> batches.labels.tolist(), [own.tolist() for own in batches]
@@ -152,12 +163,15 @@ def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -
     w, coded = check_horizon(width, "width"), as_sequences(sequences, n_symbols)
     counts = -(-coded.lengths // w)
     offsets = np.append(0, np.cumsum(counts))
-    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)  # of each batch in its sequence
+    # of each batch in its sequence
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     first = np.repeat(coded.offsets[:-1], counts) + number * w
     places = first[:, None] + np.arange(w)
     inside = places < np.repeat(coded.offsets[1:], counts)[:, None]
     rows = np.where(inside, coded.values[np.where(inside, places, 0)], -1)
     distinct, codes = np.unique(rows, axis=0, return_inverse=True)
     names: list = coded.labels.tolist()
-    labels = np.fromiter((tuple(names[k] for k in row if k >= 0) for row in distinct.tolist()), object, len(distinct))
+    labels = np.fromiter(
+        (tuple(names[k] for k in row if k >= 0) for row in distinct.tolist()), object, len(distinct)
+    )
     return Batches(codes.reshape(-1), offsets, labels, coded.users, distinct, coded.labels)

@@ -1,22 +1,25 @@
-"""Responses among many symbols under any distance, by column generation for outputs and classes of similar inputs.
+"""Responses among many symbols under any distance, by column generation for outputs and classes of
+similar inputs.
 
-The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but about K outputs are enough for all
-inputs: each output's posterior is at most K = e^eps + 1 times the belief.
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but about K outputs are enough
+for all inputs: each output's posterior is at most K = e^eps + 1 times the belief.
 
-1. *Outputs.* The programme over a few outputs has dual prices nu(x) of the inputs and kappa(y) of the outputs.
-   Adding an output y would save g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
-   sum_x b(x) w(x) = 1 }. Each round adds the best candidates near the present outputs or in a sample of all
-   symbols, until none saves much.
-2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa,
-   they prefer the same two outputs by similar margins; a class has one row, for the mean of its costs.
-3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which keeps the
-   budget (Theorem 4 of [3]).
-4. Each response decides the next belief, so rounding errors would grow until two machines differ. Hence the
-   solution is rounded, and candidates are compared in single precision; the first of equal ones wins.
+1. *Outputs.* The programme over a few outputs has dual prices nu(x) of the inputs and kappa(y) of
+  the outputs. Adding an output y would save g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x))
+  w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }. Each round adds the best candidates near the present
+  outputs or in a sample of all symbols, until none saves much.
+2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices
+  kappa, they prefer the same two outputs by similar margins; a class has one row, for the mean of
+  its costs.
+3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which
+  keeps the budget (Theorem 4 of [3]).
+4. Each response decides the next belief, so rounding errors would grow until two machines differ.
+  Hence the solution is rounded, and candidates are compared in single precision; the first of equal
+  ones wins.
 
-The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at budgets of 1
-to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two with a large K and
-many likely symbols.
+The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at
+budgets of 1 to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two
+with a large K and many likely symbols.
 """
 
 from collections.abc import Callable
@@ -54,8 +57,11 @@ SLIGHT = 1e-4
 BLOCK = 4_000_000
 
 
-def generated_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
-    """A response of small expected distance with leakage at most `epsilon`; it is not proven optimal."""
+def generated_response(
+    belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float
+) -> Response:
+    """A response of small expected distance with leakage at most `epsilon`; it is not proven
+    optimal."""
     with one_blas_thread():
         return _Generation(belief, distance, usable_budget(epsilon)).response(epsilon)
 
@@ -66,7 +72,8 @@ class _Solved:
 
     outputs: np.ndarray  # (m,)
     table: np.ndarray  # (k, m), distances of all symbols
-    of: np.ndarray  # (k,), class of each symbol; symbols that are output unchanged, if any, form the last class
+    # (k,), class of each symbol; symbols that are output unchanged, if any, form the last class
+    of: np.ndarray
     w: np.ndarray  # (c, m), with one more column for these symbols, if any
     nu: np.ndarray  # (c,)
     kappa: np.ndarray  # (m,), one more if w has one
@@ -98,24 +105,35 @@ class _Generation:
         return distances_by(self.distance, self.order[x][:, None], self.order[y])
 
     def costs(self, table: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """Costs of w (n, m) in the one-sided programme, from distances (n, m), for inputs of masses (n,)."""
+        """Costs of w (n, m) in the one-sided programme, from distances (n, m), for inputs of masses
+        (n,)."""
         return (1 - 1 / self.odds) * table + (mass @ table) / self.odds
 
     def few(self) -> tuple[np.ndarray, np.ndarray]:
-        """A sample of the inputs and their masses: the most probable ones, and quantiles of the belief in others."""
+        """A sample of the inputs and their masses: the most probable ones, and quantiles of the
+        belief in others."""
         end = min(self.n_own + APART, self.b.size)
         rest = end + np.argsort(self.order[end:], kind="stable")
         steps = np.cumsum(self.b[rest])
         aims = (np.arange(STANDING if rest.size else 0) + 0.5) / STANDING
-        standing, counts = np.unique(rest[np.searchsorted(steps[:-1], steps[-1:].sum() * aims)], return_counts=True)
+        standing, counts = np.unique(
+            rest[np.searchsorted(steps[:-1], steps[-1:].sum() * aims)], return_counts=True
+        )
         mass = self.b[end:].sum() * counts / STANDING
-        return np.append(np.arange(self.n_own, end), standing), np.append(self.b[self.n_own : end], mass)
+        return np.append(np.arange(self.n_own, end), standing), np.append(
+            self.b[self.n_own : end], mass
+        )
 
     def first_outputs(self) -> np.ndarray:
-        """Greedy medians: add, one by one, the symbol that lowers the mean distance to the nearest output most."""
+        """Greedy medians: add, one by one, the symbol that lowers the mean distance to the nearest
+        output most."""
         table = self.between(self.sample, self.sample)
         far = 1.0 + table[np.isfinite(table)].max(initial=0.0)
-        nearest = np.minimum(far, self.to_nearest[self.sample]) if self.n_own else np.full(self.sample.size, far)
+        nearest = (
+            np.minimum(far, self.to_nearest[self.sample])
+            if self.n_own
+            else np.full(self.sample.size, far)
+        )
         chosen = []
         for _ in range(int(min(self.cap + 1, self.most, self.sample.size))):
             means = self.sample_mass @ np.minimum(table, nearest[:, None])
@@ -124,7 +142,8 @@ class _Generation:
         return np.unique(self.sample[chosen])
 
     def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
-        """Merge inputs that are similar at prices kappa of the outputs, and solve the programme for the classes."""
+        """Merge inputs that are similar at prices kappa of the outputs, and solve the programme for
+        the classes."""
         table = self.between(np.arange(self.b.size), outputs)
         costs = self.costs(table, self.b)
         if self.n_own:  # one more output: the nearest symbol that is output unchanged
@@ -132,7 +151,10 @@ class _Generation:
         check_entries(costs, "distances between possible symbols")
         of = self.classes((costs - (0.0 if kappa is None else kappa)).astype(np.float32))
         mass = np.bincount(of, self.b)
-        merged = np.column_stack([np.bincount(of, self.b * column) for column in costs.T]) / mass[:, None]
+        merged = (
+            np.column_stack([np.bincount(of, self.b * column) for column in costs.T])
+            / mass[:, None]
+        )
         if self.n_own:
             merged[-1, :-1] = 2.0 * merged.max()  # they stay
         scale = float((mass @ merged).min())
@@ -162,7 +184,8 @@ class _Generation:
         return np.unique(key, return_inverse=True)[1]
 
     def more_outputs(self, solved: _Solved) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs in use and those that would save most, with prices: for new ones, the highest price so far."""
+        """The outputs in use and those that would save most, with prices: for new ones, the highest
+        price so far."""
         m = solved.outputs.size
         q = np.bincount(solved.of, self.b) @ solved.w
         # Many symbols are equally near, and argpartition would choose among these by the processor.
@@ -170,17 +193,23 @@ class _Generation:
         tried = np.setdiff1d(np.append(self.sample, near[near >= self.n_own]), solved.outputs)
         table = self.between(self.sample, tried)
         costs = self.costs(table, self.sample_mass)
-        worth = filled(costs - solved.nu[solved.of[self.sample]][:, None], self.sample_mass, 1.0 / self.cap)
+        worth = filled(
+            costs - solved.nu[solved.of[self.sample]][:, None], self.sample_mass, 1.0 / self.cap
+        )
         used = q[:m] >= SLIGHT / self.cap
         room = max(2, min(ADDED, self.most - np.count_nonzero(used)))
         added = tried[np.argsort(worth.astype(np.float32), kind="stable")[:room]]
-        kappa = np.concatenate([solved.kappa[:m][used], np.full(added.size, solved.kappa.max()), solved.kappa[m:]])
+        kappa = np.concatenate(
+            [solved.kappa[:m][used], np.full(added.size, solved.kappa.max()), solved.kappa[m:]]
+        )
         return np.append(solved.outputs[used], added), kappa
 
     def response(self, epsilon: float) -> Response:
         if not self.sample.size:  # all symbols are output unchanged
             row_class = np.where(self.belief > NEGLIGIBLE, -1, 0)
-            return mix(Response(self.belief, self.order, 0.0, self.b, self.b[None], row_class), epsilon)
+            return mix(
+                Response(self.belief, self.order, 0.0, self.b, self.b[None], row_class), epsilon
+            )
         first = self.first_outputs()
         means = self.b @ self.between(np.arange(self.b.size), first)
         if means.min() == 0:  # a constant output costs nothing
@@ -207,7 +236,8 @@ class _Generation:
         if own:
             table[-1] = np.eye(m + 1)[-1]
             spread = np.zeros((len(table), own))
-            spread[solved.of, self.nearest] = table[solved.of, -1]  # equal in each class but the last, which is dropped
+            # equal in each class but the last, which is dropped
+            spread[solved.of, self.nearest] = table[solved.of, -1]
             table = np.column_stack([table[:, :m], spread])[:-1]
         table /= table.sum(axis=1, keepdims=True)
         labels, row_class = (
@@ -218,7 +248,8 @@ class _Generation:
         return mix(possible.extended(self.belief, self.order), epsilon)
 
     def rounded(self, w: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """w rounded to fewer binary digits, and to 0 where it is small relative to its output's probability."""
+        """w rounded to fewer binary digits, and to 0 where it is small relative to its output's
+        probability."""
         mantissa, exponent = np.frexp(np.where(w < ROUNDING * (mass @ w), 0.0, w))
         steps = np.ceil(self.cap / ROUNDING)
         return np.ldexp(np.rint(mantissa * steps) / steps, exponent)

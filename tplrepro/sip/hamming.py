@@ -1,21 +1,22 @@
-"""The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
+"""The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming
+distance for any alphabet.
 
-Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w
-a response of the same marginal q with w(y|x) <= K q(y), K = E + 1. Conversely, let a response w have marginal
-q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie between t and t + (1 - t) R, so
-t = max(1/E, (R - E) / (R - 1)) keeps the budget. `mix` takes R from the solver's numbers, so the guarantee
-depends on no solver's tolerance.
+Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E =
+e^eps and w a response of the same marginal q with w(y|x) <= K q(y), K = E + 1. Conversely, let a
+response w have marginal q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie
+between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. `mix` takes R from
+the solver's numbers, so the guarantee depends on no solver's tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
-Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in
-falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the
-most probable symbol gets the rest. The bound is attained if there is no such z, or if K tau >= 1 with tau
-the belief in z and all rarer symbols. Otherwise a linear programme over a window around z and the most
-probable symbol, with all rarer symbols merged, gives a response, and its dual a bound for all symbols. The
-window doubles until response and bound agree.
+Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare
+ones, in falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z,
+perhaps a part; the most probable symbol gets the rest. The bound is attained if there is no such z,
+or if K tau >= 1 with tau the belief in z and all rarer symbols. Otherwise a linear programme over a
+window around z and the most probable symbol, with all rarer symbols merged, gives a response, and
+its dual a bound for all symbols. The window doubles until response and bound agree.
 """
 
 from contextlib import suppress
@@ -38,12 +39,14 @@ LARGEST_WINDOW = 200
 
 
 def usable_budget(epsilon: float) -> float:
-    """`epsilon` minus a margin for rounding errors, at most LARGEST_BUDGET; not positive: outputs must be constant."""
+    """`epsilon` minus a margin for rounding errors, at most LARGEST_BUDGET; not positive: outputs
+    must be constant."""
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
 
 def mix(response: Response, epsilon: float) -> Response:
-    """The response mixed with the least share of its marginal that keeps the budget `usable_budget(epsilon)`."""
+    """The response mixed with the least share of its marginal that keeps the budget
+    `usable_budget(epsilon)`."""
     seen = response.w_marginal > 0
     ratio = float((response.w_range[1][seen] / response.w_marginal[seen]).max())
     odds = np.exp(usable_budget(epsilon))
@@ -53,14 +56,18 @@ def mix(response: Response, epsilon: float) -> Response:
         kept = np.expm1(usable_budget(epsilon)) / (ratio - 1.0)
         mixed = replace(mixed, share=min(float(np.nextafter(1.0 - kept, 2.0)), 1.0))
     if mixed.leakage > epsilon:  # a guard that should never be needed
-        raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
+        raise ArithmeticError(
+            f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief"
+        )
     return mixed
 
 
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
-    """`mix` for a table w (n, n) that is only nearly feasible: the cheapest, by `cost` (n, n), of several repairs.
+    """`mix` for a table w (n, n) that is only nearly feasible: the cheapest, by `cost` (n, n), of
+    several repairs.
 
-    Each drops the outputs whose marginal is below some cut, which can cost less than mixing in more of the marginal.
+    Each drops the outputs whose marginal is below some cut, which can cost less than mixing in more
+    of the marginal.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     candidates = []
@@ -80,13 +87,22 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
 def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) -> Response:
     """Always the same output. Its leakage is 0."""
     always = np.ones((1, 1))
-    return Response(belief, np.array([label]), 1.0, always[0], always, np.zeros(belief.size, dtype=np.intp), bound)
+    return Response(
+        belief,
+        np.array([label]),
+        1.0,
+        always[0],
+        always,
+        np.zeros(belief.size, dtype=np.intp),
+        bound,
+    )
 
 
 def _solve_window(
     mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q; dual values (n,).
+    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q;
+    dual values (n,).
 
     With elsewhere > 0, w has one more column: an output of this probability, without cost or limit.
     """
@@ -97,7 +113,10 @@ def _solve_window(
     outputs, cap = m + (elsewhere > 0), odds + 1.0
     # Variables: w, row by row, then cap * q.
     below = kron(np.ones((n, 1)), -eye_array(m))
-    rows, marginals = kron(eye_array(n), np.ones((1, outputs))), kron(cap * mass[None], eye_array(outputs))
+    rows, marginals = (
+        kron(eye_array(n), np.ones((1, outputs))),
+        kron(cap * mass[None], eye_array(outputs)),
+    )
     solved = linprog(
         np.concatenate([np.hstack([w_cost, np.zeros((n, outputs - m))]).ravel(), q_cost / cap]),
         hstack([kron(eye_array(n), eye_array(m, outputs)), below]).tocsr(),
@@ -108,12 +127,15 @@ def _solve_window(
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if solved.status != 0:
-        raise ArithmeticError(f"HiGHS found no optimum of the exact response ({solved.message}); report the belief")
+        raise ArithmeticError(
+            f"HiGHS found no optimum of the exact response ({solved.message}); report the belief"
+        )
     return solved.x[: n * outputs].reshape(n, outputs), solved.eqlin.marginals[:n] / mass
 
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
-    """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
+    """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is
+    its proven cost."""
     odds = float(np.exp(usable_budget(epsilon)))
     order = _falling(belief, np.logical_or(*_common_and_worth(belief, odds)))
     allocation = allocate(belief[order], odds)
@@ -128,9 +150,12 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
 
 
 def _falling(belief, first):
-    """The possible symbols: those in the mask `first` (n,) in falling order of belief, then the others."""
+    """The possible symbols: those in the mask `first` (n,) in falling order of belief, then the
+    others."""
     chosen = np.flatnonzero(first)
-    return np.append(chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first))
+    return np.append(
+        chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first)
+    )
 
 
 @dataclass(frozen=True)
@@ -181,11 +206,14 @@ def _fill(b, odds, allocation) -> tuple[Response, float]:
         row_class[n_served + 1 :] = 1
         into_z = part * (1 / (odds + 1) - b[n_served]) / b[n_served + 1 :].sum()
         table = [np.append((1 - share) * shares, share) for share in (part, into_z)]
-    return Response(b, np.arange(len(table[0])), 0.0, table[0], np.array(table), row_class), allocation.bound
+    return Response(
+        b, np.arange(len(table[0])), 0.0, table[0], np.array(table), row_class
+    ), allocation.bound
 
 
 def _by_window(b, odds, allocation):
-    """A response by programmes over a growing window, and an upper bound of the probability of keeping the truth."""
+    """A response by programmes over a growing window, and an upper bound of the probability of
+    keeping the truth."""
     # Start from the response without z, in case the programme finds none that is better.
     without, n_served, upper = allocation.q.copy(), allocation.q.size, allocation.bound
     without[0] += 1.0 - without.sum()
@@ -198,14 +226,18 @@ def _by_window(b, odds, allocation):
             upper = min(upper, utility_bound(b, odds, dual))
             if found_utility > utility:
                 best, utility = found, found_utility
-        if upper - utility <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
+        if (
+            upper - utility <= AGREEMENT * upper
+            or active.size == b.size
+            or active.size > LARGEST_WINDOW
+        ):
             break
     return best, upper
 
 
 def _window_response(b, odds, active, q):
-    """The best response in which only `active` symbols may differ from the allocation q, with its probability of
-    keeping the truth and dual values for all symbols.
+    """The best response in which only `active` symbols may differ from the allocation q, with its
+    probability of keeping the truth and dual values for all symbols.
     """
     gain, m = 1 - 1 / odds, active.size
     frozen = np.setdiff1d(np.arange(q.size), active)
@@ -234,22 +266,30 @@ def _window_response(b, odds, active, q):
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
-    """An upper bound of the probability of keeping the truth within the budget, from any dual values nu (n,).
+    """An upper bound of the probability of keeping the truth within the budget, from any dual
+    values nu (n,).
 
-        U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x) :
+        U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x)
+        :
                                                0 <= w <= K, sum_x b(x) w(x) = 1 }
 
-    (weak duality). Each inner maximum fills the mass 1/K in rising order of nu(x) - (1 - 1/E) [x = y].
+    (weak duality). Each inner maximum fills the mass 1/K in rising order of nu(x) - (1 - 1/E) [x =
+    y].
     """
     cap, gain = odds + 1.0, 1 - 1 / odds
     order = np.argsort(nu, kind="stable")
     mass = np.concatenate([[0.0], np.cumsum(b[order])])
     price = np.concatenate([[0.0], np.cumsum(b[order] * nu[order])])
     before = mass[np.argsort(order)]  # mass of symbols cheaper than each
-    cheaper = mass[np.searchsorted(nu[order], nu - gain, side="left")]  # than the symbol as its own output
+    # than the symbol as its own output
+    cheaper = mass[np.searchsorted(nu[order], nu - gain, side="left")]
     own = np.minimum(b, 1 / cap - np.minimum(cheaper, 1 / cap))
     amount = 1 / cap - own  # taken from the other symbols, cheapest first
     beyond = amount > before
-    others = np.interp(np.where(beyond, amount + b, amount), mass, price) - np.where(beyond, b * nu, 0.0)
+    others = np.interp(np.where(beyond, amount + b, amount), mass, price) - np.where(
+        beyond, b * nu, 0.0
+    )
     rounding = 8 * np.finfo(float).eps * cap
-    return float((b * nu).sum() + (b / odds + cap * (gain * own - own * nu - others)).max()) + rounding
+    return (
+        float((b * nu).sum() + (b / odds + cap * (gain * own - own * nu - others)).max()) + rounding
+    )

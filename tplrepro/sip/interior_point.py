@@ -3,12 +3,14 @@
     minimise sum_x b(x) sum_y c(x, y) w(x, y)   with   sum_y w(x, y) = 1,  w >= 0,  s(x, y) = K q(y) - w(x, y)
     >= 0, q(y) = sum_x b(x) w(x, y)
 
-Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x),
-satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x) rho(x, y).
+Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per
+mass b(x), satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x)
+rho(x, y).
 
-Mehrotra's predictor-corrector method (1992) ends in the middle of the set of optimal responses, so symbols
-that are alike are treated alike. Eliminating w, then q and kappa from a Newton step leaves n equations in nu:
-O(n^2 m) for m outputs. All changes are sums of terms that do not cancel near the optimum.
+Mehrotra's predictor-corrector method (1992) ends in the middle of the set of optimal responses, so
+symbols that are alike are treated alike. Eliminating w, then q and kappa from a Newton step leaves
+n equations in nu: O(n^2 m) for m outputs. All changes are sums of terms that do not cancel near the
+optimum.
 """
 
 import numpy as np
@@ -24,12 +26,15 @@ SHARES = 0.95, 0.99
 def solve_interior(
     b: np.ndarray, cost: np.ndarray, odds: float, gap: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The solution w (n, m), nu (n,), kappa (m,) for positive masses b (n,) with sum 1 and costs (n, m).
+    """The solution w (n, m), nu (n,), kappa (m,) for positive masses b (n,) with sum 1 and costs
+    (n, m).
 
-    It stops when the duality gap is at most `gap` times the cost, or when rounding errors prevent progress.
+    It stops when the duality gap is at most `gap` times the cost, or when rounding errors prevent
+    progress.
     """
     (n, m), cap = cost.shape, odds + 1.0
-    # Aim at products proportional to this instead of 1/b, lest symbols of little mass rule the steps.
+    # Aim at products proportional to this instead of 1/b, lest symbols of little mass rule the
+    # steps.
     weight = np.sqrt(1.0 / (n * b))[:, None]
     primal = np.full((2, n, m), 1.0 / m) * np.array([1.0, odds])[:, None, None]  # w and s
     rho = np.repeat(weight / odds, m, axis=1)
@@ -45,18 +50,26 @@ def solve_interior(
         try:
             direction = _newton(primal, dual, b, cap, cost - nu[:, None])
             change, other, _ = direction(-products)
-            # The further the straight way to the optimum is open, the less centring and the more correction
-            # pays. A full correction after a short way throws iterates to the boundary, where rounding errors
-            # decide how they go on.
+            # The further the straight way to the optimum is open, the less centring and the more
+            # correction pays. A full correction after a short way throws iterates to the boundary,
+            # where rounding errors decide how they go on.
             straight = min(_length(primal, change), _length(dual, other))
-            aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
+            aim = (
+                0.5 * (1.0 - straight) ** 2 * between / per_weight * weight
+                - products
+                - straight * change * other
+            )
             change, other, of_nu = direction(aim)
         except ValueError:  # LinAlgError, or numbers that are no floats beside masses near 0
             break
-        if not (np.isfinite(change).all() and np.isfinite(other).all() and np.isfinite(of_nu).all()):
+        if not (
+            np.isfinite(change).all() and np.isfinite(other).all() and np.isfinite(of_nu).all()
+        ):
             break
         share = float(np.clip(1.0 - between, *SHARES))
-        forward, backward = (min(1.0, share * _length(*pair)) for pair in ((primal, change), (dual, other)))
+        forward, backward = (
+            min(1.0, share * _length(*pair)) for pair in ((primal, change), (dual, other))
+        )
         primal += forward * change
         dual += backward * other
         nu += backward * of_nu
@@ -69,7 +82,8 @@ def _length(values: np.ndarray, changes: np.ndarray) -> float:
 
 
 def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, beyond: np.ndarray):
-    """Newton's step: a function from the aimed changes (2, n, m) of primal * dual to changes of primal, dual and nu."""
+    """Newton's step: a function from the aimed changes (2, n, m) of primal * dual to changes of
+    primal, dual and nu."""
     phi, theta = slope = dual / primal
     inverse = 1.0 / (phi + theta)
     of_s, of_w = theta * inverse, phi * inverse
@@ -90,7 +104,9 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
         pulled = inverse * right
         first, second = b @ pulled, cap * (b @ (ratio[1] + of_s * right))
         kappa = (beta * gamma * second - first) / pivot
-        lacking = pulled.sum(axis=1) + inverse @ kappa + of_s @ (cap * gamma * (second - beta * kappa))
+        lacking = (
+            pulled.sum(axis=1) + inverse @ kappa + of_s @ (cap * gamma * (second - beta * kappa))
+        )
         nu = solve(-root * lacking) / root
         first, second = first + (nu * b) @ inverse, second + cap * ((nu * b) @ of_s)
         kappa = (beta * gamma * second - first) / pivot
@@ -114,7 +130,8 @@ def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Cholesky's factor of a matrix with unit diagonal, which is raised where rounding made the matrix indefinite."""
+    """Cholesky's factor of a matrix with unit diagonal, which is raised where rounding made the
+    matrix indefinite."""
     for more in (0.0, 1e-14, 1e-12, 1e-10):
         matrix[np.diag_indices(len(matrix))] = 1.0 + more
         try:
@@ -127,7 +144,8 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 def lower_bound(b: np.ndarray, cost: np.ndarray, odds: float, nu: np.ndarray) -> float:
     """A lower bound of the cost of every feasible w, from any prices nu (n,).
 
-        sum_x b(x) nu(x) + min_y min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }
+        sum_x b(x) nu(x) + min_y min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x)
+        w(x) = 1 }
 
     (weak duality: weigh the inner minimum with q(y)).
     """

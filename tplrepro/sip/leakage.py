@@ -1,11 +1,13 @@
-"""Leakage of one release, of a sequence of releases by enumeration, and the bounds that composition gives ([3]).
+"""Leakage of one release, of a sequence of releases by enumeration, and the bounds that composition
+gives ([3]).
 
 A release is a matrix a(y|x), row x, under a belief beta(x). Output y multiplies the belief by a(y|x) / p(y),
 p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2 and Eq. (12)) is the largest
 |log| of that factor, over the x and y that can occur. Of batches or whole sequences in place of symbols it is
 the batched (BIL, Definition 3) or the sequence information leakage (SIL).
 
-Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can occur.
+Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can
+occur.
 """
 
 from __future__ import annotations
@@ -35,24 +37,32 @@ LARGEST_ENUMERATION = 50_000_000
 
 
 def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """The checked rows (n, m) of a response, and the belief (n,) aligned with their labels, if they have any."""
+    """The checked rows (n, m) of a response, and the belief (n,) aligned with their labels, if they
+    have any."""
     labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
     rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
-    beta = np.ones(rows.shape[:1]) if belief is None else check_distribution(belief, labels, "a belief")
+    beta = (
+        np.ones(rows.shape[:1])
+        if belief is None
+        else check_distribution(belief, labels, "a belief")
+    )
     if rows.ndim != 2 or 0 in rows.shape or len(rows) != beta.size:
         raise ValueError(
             f"a response over {beta.size} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
         )
-    for x in np.flatnonzero(~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)):
+    for x in np.flatnonzero(
+        ~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)
+    ):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
     return rows, beta
 
 
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
-    """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
+    """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq.
+    (12) of [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a possible
-    output rules out a possible symbol.
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a
+    possible output rules out a possible symbol.
 
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
@@ -66,7 +76,8 @@ def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
 
 
 def local_differential_privacy(matrix: ArrayLike) -> float:
-    """Level of local differential privacy: the largest log-ratio of two rows (Definition 4 of [3]); nats.
+    """Level of local differential privacy: the largest log-ratio of two rows (Definition 4 of [3]);
+    nats.
 
     >>> round(local_differential_privacy([[0.75, 0.25], [0.25, 0.75]]), 4)
     1.0986
@@ -77,7 +88,8 @@ def local_differential_privacy(matrix: ArrayLike) -> float:
 
 
 def mutual_information(matrix: ArrayLike, belief: ArrayLike) -> float:
-    """I(X; Y) of a response under a belief, in nats; never more than the IIL (Definition 6 of [3] and below).
+    """I(X; Y) of a response under a belief, in nats; never more than the IIL (Definition 6 of [3]
+    and below).
 
     >>> round(mutual_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 4)
     0.1308
@@ -94,10 +106,12 @@ def joint_information(joint: np.ndarray) -> float:
 
 
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
-    """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
+    """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and
+    2 of [3].
 
-    `leakages` (T,) bound the IIL (or BIL) of each release. With delta > 0, the outputs raise a belief by more
-    than the result with probability at most delta, and lower one by more with probability at most delta.
+    `leakages` (T,) bound the IIL (or BIL) of each release. With delta > 0, the outputs raise a
+    belief by more than the result with probability at most delta, and lower one by more with
+    probability at most delta.
 
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
@@ -112,7 +126,8 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
-    """Joint distribution of the first T = `horizon` symbols of a chain, (n,) * T; ValueError if it is too large.
+    """Joint distribution of the first T = `horizon` symbols of a chain, (n,) * T; ValueError if it
+    is too large.
 
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
@@ -130,19 +145,24 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
 
 @dataclass(frozen=True, eq=False)
 class SequenceLeakage(FrozenArrays):
-    """Leakages of T releases, exact, in nats: Definitions 1, 2, 4, 5, 6, Eqs. (5), (7), (9) of [3]."""
+    """Leakages of T releases, exact, in nats: Definitions 1, 2, 4, 5, 6, Eqs. (5), (7), (9) of
+    [3]."""
 
     sequence: float  # the sequence information leakage (Eq. (5))
-    instantaneous: np.ndarray  # (T,), the largest IIL at each time over all output histories (Eq. (7))
+    # (T,), the largest IIL at each time over all output histories (Eq. (7))
+    instantaneous: np.ndarray
     mutual_information: float  # I(X_1..T; Y_1..T)
     local_differential_privacy: float  # the LDP level over sequences that can occur (Eq. (9))
-    pufferfish: np.ndarray  # (T,), Pufferfish level (Definition 5) of the pairs of secrets X_t = x, under this prior
+    # (T,), Pufferfish level (Definition 5) of the pairs of secrets X_t = x, under this prior
+    pufferfish: np.ndarray
     costs: np.ndarray  # (T,), probability that output and input differ at each time
     prior: np.ndarray = field(repr=False)  # (N,), probability of each input sequence that can occur
-    likelihoods: np.ndarray = field(repr=False)  # (N, M), probability of each output sequence given each of them
+    # (N, M), probability of each output sequence given each of them
+    likelihoods: np.ndarray = field(repr=False)
 
     def delta(self, epsilon: float) -> float:
-        """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon), epsilon in nats.
+        """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon),
+        epsilon in nats.
 
         >>> from tplrepro.sip import RandomizedResponse
         >>> prior = markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)
@@ -159,23 +179,34 @@ class SequenceLeakage(FrozenArrays):
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
-    """Exact leakages of a mechanism used at every time, for the joint distribution `prior` (n,) * T of the inputs.
+    """Exact leakages of a mechanism used at every time, for the joint distribution `prior` (n,) * T
+    of the inputs.
 
-    It visits all input and output sequences and takes beliefs from the joint distribution, not from the
-    recursion of Eq. (13) of [3], so it checks everything else independently.
+    It visits all input and output sequences and takes beliefs from the joint distribution, not from
+    the recursion of Eq. (13) of [3], so it checks everything else independently.
 
     >>> from tplrepro.sip import RandomizedResponse
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)
     >>> round(sequence_leakage(RandomizedResponse(1.0), copies).sequence, 4)
     2.3554
     """
-    joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
+    joint = as_numbers(
+        prior, "the prior must be an array of numbers", "give the joint distribution"
+    )
     if len(set(joint.shape)) != 1:
-        raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")
+        raise ValueError(
+            f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet"
+        )
     if joint.size**2 > LARGEST_ENUMERATION:
         size = f"{joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB)"
-        raise ValueError(f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; shorten the sequence")
-    flat, n, horizon = check_distribution(joint.ravel(), name="the prior"), joint.shape[0], joint.ndim
+        raise ValueError(
+            f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; shorten the sequence"
+        )
+    flat, n, horizon = (
+        check_distribution(joint.ravel(), name="the prior"),
+        joint.shape[0],
+        joint.ndim,
+    )
     instantaneous, costs = np.zeros(horizon), np.zeros(horizon)
     likelihood = np.ones((1, 1))  # of each history of outputs, given all inputs so far
     for k in range(horizon):
@@ -187,8 +218,12 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
             weight = weights * given_inputs
             belief = weight / weight.sum()
             current = belief.reshape(-1, n).sum(axis=0)
-            previous = [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
-            each = np.vstack([mechanism.response(current, **symbol).matrix() for symbol in previous])
+            previous = (
+                [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
+            )
+            each = np.vstack(
+                [mechanism.response(current, **symbol).matrix() for symbol in previous]
+            )
             rows = np.tile(each, (inputs.size // len(each), 1))
             costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
             instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
@@ -210,7 +245,8 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
 
 
 def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:
-    """The largest log-ratio of Pr(y | secret) between two secrets; `secrets` (N,) names that of each input sequence."""
+    """The largest log-ratio of Pr(y | secret) between two secrets; `secrets` (N,) names that of
+    each input sequence."""
     members = np.unique(secrets)[:, None] == secrets
     rows = (members * beliefs) @ table
     return local_differential_privacy(rows / rows.sum(axis=1, keepdims=True))

@@ -3,8 +3,9 @@
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point` solves its
-one-sided form (see `hamming`), and its dual prices prove the reported lower bound on the cost.
+Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point`
+solves its one-sided form (see `hamming`), and its dual prices prove the reported lower bound on the
+cost.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from numpy.typing import ArrayLike
 
 from tplrepro.blas import one_blas_thread
 from tplrepro.sip.generation import generated_response
-from tplrepro.sip.hamming import LARGEST_BUDGET, constant_response, hamming_response, mix_dense, usable_budget
+from tplrepro.sip.hamming import (
+    LARGEST_BUDGET,
+    constant_response,
+    hamming_response,
+    mix_dense,
+    usable_budget,
+)
 from tplrepro.sip.interior_point import lower_bound, solve_interior
 from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance, distances_by
 from tplrepro.validation import check_distribution, check_entries, frozen
@@ -35,19 +42,21 @@ RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
-    """The response of least expected distance among all whose leakage is at most epsilon (problem (15) of [3]).
+    """The response of least expected distance among all whose leakage is at most epsilon (problem
+    (15) of [3]).
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or, for
-    more than a few hundred symbols, a function of two arrays of symbols that broadcast against each other.
-    With a function, only symbols that are possible under the belief are output. Distances may be infinite,
-    but an output must be at a finite distance from all possible symbols.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative;
+    or, for more than a few hundred symbols, a function of two arrays of symbols that broadcast
+    against each other. With a function, only symbols that are possible under the belief are output.
+    Distances may be infinite, but an output must be at a finite distance from all possible symbols.
 
-    `response(belief).bound` is a proven lower bound on the cost of every response within the budget. The cost
-    of the response itself exceeds it by at most 1e-8 under Hamming distance, else by at most 1e-8 of the cost
-    or 1e-11 of the largest distance. Budgets above 20 nats get the response for 20 nats, which costs at most
-    3e-9 of the largest distance more. With a function, `bound` is -inf (nothing is proven) if some symbols
-    are impossible, since they might be better outputs, or if more than 250 are possible: then
-    `tplrepro.sip.generation` says how near to the optimum its responses were in trials.
+    `response(belief).bound` is a proven lower bound on the cost of every response within the
+    budget. The cost of the response itself exceeds it by at most 1e-8 under Hamming distance, else
+    by at most 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the
+    response for 20 nats, which costs at most 3e-9 of the largest distance more. With a function,
+    `bound` is -inf (nothing is proven) if some symbols are impossible, since they might be better
+    outputs, or if more than 250 are possible: then `tplrepro.sip.generation` says how near to the
+    optimum its responses were in trials.
 
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])
@@ -65,13 +74,17 @@ class OptimalResponse(BeliefMechanism):
             table = frozen(check_distance(distance, None))
             self.distance = distance if isinstance(distance, str) else table
         self._recent: dict[bytes, Response] = {}
-        self._kept = RECENT_GENERATED if callable(distance) else max(1, RECENT_BYTES // table.nbytes)
+        self._kept = (
+            RECENT_GENERATED if callable(distance) else max(1, RECENT_BYTES // table.nbytes)
+        )
 
     def response(self, belief: ArrayLike) -> Response:
         table = self.distance if isinstance(self.distance, np.ndarray) else None
         beta = check_distribution(belief, None if table is None else len(table), "a belief")
         if usable_budget(self.epsilon) <= 0:
-            return constant_response(beta, int(np.argmax(beta) if table is None else np.argmin(beta @ table)))
+            return constant_response(
+                beta, int(np.argmax(beta) if table is None else np.argmin(beta @ table))
+            )
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         # Many users start from the same belief and see the same outputs.
@@ -86,7 +99,9 @@ class OptimalResponse(BeliefMechanism):
         return known
 
 
-def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
+def _function_response(
+    belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float
+) -> Response:
     """`_distance_response` over the possible symbols if they are few, else `generated_response`."""
     possible = np.flatnonzero(belief)
     if possible.size > FEW:
@@ -99,15 +114,19 @@ def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], 
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
-    """The response for a distance matrix (n, n): solved for `usable_budget(epsilon)`, with a bound for `epsilon`."""
+    """The response for a distance matrix (n, n): solved for `usable_budget(epsilon)`, with a bound
+    for `epsilon`."""
     possible = belief > NEGLIGIBLE
     b, d = belief[possible], distance[possible]
     b = b / b.sum()
     scale = float((b @ d).min())
     if scale == 0:  # one output does no harm
         return constant_response(belief, int(np.argmin(belief @ distance)), 0.0)
-    w, nu, _ = solve_interior(b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP)
-    table = np.tile(b @ w, (belief.size, 1))  # symbols that cannot occur, or hardly, give nothing away
+    w, nu, _ = solve_interior(
+        b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP
+    )
+    # symbols that cannot occur, or hardly, give nothing away
+    table = np.tile(b @ w, (belief.size, 1))
     table[possible] = w
     response = mix_dense(belief, table, epsilon, distance)
     least = float(b @ d.min(axis=1))
@@ -115,11 +134,15 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
         costs, odds = _costs(b, d / scale, epsilon), float(np.exp(epsilon))
         least = max(least, scale * lower_bound(b, costs, odds, nu))
         if response.cost(distance) - least > AGREEMENT * least:
-            # The prices are those of a slightly smaller budget, which matters where the cost is all but 0.
-            least = max(least, scale * lower_bound(b, costs, odds, solve_interior(b, costs, odds, GAP)[1]))
+            # The prices are those of a slightly smaller budget, which matters where the cost is all
+            # but 0.
+            least = max(
+                least, scale * lower_bound(b, costs, odds, solve_interior(b, costs, odds, GAP)[1])
+            )
     return replace(response, bound=least)
 
 
 def _costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
-    """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D for its marginal."""
+    """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D
+    for its marginal."""
     return (1 - np.exp(-budget)) * distance + np.exp(-budget) * (b @ distance)

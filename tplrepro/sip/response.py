@@ -1,7 +1,8 @@
-"""Responses: the distribution of the output at one time step, given the true symbol and the adversary's belief ([3]).
+"""Responses: the distribution of the output at one time step, given the true symbol and the
+adversary's belief ([3]).
 
-A response a(y|x) over tens of thousands of symbols is never written out as a matrix, but kept as a few rows
-over the symbols that are ever output.
+A response a(y|x) over tens of thousands of symbols is never written out as a matrix, but kept as a
+few rows over the symbols that are ever output.
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ LARGEST_MATRIX = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """A response under a belief: a(y|x) = share base(y) + (1 - share) w(y|x); symbols of a class share w(.|x)."""
+    """A response under a belief: a(y|x) = share base(y) + (1 - share) w(y|x); symbols of a class
+    share w(.|x)."""
 
     belief: np.ndarray  # (n,)
     labels: np.ndarray  # (m,), the symbols that are ever output
     share: float
     base: np.ndarray  # (m,)
     table: np.ndarray  # (c, m), c >= 1, the row w(.|x) of each class
-    row_class: np.ndarray  # (n,), the class of each symbol; -1: w outputs the symbol itself, which must be a label
+    # (n,), the class of each symbol; -1: w outputs the symbol itself, which must be a label
+    row_class: np.ndarray
     bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
 
     def __post_init__(self) -> None:
@@ -87,7 +90,10 @@ class Response:
         """The true instantaneous information leakage (Eq. (12) of [3]), nats."""
         seen = self.output > 0
         output, base = self.output[seen], self.base[seen]
-        low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
+        low, high = (
+            self.share * (base / output) + (1 - self.share) * (w[seen] / output)
+            for w in self.w_range
+        )
         return float(max(np.log(high.max()), -log_probabilities(low.min())))
 
     def row(self, x: int) -> np.ndarray:
@@ -102,7 +108,9 @@ class Response:
         if not place.size:
             return np.zeros(self.belief.size)
         base = self.share * self.base[place[0]]
-        likelihood = (base + (1 - self.share) * np.append(self.table[:, place[0]], 0.0))[self.row_class]
+        likelihood = (base + (1 - self.share) * np.append(self.table[:, place[0]], 0.0))[
+            self.row_class
+        ]
         if self.row_class[y] < 0:
             likelihood[y] = base + (1 - self.share)
         return likelihood
@@ -121,18 +129,23 @@ class Response:
         return result
 
     def extended(self, belief: np.ndarray, symbols: np.ndarray) -> Response:
-        """This response over some `symbols` (k,) as one over all (n,); others get the marginal, which leaks nothing."""
+        """This response over some `symbols` (k,) as one over all (n,); others get the marginal,
+        which leaks nothing."""
         row_class = np.full(belief.size, len(self.table))
         row_class[symbols] = self.row_class
         table = np.vstack([self.table, self.w_marginal / self.w_marginal.sum()])
-        return replace(self, belief=belief, labels=symbols[self.labels], table=table, row_class=row_class)
+        return replace(
+            self, belief=belief, labels=symbols[self.labels], table=table, row_class=row_class
+        )
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
         n = self.belief.size
         if n > LARGEST_MATRIX:
             size = f"{n} symbols ({8 * n * n / 1e9:.1f} GB)"
-            raise ValueError(f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; use row(x) or column(y)")
+            raise ValueError(
+                f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; use row(x) or column(y)"
+            )
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, *, rng: RngLike) -> int:
@@ -147,14 +160,23 @@ class Response:
         possible = np.flatnonzero(self.belief)
         b = self.belief[possible]
         likelihoods = ((y, self.column(y)[possible]) for y in self.labels[self.output > 0])
-        return float(sum(b @ (distances_by(between, possible, y) * likelihood) for y, likelihood in likelihoods))
+        return float(
+            sum(
+                b @ (distances_by(between, possible, y) * likelihood)
+                for y, likelihood in likelihoods
+            )
+        )
 
     def checked_symbol(self, x: int, true: bool = False) -> int:
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
-            raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input")
+            raise ValueError(
+                f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input"
+            )
         if true and self.belief[x] <= 0:
             found = f"found probability 0 of symbol {x}"
-            raise ValueError(f"a true symbol must be possible under the belief, {found}; smooth the chain behind it")
+            raise ValueError(
+                f"a true symbol must be possible under the belief, {found}; smooth the chain behind it"
+            )
         return int(x)
 
 
@@ -166,9 +188,11 @@ def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
 
 
 class BeliefMechanism(ABC):
-    """A mechanism that responds to a belief within a budget of `epsilon` nats; a subclass defines `response`.
+    """A mechanism that responds to a belief within a budget of `epsilon` nats; a subclass defines
+    `response`.
 
-    If it `uses_previous`, its response also takes the true previous symbol, `response(belief, previous=x)`.
+    If it `uses_previous`, its response also takes the true previous symbol, `response(belief,
+    previous=x)`.
     """
 
     uses_previous = False
@@ -200,12 +224,15 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
     symbols = check_codes(sequence, n_symbols, "symbols")
     if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(f"a sequence must be one symbol or more, found shape {symbols.shape}; give one sequence")
+        raise ValueError(
+            f"a sequence must be one symbol or more, found shape {symbols.shape}; give one sequence"
+        )
     return symbols
 
 
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
-    """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
+    """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the
+    diagonal."""
     n = len(states) if isinstance(states, Sequence) else states
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
@@ -214,7 +241,9 @@ def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
     n = max(len(np.atleast_1d(values)), 1) if n is None else n
     if values.shape != (n, n):
-        raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
+        raise ValueError(
+            f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them"
+        )
     check_entries(values, "distances")
     return values
 
@@ -229,12 +258,15 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """What a distance function gives for symbols that broadcast against each other, checked; it may be infinite."""
+    """What a distance function gives for symbols that broadcast against each other, checked; it may
+    be infinite."""
     values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
     if values.shape != shape or not (values >= 0.0).all():
         found = f"shape {values.shape} and minimum {values.min(initial=np.inf):g}"
-        raise ValueError(f"distances must have shape {shape} and be at least 0, found {found}; mend the function")
+        raise ValueError(
+            f"distances must have shape {shape} and be at least 0, found {found}; mend the function"
+        )
     return values
 
 

@@ -1,12 +1,13 @@
-"""Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the adversary's belief.
+"""Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the
+adversary's belief.
 
-The belief is the distribution of the next symbol given the outputs so far (Eqs. (3) and (13) of [3]): output
-y multiplies it by a(y|x) / p(y), then it takes one step of the chain. A chain of order 1 or 2 is kept as a
-first-order chain over *contexts*, each of which ends in a symbol: at order 1 the symbols themselves, at order
-2 the pairs, and the symbols as contexts of the second symbol.
+The belief is the distribution of the next symbol given the outputs so far (Eqs. (3) and (13) of
+[3]): output y multiplies it by a(y|x) / p(y), then it takes one step of the chain. A chain of order
+1 or 2 is kept as a first-order chain over *contexts*, each of which ends in a symbol: at order 1
+the symbols themselves, at order 2 the pairs, and the symbols as contexts of the second symbol.
 
-With probability `restart` the next symbol is drawn from the initial distribution, whatever the context. So
-steps that were never seen are possible, and a chain estimated from data stays sparse.
+With probability `restart` the next symbol is drawn from the initial distribution, whatever the
+context. So steps that were never seen are possible, and a chain estimated from data stays sparse.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from tplrepro.validation import (
 class SymbolChain(FrozenArrays):
     """A chain over contexts, and the symbol in which each ends."""
 
-    initial: np.ndarray  # (n,), distribution of the first symbol; context x < n stands for "first symbol x"
+    # (n,), distribution of the first symbol; context x < n stands for "first symbol x"
+    initial: np.ndarray
     transition: TransitionMatrix  # over c >= n contexts
     symbols: np.ndarray  # (c,), last symbol of each context; the first n contexts are the symbols
     restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
@@ -54,11 +56,18 @@ class SymbolChain(FrozenArrays):
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: MatrixLike) -> Self:
-        """A chain of order 1 from an initial distribution (n,) and a transition matrix (n, n), with its states."""
+        """A chain of order 1 from an initial distribution (n,) and a transition matrix (n, n), with
+        its states."""
         matrix = as_transition_matrix(transition)
         n, states = matrix.n_states, matrix.states
         labels = None if isinstance(states, range) else np.fromiter(states, object, n)
-        return cls(check_distribution(initial, states, "a belief"), matrix, np.arange(n), np.zeros(n), labels)
+        return cls(
+            check_distribution(initial, states, "a belief"),
+            matrix,
+            np.arange(n),
+            np.zeros(n),
+            labels,
+        )
 
     @property
     def states(self) -> Sequence:
@@ -81,17 +90,24 @@ class SymbolChain(FrozenArrays):
 
     def toarray(self) -> np.ndarray:
         """Pr(next context | context), restarts included, dense (c, c)."""
-        return (1 - self.restart)[:, None] * self.transition.toarray() + self.restart[:, None] * self.start
+        return (1 - self.restart)[:, None] * self.transition.toarray() + self.restart[
+            :, None
+        ] * self.start
 
     @cached_property
     def steps(self) -> tuple[Any, np.ndarray, float]:
-        """The factors in `predict`: the transposed matrix minus a constant of each row, the constants, the smallest."""
+        """The factors in `predict`: the transposed matrix minus a constant of each row, the
+        constants, the smallest."""
         matrix = self.transition
         beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
         constants = matrix.background if matrix.is_sparse else np.zeros(matrix.n_states)
         stored = beyond.data if matrix.is_sparse else beyond
         moves = min(map(_smallest, (stored, constants, self.initial)))
-        return beyond.T, constants, moves * min(_smallest(self.restart), _smallest(1.0 - self.restart))
+        return (
+            beyond.T,
+            constants,
+            moves * min(_smallest(self.restart), _smallest(1.0 - self.restart)),
+        )
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """The distribution of the contexts (c,) one step after `weights` (c,)."""
@@ -108,7 +124,8 @@ class SymbolChain(FrozenArrays):
 
 
 def _smallest(values: Any) -> float:
-    """The minimum if it is not 0, else the least positive value, at most 1: no product of such factors is smaller."""
+    """The minimum if it is not 0, else the least positive value, at most 1: no product of such
+    factors is smaller."""
     return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
 
 
@@ -138,18 +155,24 @@ class Belief(FrozenArrays):
         return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
 
     def observe(self, y: int, response: Response) -> Belief:
-        """The belief in the next symbol after output y, Eq. (13) of [3]; ImpossibleOutputError if y is impossible."""
+        """The belief in the next symbol after output y, Eq. (13) of [3]; ImpossibleOutputError if y
+        is impossible."""
         return self.given(response.column(y))
 
     def among(self, possible: np.ndarray) -> Belief:
         """The belief given that the next symbol is in a mask (n,)."""
-        return self._of_logs(condition(self._logs(), log_probabilities(possible[self.chain.symbols]))[0])
+        return self._of_logs(
+            condition(self._logs(), log_probabilities(possible[self.chain.symbols]))[0]
+        )
 
     def given(self, likelihood: np.ndarray) -> Belief:
-        """The belief in the next symbol after an output with this likelihood given each symbol, (n,)."""
+        """The belief in the next symbol after an output with this likelihood given each symbol,
+        (n,)."""
         if likelihood.shape != self.chain.initial.shape:
             n, found = self.chain.n_symbols, likelihood.shape
-            raise ValueError(f"a likelihood must have shape ({n},), found {found}; give one for each symbol")
+            raise ValueError(
+                f"a likelihood must have shape ({n},), found {found}; give one for each symbol"
+            )
         likelihood = likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
         smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
@@ -164,7 +187,11 @@ class Belief(FrozenArrays):
 
     def _of_logs(self, logs: np.ndarray) -> Belief:
         weights = np.exp(logs)
-        return Belief(self.chain, weights / weights.sum(), logs if (weights[logs > -np.inf] < LOWEST).any() else None)
+        return Belief(
+            self.chain,
+            weights / weights.sum(),
+            logs if (weights[logs > -np.inf] < LOWEST).any() else None,
+        )
 
 
 def chain_from_sequences(
@@ -176,9 +203,10 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """The maximum-likelihood chain of order 1 or 2, sparse.
 
-    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never seen the
-    chain goes on as from the pair's last symbol alone. A context without a known successor restarts with
-    probability 1. `initial` (n,) is by default the frequencies of all symbols, with one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never
+    seen the chain goes on as from the pair's last symbol alone. A context without a known successor
+    restarts with probability 1. `initial` (n,) is by default the frequencies of all symbols, with
+    one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
@@ -190,13 +218,18 @@ def chain_from_sequences(
     coded = as_sequences(sequences, n_symbols)
     n, (origin, target) = coded.n_states, coded.transitions()
     counts = np.bincount(coded.values, minlength=n) + 1.0
-    start = counts / counts.sum() if initial is None else check_distribution(initial, coded.labels.tolist(), "initial")
+    start = (
+        counts / counts.sum()
+        if initial is None
+        else check_distribution(initial, coded.labels.tolist(), "initial")
+    )
     symbols = np.arange(n)
     if order == 2:
         pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
         ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
         earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
-        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair it makes.
+        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to
+        # the pair it makes.
         origin, target = np.append(origin, n + earlier), np.append(n + codes, n + later)
         symbols = np.append(symbols, pairs % n)
     dead = np.setdiff1d(np.arange(symbols.size), origin)
@@ -205,7 +238,9 @@ def chain_from_sequences(
     again = np.full(symbols.size, check_probability(restart, "restart"))
     again[dead] = 1.0
     widths = getattr(coded, "widths", None)
-    return SymbolChain(start, TransitionMatrix(matrix, normalize=True), symbols, again, coded.labels, widths)
+    return SymbolChain(
+        start, TransitionMatrix(matrix, normalize=True), symbols, again, coded.labels, widths
+    )
 
 
 @dataclass(frozen=True)
@@ -214,17 +249,24 @@ class ReleasedSymbol:
 
     symbol: int  # the true one; a batch's number, for batches
     output: int
-    leakage: float  # true IIL, nats; infinite if a mechanism that uses the previous symbol rules out earlier ones
-    likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the true previous symbol if that is used
+    # true IIL, nats; infinite if a mechanism that uses the previous symbol rules out earlier ones
+    leakage: float
+    # (n,), a(output | .), given the true previous symbol if that is used
+    likelihood: np.ndarray = field(repr=False)
 
 
 def release(
-    sequence: ArrayLike, mechanism: BeliefMechanism | Mapping[int, BeliefMechanism], chain: SymbolChain, *, rng: RngLike
+    sequence: ArrayLike,
+    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
+    chain: SymbolChain,
+    *,
+    rng: RngLike,
 ) -> Iterator[ReleasedSymbol]:
-    """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows the `chain`.
+    """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows
+    the `chain`.
 
-    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism
-    for its batches.
+    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the
+    mechanism for its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
@@ -233,15 +275,23 @@ def release(
     [(0, 1.0), (0, 1.073), (1, 1.393)]
     """
     if not isinstance(chain, SymbolChain):
-        raise ValueError(f"chain must be a SymbolChain, found {type(chain).__name__}; use SymbolChain.first_order")
+        raise ValueError(
+            f"chain must be a SymbolChain, found {type(chain).__name__}; use SymbolChain.first_order"
+        )
     for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
         if not isinstance(used, BeliefMechanism):
-            raise ValueError(f"mechanism must be one such as OptimalResponse(1.0), found {used!r}; make one")
+            raise ValueError(
+                f"mechanism must be one such as OptimalResponse(1.0), found {used!r}; make one"
+            )
         if isinstance(used, TemporalRandomizedResponse):
             common_states([used.transition.states, chain.states], "mechanism and chain")
     symbols = check_symbols(sequence, chain.n_symbols)
-    if isinstance(mechanism, Mapping) and (missing := {*chain.widths[symbols].tolist()} - {*mechanism}):
-        raise ValueError(f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it")
+    if isinstance(mechanism, Mapping) and (
+        missing := {*chain.widths[symbols].tolist()} - {*mechanism}
+    ):
+        raise ValueError(
+            f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it"
+        )
     return _releases(mechanism, symbols, chain, as_generator(rng))
 
 
@@ -263,7 +313,8 @@ def _releases(
         yield ReleasedSymbol(symbol, output, float(leakage), likelihood)
         if used.uses_previous:
             previous, is_bounded = {"previous": symbol}, used.same_supports
-            if not is_bounded:  # there is no single matrix, so the adversary follows the chain alone
+            # there is no single matrix, so the adversary follows the chain alone
+            if not is_bounded:
                 likelihood = np.ones(chain.n_symbols)
         belief = belief.given(likelihood)
 
@@ -287,10 +338,13 @@ def release_sequences(
     rng: RngLike,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
-    """Release several sequences (Algorithm 1 of [3]), each from the start of the chain; arguments as in `release`."""
+    """Release several sequences (Algorithm 1 of [3]), each from the start of the chain; arguments
+    as in `release`."""
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
-    of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
+    of_pairs = (
+        cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
+    )
     outputs, likelihoods, rng = [], [], as_generator(rng)
     leakages: list[float] = []
     for sequence in tracked(sequences, "releases", "sequence"):
@@ -301,5 +355,7 @@ def release_sequences(
             likelihoods.append([steps[0].likelihood, *later])
         leakages.extend(step.leakage for step in steps)
     if not outputs:
-        raise ValueError("sequences must hold at least one sequence, found none; check how they were selected")
+        raise ValueError(
+            "sequences must hold at least one sequence, found none; check how they were selected"
+        )
     return ReleasedSequences(outputs, likelihoods, float(np.mean(leakages)), max(leakages))

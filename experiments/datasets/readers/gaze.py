@@ -1,14 +1,16 @@
-"""Gaze: where people look on a screen, one recording per file, as comma-separated values with a header.
+"""Gaze: where people look on a screen, one recording per file, as comma-separated values with a
+header.
 
 There is no common format: the caller names the columns of time and coordinates and the unit of the
-coordinates. Two layouts are defined, for use as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et
-al. 2017, doi 10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and moving dots, 500 Hz,
-pixels) and `GAZEGRAPH` (8 subjects at six desktop activities, 30 Hz, shares of the screen).
+coordinates. Two layouts are defined, for use as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017`
+(Andersson et al. 2017, doi 10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and
+moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8 subjects at six desktop activities, 30 Hz, shares of
+the screen).
 
 Times are seconds since the beginning of a recording: there is no clock, so no time zone.
 
-Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty, and repeated
-times (all but the first).
+Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty, and
+repeated times (all but the first).
 """
 
 import re
@@ -34,12 +36,15 @@ SCREENS = {"GAZEGRAPH": (1.0, 1.0), "ANDERSSON2017": (1024.0, 768.0)}
 NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
-def load(path: str | Path | None = None, *, time: str, x: str, y: str, unit: str = "px") -> pd.DataFrame:
+def load(
+    path: str | Path | None = None, *, time: str, x: str, y: str, unit: str = "px"
+) -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
-    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default the
-    first data folder whose files have these columns is used. `time`, `x` and `y` name columns of the files,
-    `unit` is the unit of the coordinates, such as "px" or "share"; errors are those of `geolife.load`.
+    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by
+    default the first data folder whose files have these columns is used. `time`, `x` and `y` name
+    columns of the files, `unit` is the unit of the coordinates, such as "px" or "share"; errors are
+    those of `geolife.load`.
 
     Returns
     -------
@@ -49,14 +54,20 @@ def load(path: str | Path | None = None, *, time: str, x: str, y: str, unit: str
     """
     wanted = {"time": time, "x": x, "y": y}
     if len(set(wanted.values())) != 3:
-        raise ValueError(f"time, x and y must name different columns, found {[time, x, y]}; correct the names")
+        raise ValueError(
+            f"time, x and y must name different columns, found {[time, x, y]}; correct the names"
+        )
     path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, [time, x, y]))
     defects = Defects(f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
     files = _csv_files(path)
     if not files:
-        raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
+        raise DataFormatError(
+            "there must be CSV files, one a recording, found none; correct path=", path
+        )
     frame = pd.concat([_read(file, wanted, defects) for file in files], ignore_index=True)
-    frame = frame[["user", "recording", "time", "x", "y"]].astype({"user": "category", "recording": "category"})
+    frame = frame[["user", "recording", "time", "x", "y"]].astype(
+        {"user": "category", "recording": "category"}
+    )
     frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
     return reading.finish(frame, path, defects, unit=unit)
 
@@ -64,7 +75,11 @@ def load(path: str | Path | None = None, *, time: str, x: str, y: str, unit: str
 def _csv_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    return sorted(p for p in path.iterdir() if p.name.endswith((".csv", ".csv.gz")) and not p.name.startswith("."))
+    return sorted(
+        p
+        for p in path.iterdir()
+        if p.name.endswith((".csv", ".csv.gz")) and not p.name.startswith(".")
+    )
 
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
@@ -76,7 +91,9 @@ def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
     match = NAME.fullmatch(file.name)
     if not match:
-        raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
+        raise DataFormatError(
+            "the file's name must tell user and recording, as P1_READ.csv does; rename it", file
+        )
     tables: list[pa.Table] = []
     filled = False
     types = dict.fromkeys(wanted, pa.float64())
@@ -92,16 +109,20 @@ def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
-    """Area of interest of each sample, int32 (m,): the cell of a grid over a screen of this width and height.
+    """Area of interest of each sample, int32 (m,): the cell of a grid over a screen of this width
+    and height.
 
-    Cells are numbered row by row; -1 is off the screen. `frame` has columns x and y, y pointing down.
+    Cells are numbered row by row; -1 is off the screen. `frame` has columns x and y, y pointing
+    down.
 
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]
     """
     columns, rows = check_horizon(columns, "columns"), check_horizon(rows, "rows")
     if not (width > 0 and height > 0):
-        raise ValueError(f"width and height must be positive, found {width} and {height}; give the screen's size")
+        raise ValueError(
+            f"width and height must be positive, found {width} and {height}; give the screen's size"
+        )
     across, down = frame["x"].to_numpy(), frame["y"].to_numpy()
     on = (across >= 0) & (across <= width) & (down >= 0) & (down <= height)
     column = np.minimum(np.where(on, across, 0) / width * columns, columns - 1).astype(np.int32)

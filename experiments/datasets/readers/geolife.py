@@ -1,13 +1,14 @@
-"""Geolife (Zheng, Xie, Ma 2010): GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
+"""Geolife (Zheng, Xie, Ma 2010): GPS trajectories of 182 people, most of them in Beijing, from 2007
+to 2012.
 
-Format: files NNN/Trajectory/*.plt, one per trajectory of user NNN, read in place from the official zip or
-from its unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet
-(-777: unknown), day number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds
-18,670 trajectories and 24,876,978 points.
+Format: files NNN/Trajectory/*.plt, one per trajectory of user NNN, read in place from the official
+zip or from its unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0,
+altitude in feet (-777: unknown), day number, date, time (GMT), separated by commas, with CRLF ends.
+The official zip holds 18,670 trajectories and 24,876,978 points.
 
-Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007
-(wrong clocks) or in the future, repeated points of a user in the same second, files without points or in
-other folders. Users are joined one by one, to keep memory low.
+Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times
+before 2007 (wrong clocks) or in the future, repeated points of a user in the same second, files
+without points or in other folders. Users are joined one by one, to keep memory low.
 """
 
 import contextlib
@@ -38,7 +39,9 @@ from tplreport.reading import (
     rows_of,
 )
 
-EXPECTED = "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
+EXPECTED = (
+    "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
+)
 MEMBER = re.compile(r"(?:^|/)(\d{1,9})/Trajectory/([^/]+)\.plt$", re.IGNORECASE)
 HEADER = re.compile(rb"Geolife trajectory(?:.*\n){5}\d+\r?\n")
 COLUMNS = {
@@ -71,7 +74,8 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
         longitude : float64, degrees of WGS 84; altitude : float32, metres, NaN where unknown.
         ``attrs``: source, synthetic, skipped, skipped_examples, outside_box.
 
-    Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot be read.
+    Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot
+    be read.
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
     defects = Defects(EXPECTED)
@@ -92,7 +96,8 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
 
 
 class _File(NamedTuple):
-    """One trajectory: its user, its label "NNN/name", its place for messages, and a function that reads it."""
+    """One trajectory: its user, its label "NNN/name", its place for messages, and a function that
+    reads it."""
 
     user: int
     label: str
@@ -105,8 +110,12 @@ def _holds_trajectories(path: Path) -> bool:
 
 
 def _plt_files(folder: Path) -> list[Path]:
-    """Trajectories of a folder that is, or holds, or whose only kind of content is, Data/NNN/Trajectory."""
-    below = (list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]")) for depth in ("", "Data/", "*/Data/", "*/"))
+    """Trajectories of a folder that is, or holds, or whose only kind of content is,
+    Data/NNN/Trajectory."""
+    below = (
+        list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]"))
+        for depth in ("", "Data/", "*/Data/", "*/")
+    )
     return next(filter(None, below), [])
 
 
@@ -117,23 +126,37 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
     else:
         archive = _archive(path, stack)
         places = ((f"{path}::{info.filename}", info) for info in archive.infolist())
-        found = [(info.filename, at, functools.partial(_unpacked, archive, info, at)) for at, info in places]
+        found = [
+            (info.filename, at, functools.partial(_unpacked, archive, info, at))
+            for at, info in places
+        ]
     files = sorted((_file(*one) for one in found), key=lambda file: file[:2])
     for before, file in itertools.pairwise(files):
         if before.label == file.label:
-            raise DataFormatError("there must be one trajectory of a name, found two; remove one", file.place)
+            raise DataFormatError(
+                "there must be one trajectory of a name, found two; remove one", file.place
+            )
     others = [file for file in files if file.user < 0]
     for file in others:
         file.read()  # which tells a damaged name
         is_plt = file.label.lower().endswith(".plt")
-        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, lambda: (file.place, None))  # noqa: B023
+        place = file.place
+        defects.known(
+            "trajectory in another folder than NNN/Trajectory",
+            is_plt,
+            lambda place=place: (place, None),
+        )
     return files[len(others) :]
 
 
 def _file(name: str, place: str, read: Callable[[], bytes]) -> _File:
     """A file by its name; user -1 for files that are no trajectories."""
     match = MEMBER.search(name)
-    return _File(int(match[1]), f"{match[1]}/{match[2]}", place, read) if match else _File(-1, name, place, read)
+    return (
+        _File(int(match[1]), f"{match[1]}/{match[2]}", place, read)
+        if match
+        else _File(-1, name, place, read)
+    )
 
 
 def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
@@ -156,7 +179,9 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
         with archive.open(info) as member:
             return member.read(info.file_size + 1)  # the declared sizes were checked before
     except DAMAGE as error:
-        raise DataFormatError(f"the archive is damaged or encrypted ({error}); download it again", place) from None
+        raise DataFormatError(
+            f"the archive is damaged or encrypted ({error}); download it again", place
+        ) from None
 
 
 def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
@@ -174,7 +199,9 @@ def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
     positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7))
     rows = rows_of(attempt(_parse, lines), lines, 7, file.place, _parse, positions.defects)
     positions.select(rows)
-    return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
+    return rows.table.append_column(
+        "trajectory", pa.array(np.full(len(rows), number, dtype=np.int32))
+    )
 
 
 def _parse(lines: bytes) -> pa.Table:
@@ -182,9 +209,13 @@ def _parse(lines: bytes) -> pa.Table:
     table = parse_table(lines, COLUMNS, ",")
     if lines.count(b":") != 2 * table.num_rows:
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
-    days, seconds = (table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock"))
+    days, seconds = (
+        table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock")
+    )
     feet = table["altitude"].to_numpy()
-    metres = np.where(np.isfinite(feet) & (feet != -777), feet * np.float32(FOOT), np.float32(np.nan))
+    metres = np.where(
+        np.isfinite(feet) & (feet != -777), feet * np.float32(FOOT), np.float32(np.nan)
+    )
     positions = {name: table[name] for name in ("latitude", "longitude")}
     return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 
@@ -211,7 +242,9 @@ def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "user": np.array([file.user for file in files], dtype=np.int32)[trajectory],
-            "trajectory": pd.Categorical.from_codes(trajectory, pd.Index([file.label for file in files])),
+            "trajectory": pd.Categorical.from_codes(
+                trajectory, pd.Index([file.label for file in files])
+            ),
             "time": pd.DatetimeIndex(columns["time"].view("datetime64[us]"), tz="UTC"),
             **{name: columns[name] for name in ("latitude", "longitude", "altitude")},
         },

@@ -1,11 +1,11 @@
 """Gowalla: check-ins of a location-based social network, world-wide (Cho, Myers, Leskovec 2011).
 
-Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs; newest first
-within a user; also gzip-compressed. The official file has 6,442,890 check-ins, from February 2009 to October
-2010.
+Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs;
+newest first within a user; also gzip-compressed. The official file has 6,442,890 check-ins, from
+February 2009 to October 2010.
 
-Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the
-future, and repeated check-ins of a user in the same second.
+Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a
+time in the future, and repeated check-ins of a user in the same second.
 """
 
 from pathlib import Path
@@ -44,7 +44,9 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     positions = Positions(box, defects)
     parts = []
     for rows in read_rows(path, _parse, defects):
-        missing = [column.is_null().to_numpy() for column in rows.table.columns if column.null_count]
+        missing = [
+            column.is_null().to_numpy() for column in rows.table.columns if column.null_count
+        ]
         rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
         rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
         positions.select(rows, "user")
@@ -56,13 +58,19 @@ def _parse(lines: bytes) -> pa.Table:
     table = parse_table(lines, COLUMNS, "\t", nulls=("",))
     if lines.count(b":") != 2 * (table.num_rows - table["time"].null_count):
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
-    return table.set_column(1, "time", table["time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+    return table.set_column(
+        1, "time", table["time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    )
 
 
 def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
-    """One frame of all parts, ordered by user and time, with at most one check-in per user and second."""
+    """One frame of all parts, ordered by user and time, with at most one check-in per user and
+    second."""
     table = pa.concat_tables(parts)
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
     order = in_time(time, defects, lambda row: (path, None), user)
     columns = {name: table[name].to_numpy()[order] for name in COLUMNS}
-    return pd.DataFrame(columns | {"time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC")}, copy=False)
+    return pd.DataFrame(
+        columns | {"time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC")},
+        copy=False,
+    )

@@ -1,7 +1,9 @@
-"""Kosarak: page visits of a Hungarian news site, one session a line, page ids in the order of the file.
+"""Kosarak: page visits of a Hungarian news site, one session a line, page ids in the order of the
+file.
 
-Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has
-990,002 sessions and 41,270 pages. There are no times and no users: each session counts as a user, as in [3].
+Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file
+has 990,002 sessions and 41,270 pages. There are no times and no users: each session counts as a
+user, as in [3].
 
 Reading: pyarrow parses all ids of a block as one column, and the line ends separate the sessions.
 """
@@ -23,8 +25,8 @@ BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
 def load(path: str | Path | None = None) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click per row.
 
-    `path` is a file, plain or gzip-compressed; errors are those of `geolife.load`. The known defect is an
-    empty session.
+    `path` is a file, plain or gzip-compressed; errors are those of `geolife.load`. The known defect
+    is an empty session.
 
     Returns
     -------
@@ -40,12 +42,16 @@ def load(path: str | Path | None = None) -> pd.DataFrame:
         empty = np.flatnonzero(count == 0) + rows.first_line
         defects.known("empty session", len(empty), lambda: (path, int(empty[0])))  # noqa: B023 (called at once)
         filled = np.flatnonzero(count)
-        parts.append((rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32)))
+        parts.append(
+            (rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32))
+        )
     pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))
     frame = pd.DataFrame(
         {
             "session": np.repeat(sessions, length),
-            "position": (np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)).astype(np.int32),
+            "position": (
+                np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+            ).astype(np.int32),
             "page": pages,
         },
         copy=False,
@@ -65,7 +71,9 @@ def to_sequences(frame: pd.DataFrame) -> Sequences:
         frame = frame.sort_values(["session", "position"], kind="stable")
     session = frame["session"].to_numpy()
     starts = np.flatnonzero(np.append(True, np.diff(session) != 0)[: len(session)])
-    return Sequences.from_flat(frame["page"].to_numpy(), np.append(starts, len(session)), session[starts])
+    return Sequences.from_flat(
+        frame["page"].to_numpy(), np.append(starts, len(session)), session[starts]
+    )
 
 
 def _parse(block: bytes) -> pa.Table:

@@ -1,8 +1,8 @@
 """Sources of the data sets, and where their files are on this machine.
 
-`locate` looks in the folder named by TPLREPRO_DATA, then in the download cache. Only `fetch` downloads, with
-pooch, into that cache: a file gets its final name when it is complete and its checksum, if one is published,
-is right.
+`locate` looks in the folder named by TPLREPRO_DATA, then in the download cache. Only `fetch`
+downloads, with pooch, into that cache: a file gets its final name when it is complete and its
+checksum, if one is published, is right.
 """
 
 import hashlib
@@ -24,9 +24,10 @@ RETRIES, TIMEOUT = 5, 30.0  # of a failed download; seconds without an answer
 class Source:
     """One data set: its official file, how to check it, and the names to look for.
 
-    `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best first; `url`
-    is None if no file can be used as published, and `remark` then says what to do. `known_hash` is the
-    published "algorithm:digest"; `content_sha256` is that of the unpacked known copy.
+    `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best
+    first; `url` is None if no file can be used as published, and `remark` then says what to do.
+    `known_hash` is the published "algorithm:digest"; `content_sha256` is that of the unpacked known
+    copy.
     """
 
     title: str
@@ -108,11 +109,14 @@ def data_folder() -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None) -> Path:
-    """The file or folder of a data set, a key of `SOURCES`: `path` if given, else the first that exists.
+def locate(
+    name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None
+) -> Path:
+    """The file or folder of a data set, a key of `SOURCES`: `path` if given, else the first that
+    exists.
 
-    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the places
-    searched and how to get the set.
+    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the
+    places searched and how to get the set.
     """
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
@@ -128,7 +132,9 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     places.append((cache, source.filename))
     for place, pattern in places:
         for found in sorted(place.glob(pattern)):
-            if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
+            if not found.name.endswith((".part", ".synthetic.json")) and (
+                accept is None or accept(found)
+            ):
                 return found
     unset = "" if folder else f" ({DATA_VARIABLE} is not set)"
     download = f"registry.fetch({name!r}) downloads it, " if source.url else f"{source.remark}, or "
@@ -141,10 +147,11 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
 
 
 def fetch(name: str) -> Path:
-    """Download the official file of a data set, a key of `SOURCES`, into the cache if it is not there; its path.
+    """Download the official file of a data set, a key of `SOURCES`, into the cache if it is not
+    there; its path.
 
-    Raises ValueError if there is no file to download, its checksum is wrong or it is no archive, and
-    requests.exceptions.RequestException if the download fails repeatedly.
+    Raises ValueError if there is no file to download, its checksum is wrong or it is no archive,
+    and requests.exceptions.RequestException if the download fails repeatedly.
     """
     with extra():
         import pooch
@@ -158,10 +165,15 @@ def fetch(name: str) -> Path:
         )
     path = cache_folder() / source.filename
     files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
-    shelf = pooch.create(path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
+    shelf = pooch.create(
+        path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES
+    )
     headers = {"Accept-Encoding": "identity"}
     # A file in the cache is used again if its checksum is right, or if none is published.
-    shelf.fetch(source.filename, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers))
+    shelf.fetch(
+        source.filename,
+        downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers),
+    )
     with open(path, "rb") as file:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
@@ -174,7 +186,8 @@ def fetch(name: str) -> Path:
 
 
 def is_official(name: str, path: str | Path) -> bool:
-    """Whether a file is known to be the whole set: by its published checksum, or by the content of the known copy."""
+    """Whether a file is known to be the whole set: by its published checksum, or by the content of
+    the known copy."""
     with extra():
         import pooch
 

@@ -1,4 +1,5 @@
-"""What the schemes of `window` may spend at time t, as the papers write it; budgets are those of earlier times."""
+"""What the schemes of `window` may spend at time t, as the papers write it; budgets are those of
+earlier times."""
 
 from experiments.comparison.window import by_absorption, by_distribution
 
@@ -14,7 +15,8 @@ def absorbed(t, budgets, unit, window):
 
 
 def distributed(t, budgets, unit, window):
-    """Half of what is left of the half of epsilon that the window may publish with: their Algorithms 1 and 3."""
+    """Half of what is left of the half of epsilon that the window may publish with: their
+    Algorithms 1 and 3."""
     return (window * unit - sum(budgets[max(t - window + 1, 0) : t])) / 2
 
 

@@ -1,4 +1,5 @@
-"""Mechanisms in which users perturb their own data: the laws behind likelihoods and counts, and what they leak."""
+"""Mechanisms in which users perturb their own data: the laws behind likelihoods and counts, and
+what they leak."""
 
 from functools import partial
 from itertools import product
@@ -28,13 +29,16 @@ LOCAL = {
 
 
 def law(epsilon, n, unary):
-    """Pr(the values that a report supports | the user's value) by definition, (reports, n), and these reports."""
+    """Pr(the values that a report supports | the user's value) by definition, (reports, n), and
+    these reports."""
     odds = np.exp(epsilon)
     if not unary:
         return np.where(np.eye(n, dtype=bool), odds, 1.0) / (odds + n - 1), np.eye(n, dtype=bool)
     reports = np.array(list(product([False, True], repeat=n)))
     set_with = np.where(np.eye(n, dtype=bool), 0.5, 1 / (odds + 1))
-    return np.array([np.where(bits, set_with, 1 - set_with).prod(axis=1) for bits in reports]), reports
+    return np.array(
+        [np.where(bits, set_with, 1 - set_with).prod(axis=1) for bits in reports]
+    ), reports
 
 
 @given(st.floats(0.01, 5.0), st.integers(1, 5), st.booleans())
@@ -42,14 +46,17 @@ def test_reports_have_the_odds_and_the_variance_of_their_definition(epsilon, n, 
     mechanism = Reports(epsilon, n, unary)
     probabilities, supported = law(epsilon, n, unary)
     assert probabilities.sum(axis=0) == pytest.approx(1.0)
-    logs = np.log(probabilities)  # those of the definition and of the mechanism differ by a constant for each report
+    # those of the definition and of the mechanism differ by a constant for each report
+    logs = np.log(probabilities)
     apart = logs - epsilon * supported
     assert np.ptp(apart, axis=1) == pytest.approx(0.0, abs=1e-9)
-    truth = probabilities.T @ supported  # Pr(a report of the user's value, first, supports a value, second)
+    # Pr(a report of the user's value, first, supports a value, second)
+    truth = probabilities.T @ supported
     assert truth == pytest.approx(mechanism.other + mechanism.gain * np.eye(n), rel=1e-9)
     expected = (truth * (1 - truth)).mean() / mechanism.gain**2
     assert mechanism.mean_variance == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    assert Reports(100.0, 3).mean_variance == pytest.approx(4 / 3 * np.exp(-100.0))  # nothing is lost to rounding
+    # nothing is lost to rounding
+    assert Reports(100.0, 3).mean_variance == pytest.approx(4 / 3 * np.exp(-100.0))
 
 
 @pytest.mark.parametrize("name", ["randomised response", "unary encoding", "published"])
@@ -64,22 +71,30 @@ def test_counts_are_unbiased(setting, name, epsilon):
 
 @pytest.mark.parametrize("name", LOCAL)
 def test_posteriors_are_calibrated(crowd, name):
-    """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
+    """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are
+    the true ones."""
     rng = np.random.default_rng(8)
     people = crowd(rng, 4000, 3)
-    told = people.adversary.output_log_likelihoods(LOCAL[name](people, 1.2, rng=rng).log_likelihoods)
+    told = people.adversary.output_log_likelihoods(
+        LOCAL[name](people, 1.2, rng=rng).log_likelihoods
+    )
     believed = people.adversary.posteriors(told)
     for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
         chosen = (believed > low) & (believed <= high)
-        expected, variance = believed[chosen].sum(), (believed[chosen] * (1 - believed[chosen])).sum()
+        expected, variance = (
+            believed[chosen].sum(),
+            (believed[chosen] * (1 - believed[chosen])).sum(),
+        )
         if chosen.sum() >= 300:
-            assert abs(people.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
+            # three times of a user
+            assert abs(people.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)
 
 
 @pytest.mark.parametrize("name", ["absorption", "distribution"])
 @pytest.mark.parametrize(("epsilon", "window"), [(12.0, 2), (40.0, 3), (16.0, 1), (1.0, 3)])
 def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, epsilon, window):
-    """Algorithms 3 and 4 of Ren et al. with frequencies and the variances printed there; reports are the release's."""
+    """Algorithms 3 and 4 of Ren et al. with frequencies and the variances printed there; reports
+    are the release's."""
     people, (scheme, offered) = crowd(np.random.default_rng(3), 3000, 6), SCHEMES[name]
     release = local.release_reports_by_window(
         people, epsilon, rng=np.random.default_rng(1), window=window, scheme=scheme
@@ -111,23 +126,29 @@ def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, ep
         np.testing.assert_allclose(release.log_likelihoods[:, t], told, atol=1e-9)
     assert (epsilon == 1.0) == (sum(spent) == 0)
     spread = np.ptp(release.log_likelihoods, axis=-1)
-    in_window = [spread[:, start : start + window].sum(axis=1).max() for start in range(6 - window + 1)]
+    in_window = [
+        spread[:, start : start + window].sum(axis=1).max() for start in range(6 - window + 1)
+    ]
     assert max(in_window) <= epsilon + 1e-9
     assert leakage(release).max() <= 6 // window * epsilon + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("name", "published"), [("published", sip.ConditionalRandomizedResponse), ("exact", sip.OptimalResponse)]
+    ("name", "published"),
+    [("published", sip.ConditionalRandomizedResponse), ("exact", sip.OptimalResponse)],
 )
 def test_responses_are_those_of_sip(setting, name, published):
-    """The likelihoods of each user are those of the package's response, one step after the other."""
+    """The likelihoods of each user are those of the package's response, one step after the
+    other."""
     mechanism, release = published(0.9), LOCAL[name](setting, 0.9, rng=np.random.default_rng(1))
     chain = sip.SymbolChain.first_order(setting.adversary.initial, setting.adversary.transitions)
     for user in range(5):
         belief = sip.Belief.start(chain)
         for t in range(5):
             response = mechanism.response(belief.current)
-            distances = np.abs(response.matrix() - np.exp(release.log_likelihoods[user, t])[:, None]).max(axis=0)
+            distances = np.abs(
+                response.matrix() - np.exp(release.log_likelihoods[user, t])[:, None]
+            ).max(axis=0)
             output = int(np.argmin(distances))
             assert distances[output] < 1e-9
             belief = belief.observe(output, response)

@@ -19,9 +19,12 @@ CHAINS = {
 
 
 def by_definition(matrix, initial, horizon):
-    """For each time, (times within, max-influence) of each quilt, from the probabilities of all paths."""
+    """For each time, (times within, max-influence) of each quilt, from the probabilities of all
+    paths."""
     paths = list(product(range(len(initial)), repeat=horizon))
-    weights = [initial[path[0]] * np.prod([matrix[step] for step in pairwise(path)]) for path in paths]
+    weights = [
+        initial[path[0]] * np.prod([matrix[step] for step in pairwise(path)]) for path in paths
+    ]
     for t in range(horizon):
         quilts = []
         for a, b in product([None, *range(t)], [None, *range(t + 1, horizon)]):
@@ -41,7 +44,10 @@ def setting_of(matrix, horizon):
     """A setting of this chain and length; quilts know nothing else."""
     n = len(matrix)
     return Setting(
-        np.zeros((1, horizon), dtype=int), Adversary(TransitionMatrix(matrix)), np.zeros((n, 2)), np.empty(0)
+        np.zeros((1, horizon), dtype=int),
+        Adversary(TransitionMatrix(matrix)),
+        np.zeros((n, 2)),
+        np.empty(0),
     )
 
 
@@ -54,14 +60,18 @@ def test_level_is_that_of_the_definition_and_no_release_leaks_more(matrix, horiz
     for budget in (0.05, 0.3, 2.0, 20.0):
         level = max(min(budget * within + e for within, e in of_time) for of_time in quilts)
         assert quilt_level(setting, budget) == pytest.approx(level, rel=1e-9)
-        exact = exact_leakage(np.full(horizon, budget), adversary.reversed, adversary.transitions).tpl.max()
+        exact = exact_leakage(
+            np.full(horizon, budget), adversary.reversed, adversary.transitions
+        ).tpl.max()
         assert exact <= quilt_level(setting, budget)
 
 
 def test_either_of_quilts_and_temporal_privacy_leakage_may_be_less():
-    # Two rows have no column in common, so that L is the identity and the bound of TPL is that of the group;
-    # two steps mix all states, which quilts see.
-    mixing = setting_of([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]], 40)
+    # Two rows have no column in common, so that L is the identity and the bound of TPL is that of
+    # the group; two steps mix all states, which quilts see.
+    mixing = setting_of(
+        [[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]], 40
+    )
     assert mixing.adversary.bound(np.full(40, 0.1)) == pytest.approx(4.0)
     assert quilt_level(mixing, 0.1) == pytest.approx(0.3)
     # Of a chain that mostly stays, the recursion of TPL adds less than a quilt's influence.

@@ -1,4 +1,5 @@
-"""Fixtures of the data set tests: no test sees the user's own data folder or cache unless it asks for real data."""
+"""Fixtures of the data set tests: no test sees the user's own data folder or cache unless it asks
+for real data."""
 
 import os
 from pathlib import Path
@@ -17,12 +18,15 @@ def own_folders(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def real_data():
-    """The folder that TPLREPRO_DATA names; a function of it skips, saying why, if a part is absent."""
+    """The folder that TPLREPRO_DATA names; a function of it skips, saying why, if a part is
+    absent."""
 
     def part(name):
         folder = os.environ.get(registry.DATA_VARIABLE)
         if not folder:
-            pytest.skip("TPLREPRO_DATA is not set: it must name the folder with the recorded data sets")
+            pytest.skip(
+                "TPLREPRO_DATA is not set: it must name the folder with the recorded data sets"
+            )
         path = Path(folder) / name
         if not path.exists():
             pytest.skip(f"TPLREPRO_DATA has no {name}")

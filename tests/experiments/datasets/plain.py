@@ -1,4 +1,5 @@
-"""Plain readers of the official formats, line by line and strictly, to compare the package's readers with."""
+"""Plain readers of the official formats, line by line and strictly, to compare the package's
+readers with."""
 
 import gzip
 import math
@@ -6,7 +7,9 @@ import re
 import zipfile
 from datetime import UTC, datetime
 
-NUMBER = re.compile(rb"[ \t]*-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*|[ +-]*(nan|inf|infinity) *", re.IGNORECASE)
+NUMBER = re.compile(
+    rb"[ \t]*-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*|[ +-]*(nan|inf|infinity) *", re.IGNORECASE
+)
 WHOLE = re.compile(rb" *\d{1,18} *")
 STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -34,13 +37,17 @@ def point(line):
     feet = parsed(float, NUMBER, altitude)
     metres = None if feet == -777 or not math.isfinite(feet) else round(feet * 0.3048, 2)
     place = [parsed(float, NUMBER, field) for field in (latitude, longitude)]
-    return row(0, date.strip(b" \t") + b"T" + clock.strip(b" \t") + b"Z", *place, metres, "2007-01-01")
+    return row(
+        0, date.strip(b" \t") + b"T" + clock.strip(b" \t") + b"Z", *place, metres, "2007-01-01"
+    )
 
 
 def visit(line):
     fields = line.split(b"\t")
     forms = [(int, WHOLE), (bytes, STAMP), (float, NUMBER), (float, NUMBER), (int, WHOLE)]
-    values = [parsed(*form, field) if field else None for field, form in zip(fields, forms, strict=True)]
+    values = [
+        parsed(*form, field) if field else None for field, form in zip(fields, forms, strict=True)
+    ]
     return None if None in values or values[2:4] == [0, 0] else row(*values)
 
 
@@ -57,7 +64,8 @@ def session(line):
 
 
 def read(data, head, parse):
-    """What a file holds, each user and time once, and how many lines are left out; ValueError for a malformed one."""
+    """What a file holds, each user and time once, and how many lines are left out; ValueError for a
+    malformed one."""
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     *top, rest = (data + b"\n" * bool(head)).split(b"\n", head)
     if len(top) < head or (parse is point and not top[5].strip().isdigit()):
@@ -84,11 +92,24 @@ def trajectories(path):
 
 def content(frame):
     """What a frame holds, and how many lines were left out, in the form of `read`."""
-    skipped = sum(n for reason, n in frame.attrs["skipped"].items() if not reason.startswith("file without"))
+    skipped = sum(
+        n for reason, n in frame.attrs["skipped"].items() if not reason.startswith("file without")
+    )
     if "page" in frame:
         return [pages.tolist() for _, pages in frame.groupby("session")["page"]], skipped
-    columns = [frame[name].tolist() for name in frame if name not in ("recording", "trajectory", "altitude", "time")]
-    columns.insert(1, (frame["time"] if "x" in frame else frame["time"].astype("int64") / 1e6).tolist())
+    columns = [
+        frame[name].tolist()
+        for name in frame
+        if name not in ("recording", "trajectory", "altitude", "time")
+    ]
+    columns.insert(
+        1, (frame["time"] if "x" in frame else frame["time"].astype("int64") / 1e6).tolist()
+    )
     if "altitude" in frame:
-        columns.append([None if math.isnan(metres) else round(metres, 2) for metres in frame["altitude"].tolist()])
+        columns.append(
+            [
+                None if math.isnan(metres) else round(metres, 2)
+                for metres in frame["altitude"].tolist()
+            ]
+        )
     return list(zip(*columns, strict=True)), skipped

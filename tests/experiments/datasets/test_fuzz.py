@@ -1,4 +1,5 @@
-"""Mutated files of all sets: refused by name, or read as a strict reader reads them line by line."""
+"""Mutated files of all sets: refused by name, or read as a strict reader reads them line by
+line."""
 
 import gzip
 import zipfile
@@ -12,11 +13,19 @@ from tests.fuzzing import mutations, read_within_limits
 
 LINES = {  # more than those of FORMATS, so that changes hit different ones
     "geolife": [point(f"39.9{i}", clock=f"02:53:{4 * i:02d}") for i in range(12)],
-    "gowalla": [visit(f"30.2{i}", user=i // 4, time=f"2010-10-{29 - i}T23:55:27Z", place=i) for i in range(12)],
+    "gowalla": [
+        visit(f"30.2{i}", user=i // 4, time=f"2010-10-{29 - i}T23:55:27Z", place=i)
+        for i in range(12)
+    ],
     "kosarak": [b"%d 27 %d " % (i, i * i) for i in range(12)],
     "gaze": [b"%d.5,0.%d,%d" % (i, i, i) for i in range(12)],
 }
-PLAIN = {"geolife": plain.point, "gowalla": plain.visit, "kosarak": plain.session, "gaze": plain.sample}
+PLAIN = {
+    "geolife": plain.point,
+    "gowalla": plain.visit,
+    "kosarak": plain.session,
+    "gaze": plain.sample,
+}
 
 
 @pytest.mark.parametrize("cases", [40, pytest.param(700, marks=pytest.mark.slow)])
@@ -47,5 +56,7 @@ def test_no_mutated_file_is_read_wrongly_or_fails_without_its_name(tmp_path, nam
             try:
                 expected = plain.read(mutated, head, PLAIN[name])
             except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise AssertionError(f"case {case} is read though {error!r}: {mutated!r}") from error
+                raise AssertionError(
+                    f"case {case} is read though {error!r}: {mutated!r}"
+                ) from error
         assert plain.content(found[0]) == expected, (case, mutated)

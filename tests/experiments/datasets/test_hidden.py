@@ -29,7 +29,9 @@ def test_recovers_a_known_gaussian_chain(moving):
 
 def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving, monkeypatch):
     two_units = moving[1], moving[1] * 1e-5 + 7.0
-    plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units)
+    plain, scaled = (
+        fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units
+    )
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     monkeypatch.setattr(hidden, "MOST_ITERATIONS", 2)

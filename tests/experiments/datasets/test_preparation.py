@@ -17,7 +17,8 @@ def assert_same(sequences, expected):
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    """A data folder whose files are not marked as synthetic, as recorded ones are not; gives its path."""
+    """A data folder whose files are not marked as synthetic, as recorded ones are not; gives its
+    path."""
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     geolife.synthetic(2, 1, tmp_path / "geolife" / "some.zip", n_trajectories=4)
     gowalla.synthetic(20, 1, tmp_path / "gowalla" / "loc-gowalla_a.txt")
@@ -30,14 +31,20 @@ def recorded(tmp_path, monkeypatch):
 
 
 def test_cells_at_fixed_steps_and_report_by_report_and_pages():
-    found = prepare("geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min")
+    found = prepare(
+        "geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min"
+    )
     points = geolife.synthetic(2, 3)
     grid = tr.Grid(tr.BEIJING_3RD_RING, 2.0)
     points["cell"] = grid.cell(points["latitude"], points["longitude"])
     assert_same(found.sequences, tr.fixed_steps(points, "10min", "20min"))
     assert (found.grid, found.state_names) == (grid, grid.labels(found.sequences.labels))
     assert found.observations.equals(points)
-    assert (found.title, found.synthetic, found.inputs) == ("Geolife in Beijing (synthetic data)", True, ())
+    assert (found.title, found.synthetic, found.inputs) == (
+        "Geolife in Beijing (synthetic data)",
+        True,
+        (),
+    )
     found = prepare("gowalla", stand_in={"n_users": 50, "seed": 3}, max_gap="1D")
     visits = gowalla.synthetic(50, 3)
     visits["cell"] = tr.Grid(tr.NEW_YORK, 5.0).cell(visits["latitude"], visits["longitude"])
@@ -49,11 +56,17 @@ def test_cells_at_fixed_steps_and_report_by_report_and_pages():
 
 @pytest.mark.parametrize("layout", ["GAZEGRAPH", "ANDERSSON2017"])
 def test_areas(layout):
-    found = prepare("gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2)
+    found = prepare(
+        "gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2
+    )
     samples = gaze.synthetic(2, 3, seconds=9.0, layout=getattr(gaze, layout))
     samples["area"] = gaze.areas(samples, 3, 2, *gaze.SCREENS[layout])
-    assert_same(found.sequences, tr.fixed_steps(samples, 0.2, 0.5, state="area", user=["user", "recording"]))
-    assert set(found.state_names) <= {f"area r{row}c{column}" for row in range(2) for column in range(3)}
+    assert_same(
+        found.sequences, tr.fixed_steps(samples, 0.2, 0.5, state="area", user=["user", "recording"])
+    )
+    assert set(found.state_names) <= {
+        f"area r{row}c{column}" for row in range(2) for column in range(3)
+    }
     assert found.title == f"Gaze, {layout} (synthetic data)"
 
 
@@ -69,32 +82,39 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     stand_in = prepare(name, synthetic=True)
     assert stand_in.record == {"data": "synthetic", "inputs": []}
     assert joint_record(found, stand_in) == {"data": f"synthetic in part: {found.name}"} | files
-    assert joint_kind(found, stand_in) == f"{found.name}: recorded data, {found.name}: synthetic data"
+    assert (
+        joint_kind(found, stand_in) == f"{found.name}: recorded data, {found.name}: synthetic data"
+    )
     assert joint_kind(found, found) == "recorded data"
 
 
-def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stand_in_is_no_recording(recorded):
+def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stand_in_is_no_recording(
+    recorded,
+):
     kosarak.synthetic(20, 1, recorded / "kosarak" / "kosarak.dat")
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
     found = prepare("gowalla")
     assert found.inputs[0].name == "loc-gowalla_b.txt"
     sizes = [len(gowalla.load(path, box=tr.NEW_YORK)) for path in (recorded / "gowalla").iterdir()]
     assert len(found.observations) == max(sizes)
-    (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
+    (recorded / "gowalla" / "loc-gowalla_a.txt").rename(
+        recorded / "gowalla" / "loc-gowalla_totalCheckins.txt"
+    )
     assert prepare("gowalla").inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
 def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
     inside, outside = (33.9, 34.1, -118.5, -118.1), (30.1, 30.5, -98.0, -97.5)
-    found = [prepare("gowalla", synthetic=True, stand_in={"n_users": 30}, box=box) for box in (inside, outside)]
+    found = [
+        prepare("gowalla", synthetic=True, stand_in={"n_users": 30}, box=box)
+        for box in (inside, outside)
+    ]
     elsewhere = "Gowalla, latitude 30.1 to 30.5, longitude -98 to -97.5 (synthetic data)"
     assert [one.title for one in found] == ["Gowalla in Los Angeles (synthetic data)", elsewhere]
     assert [one.place for one in found] == ["Los Angeles", ""]
     (recorded / "gowalla" / "loc-gowalla_b.txt").rename(recorded / "gowalla" / registry.THINNED[0])
     assert prepare("gowalla").title == "Gowalla in New York (thinned)"
-    message = (
-        "latitude 0 to 1, .*: there must be two observations of a user .*, found none in 0 rows; give the region by"
-    )
+    message = "latitude 0 to 1, .*: there must be two observations of a user .*, found none in 0 rows; give the region by"
     with pytest.raises(ValueError, match=message):
         prepare("gowalla", box=(0, 1, 0, 1))
 
@@ -102,9 +122,13 @@ def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
 def test_arguments_are_checked(tmp_path):
     with pytest.raises(ValueError, match="name must be one of 'geolife', .*found 'netflix'"):
         prepare("netflix")
-    with pytest.raises(ValueError, match="geolife is cut by box, cell_km, step, max_gap, found cells"):
+    with pytest.raises(
+        ValueError, match="geolife is cut by box, cell_km, step, max_gap, found cells"
+    ):
         prepare("geolife", cells=1.0)
-    with pytest.raises(ValueError, match="layout must be one of 'GAZEGRAPH', 'ANDERSSON2017', found 'mojo'"):
+    with pytest.raises(
+        ValueError, match="layout must be one of 'GAZEGRAPH', 'ANDERSSON2017', found 'mojo'"
+    ):
         prepare("gaze", layout="mojo")
     with pytest.raises(DatasetNotFoundError, match="no file or folder"):
         prepare("kosarak", path=tmp_path / "absent")

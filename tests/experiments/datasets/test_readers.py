@@ -1,4 +1,5 @@
-"""What readers promise: defects, broken and cut files, order, errors with line; and what one format alone has.
+"""What readers promise: defects, broken and cut files, order, errors with line; and what one format
+alone has.
 
 Blocks of lines, and the search for malformed ones, are tested against plain line-by-line code.
 """
@@ -24,7 +25,8 @@ LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"
 
 
 class Format(NamedTuple):
-    """A format: its reader, where a file stands, what precedes the sound lines, known defects and broken lines."""
+    """A format: its reader, where a file stands, what precedes the sound lines, known defects and
+    broken lines."""
 
     reader: object
     file: str
@@ -40,7 +42,11 @@ class Format(NamedTuple):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = lines
         if not isinstance(lines, bytes):
-            data = self.head + b"\n".join(self.sound if lines is None else lines) + (b"\n" if ended else b"")
+            data = (
+                self.head
+                + b"\n".join(self.sound if lines is None else lines)
+                + (b"\n" if ended else b"")
+            )
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
         return folder if path.suffix == ".plt" else path
 
@@ -72,7 +78,13 @@ FORMATS = {
             "time in the future": [point(day=LATER)],
             "duplicate time": [point("39.91")],
         },
-        [b"39.9,116.4,0,100", point("a", "b"), point(day="2008-13-23"), point(clock="25:53:09"), point(clock="02:53")]
+        [
+            b"39.9,116.4,0,100",
+            point("a", "b"),
+            point(day="2008-13-23"),
+            point(clock="25:53:09"),
+            point(clock="02:53"),
+        ]
         + [point(altitude=""), point(altitude="\xe9")],
     ),
     "gowalla": Format(
@@ -98,7 +110,17 @@ FORMATS = {
         b"",
         [b"1 2", b"3", b"4 5 6"],
         {"empty session": [b"", b" \t"]},
-        [b"1 x 2", b"0x10 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"],
+        [
+            b"1 x 2",
+            b"0x10 2",
+            b"-3",
+            b"1.5",
+            b"4,5",
+            b"99999999999",
+            b"2147483648",
+            b"7 \xff",
+            b"\0",
+        ],
     ),
     "gaze": Format(
         gaze,
@@ -110,7 +132,12 @@ FORMATS = {
         {"time": "t", "x": "x", "y": "y"},
     ),
 }
-KNOWN = [(n, line, reason) for n, one in FORMATS.items() for reason, lines in one.known.items() for line in lines]
+KNOWN = [
+    (n, line, reason)
+    for n, one in FORMATS.items()
+    for reason, lines in one.known.items()
+    for line in lines
+]
 BROKEN = [(name, line) for name, one in FORMATS.items() for line in one.broken]
 LINES = ["gowalla", "kosarak", "gaze"]  # read in blocks, plain or compressed
 TIMED = ["geolife", "gowalla", "gaze"]
@@ -146,16 +173,25 @@ def test_a_cut_last_line_is_not_silent(tmp_path, name):
     one = FORMATS[name]
     expected = one.load(one.path(tmp_path))
     path = one.path(tmp_path, one.sound, ended=False)
-    with pytest.warns(UserWarning, match=rf"{one.file}, line {one.line(len(one.sound) - 1)}: the last line has no end"):
+    with pytest.warns(
+        UserWarning,
+        match=rf"{one.file}, line {one.line(len(one.sound) - 1)}: the last line has no end",
+    ):
         assert one.load(path).equals(expected)
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_lines_out_of_order_are_sorted_and_repeated_times_counted_across_blocks(tmp_path, name, small_blocks):
+def test_lines_out_of_order_are_sorted_and_repeated_times_counted_across_blocks(
+    tmp_path, name, small_blocks
+):
     one = FORMATS[name]
     first, *others = one.sound
     expected = one.load(one.path(tmp_path))
-    for lines in ([others[0], first, *others[1:]], [first, first, *others], [first, *others, first]):
+    for lines in (
+        [others[0], first, *others[1:]],
+        [first, first, *others],
+        [first, *others, first],
+    ):
         frame = one.load(one.path(tmp_path, lines))
         assert frame.equals(expected)
         repeated = len(lines) - len(one.sound)
@@ -183,7 +219,12 @@ def test_the_box_selects_and_counts(tmp_path, name, lines, box, users, outside):
 @pytest.mark.parametrize(
     ("name", "file", "reason", "columns"),
     [
-        ("geolife", "Data/001/Trajectory/b.plt", "file without points", "trajectory time latitude longitude altitude"),
+        (
+            "geolife",
+            "Data/001/Trajectory/b.plt",
+            "file without points",
+            "trajectory time latitude longitude altitude",
+        ),
         ("gaze", "B_1.csv", "file without samples", "recording time x y"),
     ],
 )
@@ -201,7 +242,8 @@ def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, colum
 
 
 def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
-    """A zip archive of two trajectories of these names, with bits flipped: (a mark, so many bytes after it, which)."""
+    """A zip archive of two trajectories of these names, with bits flipped: (a mark, so many bytes
+    after it, which)."""
     file = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
         warnings.simplefilter("ignore")  # of names that are there twice
@@ -213,27 +255,98 @@ def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
     return bytes(data)
 
 
-# Flags stand 6 and 8 bytes after these marks, methods 8 and 10; in ENTRY a size 24, a comment 32, a name 46.
+# Flags stand 6 and 8 bytes after these marks, methods 8 and 10; in ENTRY a size 24, a comment 32, a
+# name 46.
 MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"
 
 
 WRONG = [
-    ("geolife", "a.zip", archive()[:200], "expected Geolife's whole zip archive .* found a zip archive"),
+    (
+        "geolife",
+        "a.zip",
+        archive()[:200],
+        "expected Geolife's whole zip archive .* found a zip archive",
+    ),
     ("geolife", "a.zip", b"1 2 3\n", "found a file of sessions"),
-    ("geolife", "a.zip", archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/.*a\.plt: the archive is damaged"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 55, 32)]), "File name in directory 'Data/000/t.* differ"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 68, 1)]), r"a\.zip::Data/000/Trajectory/a\.qlt: .* damaged"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 32, 71)]), "one entry of its directory holds another"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]), "compression method is not supported"),
-    ("geolife", "a.zip", archive("0/Trajectory/a.plt", "0/Trajectory/a.plt"), "one trajectory of a name, found two"),
-    ("geolife", "a.zip", archive(flips=[(ENTRY, 27, 64)]), "at most 67108864 bytes, 100 times its size or 64 MiB"),
-    ("geolife", "a.zip", archive("99999999999/Trajectory/a.plt"), "there must be trajectories NNN/Traj"),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(MEMBER, 70, 255)]),
+        r"a\.zip::Data/000/.*a\.plt: the archive is damaged",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 55, 32)]),
+        "File name in directory 'Data/000/t.* differ",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 68, 1)]),
+        r"a\.zip::Data/000/Trajectory/a\.qlt: .* damaged",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 32, 71)]),
+        "one entry of its directory holds another",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]),
+        "is encrypted, password required",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]),
+        "compression method is not supported",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive("0/Trajectory/a.plt", "0/Trajectory/a.plt"),
+        "one trajectory of a name, found two",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive(flips=[(ENTRY, 27, 64)]),
+        "at most 67108864 bytes, 100 times its size or 64 MiB",
+    ),
+    (
+        "geolife",
+        "a.zip",
+        archive("99999999999/Trajectory/a.plt"),
+        "there must be trajectories NNN/Traj",
+    ),
     ("geolife", None, HEADER[:60], "line 1: expected six header lines, 'Geolife"),
-    ("geolife", None, HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
-    ("gowalla", None, b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n", "line 1: expected five .* official order"),
-    ("kosarak", None, b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
-    ("gaze", None, b"t,a,b\n0,1,2\n", "one column of x 'x', y 'y', found 't', .*; name them by x=, y="),
+    (
+        "geolife",
+        None,
+        HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n",
+        "line 1: expected six header lines",
+    ),
+    (
+        "gowalla",
+        None,
+        b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n",
+        "line 1: expected five .* official order",
+    ),
+    (
+        "kosarak",
+        None,
+        b"1 2\n3\r4\n",
+        "line 2: lines must end in LF or CRLF, found a CR alone; convert",
+    ),
+    (
+        "gaze",
+        None,
+        b"t,a,b\n0,1,2\n",
+        "one column of x 'x', y 'y', found 't', .*; name them by x=, y=",
+    ),
     ("gaze", None, b"t,x,y,x\n0,1,2,3\n", "one column of x 'x', found 't', .*; name it by x="),
     ("gaze", "A_1.csv", b"1 2 3\n4\n", r"A_1\.csv: .* a file of sessions"),
     ("kosarak", None, b"Geolife trajectory\r\n", "line 1: .* a Geolife trajectory"),
@@ -242,12 +355,24 @@ WRONG = [
     ("kosarak", None, b"<?xml version='1.0'?>\n", "line 1: .* an XML file, perhaps an XES"),
     ("kosarak", None, b"", "the file is empty; download it again"),
     ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
-    ("geolife", None, HEADER + 3 * (point("116.4", "39.9") + b"\n"), "line 7: 3 of 3 points .* may be"),
-    ("gowalla", None, 3 * (visit("-118.2", "34.1") + b"\n"), "line 1: 3 of 3 points .* may be swapped"),
+    (
+        "geolife",
+        None,
+        HEADER + 3 * (point("116.4", "39.9") + b"\n"),
+        "line 7: 3 of 3 points .* may be",
+    ),
+    (
+        "gowalla",
+        None,
+        3 * (visit("-118.2", "34.1") + b"\n"),
+        "line 1: 3 of 3 points .* may be swapped",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "content", "message"), WRONG, ids=[row[3] for row in WRONG])
+@pytest.mark.parametrize(
+    ("name", "file", "content", "message"), WRONG, ids=[row[3] for row in WRONG]
+)
 def test_what_is_wrong_with_a_file_is_named(tmp_path, name, file, content, message):
     one = FORMATS[name]
     with pytest.raises(DataFormatError, match=message):
@@ -270,7 +395,9 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, name):
         20, seed=1, path=tmp_path / "data", **options
     )
     monkeypatch.setattr("tplreport.reading.line_blocks.__defaults__", (500,))
-    pd.testing.assert_frame_equal(reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole)
+    pd.testing.assert_frame_equal(
+        reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole
+    )
 
 
 def test_geolife_orders_overlapping_trajectories_and_counts_their_duplicates(tmp_path):
@@ -282,7 +409,10 @@ def test_geolife_orders_overlapping_trajectories_and_counts_their_duplicates(tmp
     frame = geolife.load(tmp_path)
     assert frame["latitude"].tolist() == [39.1, 39.3, 39.2]
     assert frame["trajectory"].tolist() == ["000/a", "000/b", "000/a"]
-    assert frame.attrs["skipped"] == {"duplicate time": 1, "trajectory in another folder than NNN/Trajectory": 3}
+    assert frame.attrs["skipped"] == {
+        "duplicate time": 1,
+        "trajectory in another folder than NNN/Trajectory": 3,
+    }
 
 
 def sessions_of(frame):
@@ -312,7 +442,9 @@ def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(t
         gaze.load(tmp_path, time="t", x="x", y="x")
     with pytest.raises(ValueError, match="width and height must be positive"):
         gaze.areas(pd.DataFrame({"x": [1.0], "y": [1.0]}), 2, 2, 0, 1)
-    with pytest.raises(DatasetNotFoundError, match=r"no official file to download.*one CSV a recording"):
+    with pytest.raises(
+        DatasetNotFoundError, match=r"no official file to download.*one CSV a recording"
+    ):
         registry.fetch("gaze")
 
 
@@ -326,7 +458,9 @@ HALF = len(GZIP) // 2
     + [(GZIP[:HALF] + bytes([GZIP[HALF] ^ 0xFF]) + GZIP[HALF + 1 :], "damaged|ends early")]
     + [(b"\0" * 5000, "a line must not be longer")],
 )
-def test_truncated_and_damaged_files_and_endless_lines_are_named(tmp_path, monkeypatch, data, message):
+def test_truncated_and_damaged_files_and_endless_lines_are_named(
+    tmp_path, monkeypatch, data, message
+):
     monkeypatch.setattr("tplreport.reading.LONGEST_LINE_BYTES", 1000)
     path = tmp_path / "cut.txt.gz"
     path.write_bytes(data)
@@ -339,14 +473,32 @@ def test_truncated_and_damaged_files_and_endless_lines_are_named(tmp_path, monke
 def test_files_that_unpack_to_a_hundred_times_their_size_are_refused(tmp_path):
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"1\n" * (33 << 20), 1))
-    with pytest.raises(DataFormatError, match=r"at most 67108864 bytes, 100 times its size or 64 MiB, found \d+; if"):
+    with pytest.raises(
+        DataFormatError,
+        match=r"at most 67108864 bytes, 100 times its size or 64 MiB, found \d+; if",
+    ):
         list(line_blocks(path))
 
 
 def test_dropped_rows_are_placed_at_their_lines(tmp_path):
-    lines = [visit(user="1"), b"", visit("400"), visit("0", "0"), visit("0", "0"), visit(user="2"), visit("", user="2")]
+    lines = [
+        visit(user="1"),
+        b"",
+        visit("400"),
+        visit("0", "0"),
+        visit("0", "0"),
+        visit(user="2"),
+        visit("", user="2"),
+    ]
     frame = gowalla.load(FORMATS["gowalla"].path(tmp_path, lines))
     assert frame["user"].tolist() == [1, 2]
-    assert frame.attrs["skipped"] == {"missing field": 1, "position (0, 0)": 2, "coordinates out of range": 1}
-    places = {reason: int(place.rpartition(" ")[2]) for reason, place in frame.attrs["skipped_examples"].items()}
+    assert frame.attrs["skipped"] == {
+        "missing field": 1,
+        "position (0, 0)": 2,
+        "coordinates out of range": 1,
+    }
+    places = {
+        reason: int(place.rpartition(" ")[2])
+        for reason, place in frame.attrs["skipped_examples"].items()
+    }
     assert places == {"missing field": 7, "position (0, 0)": 4, "coordinates out of range": 3}

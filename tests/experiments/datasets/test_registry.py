@@ -38,14 +38,19 @@ def official(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
     def give(name="kosarak", **changes):
-        known = {"content_sha256": hashlib.sha256(gzip.decompress(CONTENT)).hexdigest(), "known_hash": MD5}
+        known = {
+            "content_sha256": hashlib.sha256(gzip.decompress(CONTENT)).hexdigest(),
+            "known_hash": MD5,
+        }
         url = f"http://127.0.0.1:{server.server_address[1]}/file"
         source = dataclasses.replace(registry.SOURCES[name], **({"url": url} | known | changes))
         monkeypatch.setitem(registry.SOURCES, name, source)
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.content, server.asked, server.give = CONTENT, 0, give
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         give()
         yield server
         server.shutdown()

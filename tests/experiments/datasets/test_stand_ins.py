@@ -1,4 +1,5 @@
-"""Stand-ins and recorded files against plain readers and what is known of them; stand-ins are marked and whole."""
+"""Stand-ins and recorded files against plain readers and what is known of them; stand-ins are
+marked and whole."""
 
 import gzip
 import zipfile
@@ -29,7 +30,9 @@ def test_an_unpacked_geolife_reads_as_the_archive_and_by_a_plain_reader(tmp_path
 
 @pytest.mark.parametrize("layout", [gaze.GAZEGRAPH, gaze.ANDERSSON2017])
 def test_users_and_samples_of_gaze(tmp_path, layout):
-    frame = gaze.synthetic(3, seed=1, path=tmp_path / "g", seconds=12, n_recordings=2, layout=layout)
+    frame = gaze.synthetic(
+        3, seed=1, path=tmp_path / "g", seconds=12, n_recordings=2, layout=layout
+    )
     names = {(f"P{user}", f"SYNTHETIC{recording}") for user in (1, 2, 3) for recording in (1, 2)}
     assert set(zip(frame["user"], frame["recording"], strict=True)) == names
     assert frame.attrs["unit"] == layout["unit"]
@@ -47,12 +50,16 @@ def test_contents_depend_on_the_check_ins_not_on_how_their_numbers_are_written(t
     path, other = tmp_path / "a.txt", tmp_path / "b.txt.gz"
     gowalla.synthetic(30, 1, path)
     rows = [line.split("\t") for line in path.read_text().splitlines()]
-    noisy = ["\t".join([*row[:2], repr(float(row[2]) * (1 + 2**-52)), *row[3:]]) + "\n" for row in rows]
+    noisy = [
+        "\t".join([*row[:2], repr(float(row[2]) * (1 + 2**-52)), *row[3:]]) + "\n" for row in rows
+    ]
     other.write_bytes(gzip.compress("".join(noisy).encode()))
     found = gowalla.contents(path)
     assert noisy[0].split("\t")[2] != rows[0][2]
     assert gowalla.contents(other) == found
-    inside = next(k for k, row in enumerate(rows) if NEW_YORK.contains(float(row[2]), float(row[3])))
+    inside = next(
+        k for k, row in enumerate(rows) if NEW_YORK.contains(float(row[2]), float(row[3]))
+    )
     other.write_bytes(gzip.compress("".join(noisy[:inside] + noisy[inside + 1 :]).encode()))
     fewer = gowalla.contents(other)
     assert fewer["check-ins"] == found["check-ins"] - 1
@@ -60,8 +67,12 @@ def test_contents_depend_on_the_check_ins_not_on_how_their_numbers_are_written(t
 
 
 @pytest.mark.real_data
-def test_the_part_in_new_york_is_as_documented_and_holds_what_the_official_file_begins_with(real_data):
-    part, beginning = (real_data(f"gowalla/loc-gowalla_{name}") for name in ("NY.txt.gz", "first10000.txt"))
+def test_the_part_in_new_york_is_as_documented_and_holds_what_the_official_file_begins_with(
+    real_data,
+):
+    part, beginning = (
+        real_data(f"gowalla/loc-gowalla_{name}") for name in ("NY.txt.gz", "first10000.txt")
+    )
     text = (Path(__file__).parents[3] / "data" / "README.md").read_text(encoding="utf-8")
     assert gowalla.contents(part)["sha256"] in text
     frames = [gowalla.load(path, box=NEW_YORK) for path in (part, beginning)]
@@ -91,7 +102,9 @@ def test_recorded_sets(real_data, module, name, rows, counts):
     assert frame.attrs["synthetic"] is False
     if module is kosarak:
         assert frame.attrs["skipped"] == {}
-        assert frame["page"].iloc[-4:].tolist() == [int(page) for page in path.read_bytes()[-99:].split()[-4:]]
+        assert frame["page"].iloc[-4:].tolist() == [
+            int(page) for page in path.read_bytes()[-99:].split()[-4:]
+        ]
         assert kosarak.to_sequences(frame).n_transitions == 701_947
 
 
@@ -119,7 +132,9 @@ SETS = [
 
 
 @pytest.mark.parametrize(("module", "name", "options"), SETS)
-def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, module, name, options):
+def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(
+    tmp_path, module, name, options
+):
     def written(label, seed):
         path = tmp_path / label / name
         frame = module.synthetic(3, seed=seed, path=path, **options)
@@ -127,13 +142,17 @@ def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, m
         assert frame.attrs["synthetic"] is again.attrs["synthetic"] is True
         assert again.attrs["generator"]["set"] == module.__name__.rpartition(".")[2]
         assert read_marker(path)["seed"] == seed
-        return [file.read_bytes() for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+        return [
+            file.read_bytes() for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])
+        ]
 
     assert written("a", 4) == written("b", 4) != written("c", 5)
 
 
 @pytest.mark.parametrize(("module", "name"), [(kosarak, "a.dat.gz"), (gaze, "gaze")])
-def test_a_stand_in_is_replaced_by_a_whole_one_alone_and_other_data_never(tmp_path, monkeypatch, module, name):
+def test_a_stand_in_is_replaced_by_a_whole_one_alone_and_other_data_never(
+    tmp_path, monkeypatch, module, name
+):
     for seed in (1, 2):
         module.synthetic(3, seed=seed, path=tmp_path / name)
     files = sorted(tmp_path.rglob("*"))

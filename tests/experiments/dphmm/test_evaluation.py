@@ -22,7 +22,9 @@ CHOSEN = {"cuts": ["10s/20s"], "boxes": [BOX], "seed": 0}
 
 def _model(walks, centres, n_trajectories, horizon):
     k, length = np.shape(walks)
-    sequences = Sequences(np.ravel(walks), np.arange(k + 1) * length, np.arange(len(centres)), np.arange(k))
+    sequences = Sequences(
+        np.ravel(walks), np.arange(k + 1) * length, np.arange(len(centres)), np.arange(k)
+    )
     return mobility.mobility_model(sequences, centres, n_trajectories, horizon)
 
 
@@ -49,25 +51,41 @@ def test_mobility_model_keeps_cells_that_reach_each_other(model):
 
 @pytest.mark.parametrize("excluded", [None, 0.05])
 def test_evaluate_repeats_the_release(model, excluded):
-    policy = PolicyGraph.transition(model.transitions) if excluded is None else PolicyGraph.complete(16)
+    policy = (
+        PolicyGraph.transition(model.transitions) if excluded is None else PolicyGraph.complete(16)
+    )
     table = evaluation.evaluate(model, policy, [0.7], excluded, seed=4)
     assert len(table) == 24
     assert (table["degree_of_protection"] >= 2).all()
     for i, trajectory in enumerate(model.trajectories):
         P, rng = model.transitions, np.random.default_rng([4, i])
         steps = release(
-            trajectory[1:], policy, model.answers, 0.7, P, P.row(trajectory[0]), excluded_probability=excluded, rng=rng
+            trajectory[1:],
+            policy,
+            model.answers,
+            0.7,
+            P,
+            P.row(trajectory[0]),
+            excluded_probability=excluded,
+            rng=rng,
         )
         part = table[table.trajectory == i]
         for step, state, row in zip(steps, trajectory[1:], part.itertuples(), strict=True):
             assert row.released
             assert row.error == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
             assert row.possible == step.policy.possible.size
-            assert row.degree_of_protection == degree_of_protection(step.policy, model.answers)[step.perturbed_state]
+            assert (
+                row.degree_of_protection
+                == degree_of_protection(step.policy, model.answers)[step.perturbed_state]
+            )
     # Where one state is possible, nothing is released: here from 0 only to 1, from 1 only to 2.
     model = _model([[0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1]], np.arange(6.0).reshape(3, 2), 1, 5)
     table = evaluation.evaluate(model, PolicyGraph.complete(3), [1.0], seed=0)
-    assert (table["released"].any(), table["released"][0], np.isnan(table["error"][0])) == (True, False, True)
+    assert (table["released"].any(), table["released"][0], np.isnan(table["error"][0])) == (
+        True,
+        False,
+        True,
+    )
 
 
 PRINT_SUMS = """
@@ -85,8 +103,16 @@ def test_no_digit_depends_on_the_processor_or_the_number_of_threads(tmp_path):
     # Kernels of OpenBLAS for another processor, and fewer instructions for NumPy, change last bits.
     few = "AVX512F AVX512_SKX AVX2 FMA3"
     printed = []
-    for core, threads, disabled in (("Haswell", "1", ""), ("Prescott", "2", few), ("Nehalem", "1", few)):
-        machine = {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": threads, "NPY_DISABLE_CPU_FEATURES": disabled}
+    for core, threads, disabled in (
+        ("Haswell", "1", ""),
+        ("Prescott", "2", few),
+        ("Nehalem", "1", few),
+    ):
+        machine = {
+            "OPENBLAS_CORETYPE": core,
+            "OPENBLAS_NUM_THREADS": threads,
+            "NPY_DISABLE_CPU_FEATURES": disabled,
+        }
         machine |= {name: str(tmp_path) for name in ("TPLREPRO_DATA", "TPLREPRO_CACHE")}
         command = [sys.executable, "-c", PRINT_SUMS]
         printed.append(subprocess.check_output(command, env=os.environ | machine, text=True))
@@ -95,7 +121,9 @@ def test_no_digit_depends_on_the_processor_or_the_number_of_threads(tmp_path):
 
 
 def test_compare_and_growth(model):
-    table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], excluded_probability=0.01, seed=0)
+    table = evaluation.compare(
+        {"grid": model}, {"grid": 1.0}, [0.5, 1.0], excluded_probability=0.01, seed=0
+    )
     assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
     assert len(table) == 2 * 3 * 24
     two = pd.concat([table, table.assign(data="grid twice", error=2 * table.error)])
@@ -110,7 +138,9 @@ def test_compare_and_growth(model):
 def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
-    models, record = mobility.recorded_models(2, 6, stand_ins={"geolife": 2, "gowalla": 200}, **CHOSEN)
+    models, record = mobility.recorded_models(
+        2, 6, stand_ins={"geolife": 2, "gowalla": 200}, **CHOSEN
+    )
     assert record == {"data": "synthetic", "inputs": []}
     shapes = {name: model.trajectories.shape for name, model in models.items()}
     assert shapes == {"Geolife 10s/20s": (2, 7), "Gowalla Los Angeles 89 x 92 km": (2, 7)}
@@ -120,10 +150,15 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
 @pytest.mark.real_data
 def test_the_real_files_hold_twenty_trajectories():
     given = CHOSEN | {"boxes": [tuple(NEW_YORK), BOX]}
-    models, record = mobility.recorded_models(20, 100, stand_ins={"geolife": 1, "gowalla": 1}, **given)
+    models, record = mobility.recorded_models(
+        20, 100, stand_ins={"geolife": 1, "gowalla": 1}, **given
+    )
     assert record["data"] == "real (unverified)"  # parts of the sets have no published checksum
     assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 3
-    assert list(models)[1:] == ["Gowalla New York 48 x 47 km", "Gowalla Los Angeles (thinned) 89 x 92 km"]
+    assert list(models)[1:] == [
+        "Gowalla New York 48 x 47 km",
+        "Gowalla Los Angeles (thinned) 89 x 92 km",
+    ]
     assert len(record["inputs"]) == 3  # of the two cities, too
 
 
@@ -131,14 +166,23 @@ def test_each_edge_and_state_is_drawn_once_added_edges_dashed_and_hulls_about_th
     graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
     for impossible, shown in ((True, 6), (False, 3)):
         axes = figures.subplots()[1]
-        drawing.draw_policy(axes, graph, F, added=[(1, 0)], exposed=np.array([2]), impossible=impossible)
+        drawing.draw_policy(
+            axes, graph, F, added=[(1, 0)], exposed=np.array([2]), impossible=impossible
+        )
         edges = next(each for each in axes.collections if isinstance(each, LineCollection))
-        assert [segment.tolist() for segment in edges.get_segments()] == [[[1, 0], [2, 1]], [[2, 1], [3, 0]]]
+        assert [segment.tolist() for segment in edges.get_segments()] == [
+            [[1, 0], [2, 1]],
+            [[2, 1], [3, 0]],
+        ]
         assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
-        assert sorted(text.get_text() for text in axes.texts) == [f"$s_{{{i}}}$" for i in range(1, shown + 1)]
+        assert sorted(text.get_text() for text in axes.texts) == [
+            f"$s_{{{i}}}$" for i in range(1, shown + 1)
+        ]
     axes = figures.subplots()[1]
     K = sensitivity_hull(categorical(), F)
     drawing.draw_hull(axes, K, F[1])
     assert np.array_equal(axes.lines[0].get_xydata()[:-1], K.vertices + F[1])
     drawing.draw_transitions(axes, TRANSITIONS, F)
-    assert len(axes.patches) == 1 + np.count_nonzero(TRANSITIONS) - np.count_nonzero(np.diag(TRANSITIONS))
+    assert len(axes.patches) == 1 + np.count_nonzero(TRANSITIONS) - np.count_nonzero(
+        np.diag(TRANSITIONS)
+    )

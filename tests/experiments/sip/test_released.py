@@ -11,7 +11,9 @@ def test_costs_of_randomised_response_are_those_of_its_matrix():
     away = (matrix * np.abs(np.subtract.outer(range(4), range(4)))).sum(axis=1)
     found = clicks.randomized_costs(sessions, 4, epsilon)
     assert found.distance == pytest.approx([away[own].sum() for own in sessions], rel=1e-12)
-    assert found.changed == pytest.approx([(1 - matrix.diagonal()[own]).sum() for own in sessions], rel=1e-12)
+    assert found.changed == pytest.approx(
+        [(1 - matrix.diagonal()[own]).sum() for own in sessions], rel=1e-12
+    )
 
 
 def test_expected_costs_of_clicks_are_the_means_of_simulated_ones():
@@ -22,7 +24,9 @@ def test_expected_costs_of_clicks_are_the_means_of_simulated_ones():
     released = sip.release_sequences(sessions * draws, mechanism, chain, rng=rng)
     wrong = np.array([own != sessions[0] for own in released.outputs]).sum(axis=1)
     far = np.array([np.abs(own - sessions[0]) for own in released.outputs]).sum(axis=1)
-    assert expected.changed.mean() == pytest.approx(wrong.mean(), abs=4 * wrong.std() / np.sqrt(draws))
+    assert expected.changed.mean() == pytest.approx(
+        wrong.mean(), abs=4 * wrong.std() / np.sqrt(draws)
+    )
     assert expected.distance.mean() == pytest.approx(far.mean(), abs=4 * far.std() / np.sqrt(draws))
     assert expected.leakage.max() == pytest.approx(released.largest_leakage)
     assert expected.changed.std() < wrong.std()
@@ -33,7 +37,9 @@ def test_a_gain_has_an_interval_over_sessions():
     less = clicks.SessionCosts(np.array([1.0, 2.0, 3.0]), zeros, zeros, np.array([1, 2, 3]))
     more = clicks.SessionCosts(np.array([2.0, 4.0, 9.0]), zeros, zeros, np.array([1, 2, 3]))
     half = 1.959964 * np.sqrt(0.5**2 + 1.0**2 + 1.5**2) / 6
-    assert less.gain_on(more)["distance"] == pytest.approx({"value": 1.5, "low": 1.5 - half, "high": 1.5 + half})
+    assert less.gain_on(more)["distance"] == pytest.approx(
+        {"value": 1.5, "low": 1.5 - half, "high": 1.5 + half}
+    )
 
 
 def test_batches_of_a_huge_budget_cost_nothing_and_leakage_is_that_of_a_click():
@@ -53,7 +59,9 @@ def test_released_gaze_is_measured_in_cells():
     found = gaze.released_batches(batches, list(batches), 0.5, chain, between, rng=rng)
     expected = [between(own, true).mean() for own, true in zip(found.cells, pieces, strict=True)]
     assert found.distance.tolist() == expected
-    assert found.changed == np.mean([own != true for own, true in zip(found.cells, pieces, strict=True)])
+    assert found.changed == np.mean(
+        [own != true for own, true in zip(found.cells, pieces, strict=True)]
+    )
     assert found.largest_leakage <= 0.5
 
 

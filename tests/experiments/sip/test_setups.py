@@ -27,7 +27,9 @@ def test_closed_forms_of_example_1(p1, phi, epsilon):
 def test_noise_is_correlated_as_in_a_simulation_and_not_where_the_data_are_independent(phi):
     crr, p1, draws = sip.ConditionalRandomizedResponse(0.5), 0.7, 40_000
     found, rng = setups.two_step_noise(crr, crr, p1, phi), np.random.default_rng(8)
-    assert (found.mutual_information < 1e-12) == (abs(found.noise_correlation) < 1e-12) == (phi == 0.5)
+    assert (
+        (found.mutual_information < 1e-12) == (abs(found.noise_correlation) < 1e-12) == (phi == 0.5)
+    )
     x1 = (rng.random(draws) < p1).astype(int)
     x2 = x1 ^ (rng.random(draws) < phi)
     y1 = (rng.random(draws) < crr.matrix([1 - p1, p1])[x1, 1]).astype(int)
@@ -43,8 +45,13 @@ def test_least_leakage_meets_the_noise_bound(kind):
     weights, beliefs = setups.second_beliefs(0.95, 0.1, kind(1.0))
     for noise in (0.05, 0.1):
         budget, leakage = setups.least_leakage(kind, beliefs, weights, noise)
-        cost = [weights @ [kind(e).response(b).cost() for b in beliefs] for e in (budget, budget - 1e-6)]
+        cost = [
+            weights @ [kind(e).response(b).cost() for b in beliefs] for e in (budget, budget - 1e-6)
+        ]
         assert cost[0] <= noise < cost[1] + 1e-9
-        leakages = [sip.instantaneous_leakage(kind(budget).matrix(belief), belief) for belief in beliefs]
-        assert leakage == pytest.approx(max(leakages), rel=1e-9)  # more than the budget of the published response
+        leakages = [
+            sip.instantaneous_leakage(kind(budget).matrix(belief), belief) for belief in beliefs
+        ]
+        # more than the budget of the published response
+        assert leakage == pytest.approx(max(leakages), rel=1e-9)
     assert setups.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)

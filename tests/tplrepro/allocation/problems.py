@@ -13,7 +13,9 @@ def as_functions(*sides):
     return [None if P is None else tpl.PrivacyLossFunction(P) for P in sides]
 
 
-LEVELS = st.one_of(st.sampled_from([1.0, 2.0]), st.floats(-6, 1.3).map(lambda exponent: 10.0**exponent))
+LEVELS = st.one_of(
+    st.sampled_from([1.0, 2.0]), st.floats(-6, 1.3).map(lambda exponent: 10.0**exponent)
+)
 
 
 @st.composite
@@ -24,7 +26,8 @@ def problems(draw, kinds=(*KINDS, "strong", "strong", None)):
 
 
 def assert_derivatives(programme, budgets, rng):
-    """The derivatives of a programme's leakages are central differences, in three random directions."""
+    """The derivatives of a programme's leakages are central differences, in three random
+    directions."""
     change = rng.normal(size=(budgets.size, 3))
     leakages, jacobian = programme.tpl(budgets, change)
     assert np.isfinite(leakages).all()

@@ -1,9 +1,10 @@
-"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against those of the package.
+"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against those of the
+package.
 
-Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve
-Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is
-found in the same way; change alpha^B until both agree. Plain Python on single floats that shares no code
-with the package.
+Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that
+leakage; solve Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to
+alpha^F, whose budget is found in the same way; change alpha^B until both agree. Plain Python on
+single floats that shares no code with the package.
 """
 
 from itertools import permutations
@@ -22,7 +23,8 @@ TOLERANCE = 1e-10
 
 
 def algorithm_1(rows, alpha):
-    """Lines 1 to 12: the sums q, d of the pair of rows and the columns that maximise the objective."""
+    """Lines 1 to 12: the sums q, d of the pair of rows and the columns that maximise the
+    objective."""
     best = (0.0, 0.0, 1.0)
     for row_q, row_d in permutations(rows, 2):
         kept = [(q, d) for q, d in zip(row_q, row_d, strict=True) if q > d]  # Corollary 2
@@ -78,13 +80,16 @@ def search(alpha, backward, forward, budget):
     return alpha_b, alpha_f, min(epsilon_b, epsilon_f)
 
 
-SIDES = st.integers(2, 6).flatmap(lambda n: st.tuples(*[matrices(n, ("dense", "smoothed", "repeated_rows"))] * 2))
+SIDES = st.integers(2, 6).flatmap(
+    lambda n: st.tuples(*[matrices(n, ("dense", "smoothed", "repeated_rows"))] * 2)
+)
 
 
 def test_the_prose_gives_the_budgets_of_figure_7_by_both_algorithms():
     by_bound = search(1.0, BACKWARD, FORWARD, budget_with_supremum)
     assert by_bound == pytest.approx((0.4998062, 0.7040659, 0.2038721), abs=5e-8)
-    # Theorem 5's supremum is the fixed point of the step between two time points, so 2 and 3 share alpha^B.
+    # Theorem 5's supremum is the fixed point of the step between two time points, so 2 and 3 share
+    # alpha^B.
     assert search(1.0, BACKWARD, FORWARD, budget_between) == pytest.approx(by_bound, rel=1e-10)
 
 
@@ -97,11 +102,15 @@ def test_the_prose_agrees_with_the_allocations(alpha, sides, horizon):
     alpha_b, alpha_f, middle = search(alpha, *sides, budget_between)
     expected = [alpha_b, *[middle] * (horizon - 2), alpha_f]
     for allocate in (tpl.allocate_by_quantification, conference.algorithm_3):
-        assert allocate(alpha, *sides, horizon).tolist() == pytest.approx(expected, abs=TOLERANCE * alpha)
+        assert allocate(alpha, *sides, horizon).tolist() == pytest.approx(
+            expected, abs=TOLERANCE * alpha
+        )
 
 
 def test_a_single_release_gets_all_and_deterministic_correlation_has_no_budget():
     assert conference.algorithm_3(1.5, BACKWARD, FORWARD, 1).tolist() == [1.5]
     for allocate in (conference.algorithm_2, lambda *given: conference.algorithm_3(*given, 3)):
-        with pytest.raises(tpl.allocation.published.NoFiniteSupremumError, match="keeps the leakage bounded"):
+        with pytest.raises(
+            tpl.allocation.published.NoFiniteSupremumError, match="keeps the leakage bounded"
+        ):
             allocate(1.0, [[1.0, 0.0], [0.0, 1.0]], FORWARD)

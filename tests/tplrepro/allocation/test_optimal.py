@@ -1,4 +1,5 @@
-"""Optimal budgets against exhaustive search, a global optimiser and closed forms, and never above alpha."""
+"""Optimal budgets against exhaustive search, a global optimiser and closed forms, and never above
+alpha."""
 
 from contextlib import suppress
 from functools import partial
@@ -22,21 +23,29 @@ def absolute(budgets, weights=1.0):
     return (weights / budgets).sum(axis=-1)
 
 
-WALK = np.array([[0.8, 0.2, 0, 0, 0], [1, 4, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 0.2, 0.8]])
+WALK = np.array(
+    [[0.8, 0.2, 0, 0, 0], [1, 4, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 0.2, 0.8]]
+)
 WALK /= WALK.sum(axis=1, keepdims=True)
 
 
 def plain_tpl(backward, forward):
-    """The TPL of many series at once, budgets (..., T), by the definition; a side is a matrix, list or None."""
+    """The TPL of many series at once, budgets (..., T), by the definition; a side is a matrix, list
+    or None."""
     losses = [
-        [partial(brute_force_loss, P) for P in side] if isinstance(side, list) else partial(brute_force_loss, side)
+        [partial(brute_force_loss, P) for P in side]
+        if isinstance(side, list)
+        else partial(brute_force_loss, side)
         for side in (backward, forward)
     ]
-    return lambda budgets: np.stack(recursion(list(np.moveaxis(budgets, -1, 0)), *losses)[2], axis=-1)
+    return lambda budgets: np.stack(
+        recursion(list(np.moveaxis(budgets, -1, 0)), *losses)[2], axis=-1
+    )
 
 
 def scaled_to_level(logs, alpha, tpl_of):
-    """Proportions, given by their logarithms against the first, (cases, T - 1), each scaled up to alpha."""
+    """Proportions, given by their logarithms against the first, (cases, T - 1), each scaled up to
+    alpha."""
     shapes = np.exp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1))
     shapes /= shapes.max(axis=1, keepdims=True)
     factor, top = np.zeros(len(logs)), np.full(len(logs), float(alpha))
@@ -48,7 +57,8 @@ def scaled_to_level(logs, alpha, tpl_of):
 
 
 def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
-    """The least cost on a grid of proportions refined around its best point, each scaled up to alpha."""
+    """The least cost on a grid of proportions refined around its best point, each scaled up to
+    alpha."""
     low, high = np.full(horizon - 1, -5.0), np.full(horizon - 1, 5.0)
     best = np.inf
     for _ in range(zooms):
@@ -63,7 +73,9 @@ def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
 
 
 GRID_SIDES = matrices(3, ("dense", "zeros", "smoothed", "sharp", "sparse", None))
-WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(lambda horizon: st.tuples(*[st.floats(0.2, 3.0)] * horizon))
+WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(
+    lambda horizon: st.tuples(*[st.floats(0.2, 3.0)] * horizon)
+)
 
 
 @given(st.floats(-1, 1.1), GRID_SIDES, GRID_SIDES, WEIGHTS.map(np.array), st.sampled_from([1, 2]))
@@ -74,7 +86,9 @@ def test_no_grid_search_does_better(exponent, backward, forward, weights, power)
     def cost(budgets):
         return absolute(budgets**power, weights)
 
-    found = tpl.allocate_optimally(alpha, backward, forward, weights.size, weights=weights, error=error)
+    found = tpl.allocate_optimally(
+        alpha, backward, forward, weights.size, weights=weights, error=error
+    )
     searched = least_cost_by_search(alpha, plain_tpl(backward, forward), cost, weights.size)
     assert cost(found) <= searched * (1 + 1e-9)
     assert searched <= cost(found) * (1 + 1e-2)  # the search itself is sound
@@ -109,7 +123,9 @@ def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed
     with suppress(tpl.NoFiniteSupremumError):
         assert cost <= horizon / tpl.allocate_by_upper_bound(alpha, *known)
     # A change of the proportions that still fits does not improve the total to first order.
-    for changed in budgets * np.exp(1e-4 * np.random.default_rng(seed).standard_normal((5, horizon))):
+    for changed in budgets * np.exp(
+        1e-4 * np.random.default_rng(seed).standard_normal((5, horizon))
+    ):
         while tpl.temporal_privacy_leakage(changed, *known).tpl.max() > alpha:
             changed *= 1 - 1e-7
         assert cost <= absolute(changed) * (1 + 1e-6)
@@ -133,10 +149,15 @@ def test_subset_where_the_leakage_between_the_releases_binds(alpha):
     leakage = tpl.leakage_at_all_times(budgets, P, P, times=times, horizon=5).tpl
     assert alpha * (1 - 1e-9) < leakage.max() <= alpha
     assert leakage.argmax() not in times
-    losses = [lambda b: b, *(partial(brute_force_loss, np.linalg.matrix_power(P, gap)) for gap in range(1, 5))]
+    losses = [
+        lambda b: b,
+        *(partial(brute_force_loss, np.linalg.matrix_power(P, gap)) for gap in range(1, 5)),
+    ]
 
     def leakages(b):
-        return np.stack([losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in range(5)], axis=-1)
+        return np.stack(
+            [losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in range(5)], axis=-1
+        )
 
     searched = least_cost_by_search(alpha, leakages, absolute, 2)
     assert absolute(budgets) == pytest.approx(searched, rel=1e-6)
@@ -150,10 +171,18 @@ def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, se
     horizon = int(rng.integers(2, 9))
     times = np.sort(rng.choice(horizon, int(rng.integers(1, horizon + 1)), replace=False))
     budgets = tpl.allocate_optimally(alpha, backward, forward, horizon, times=times)
-    assert tpl.leakage_at_all_times(budgets, backward, forward, times=times, horizon=horizon).tpl.max() <= alpha
+    assert (
+        tpl.leakage_at_all_times(budgets, backward, forward, times=times, horizon=horizon).tpl.max()
+        <= alpha
+    )
     mask = np.isin(np.arange(horizon), times)
-    assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, times=mask).tolist()
-    assert absolute(budgets) <= absolute(tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times])
+    assert (
+        budgets.tolist()
+        == tpl.allocate_optimally(alpha, backward, forward, horizon, times=mask).tolist()
+    )
+    assert absolute(budgets) <= absolute(
+        tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times]
+    )
     assert absolute(budgets) <= times.size**2 / alpha * (1 + 1e-12)
 
 
@@ -174,7 +203,8 @@ def test_lists_of_matrices():
 def test_knots_lose_nothing_against_all_unknowns(s):
     L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
     budgets = tpl.allocate_optimally(2.0, L, L, 120)
-    everywhere = tpl.allocate_optimally(2.0, L, L, 120, weights=1 + 1e-12 * np.arange(120))  # too unequal for knots
+    # too unequal for knots
+    everywhere = tpl.allocate_optimally(2.0, L, L, 120, weights=1 + 1e-12 * np.arange(120))
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
 
 
@@ -186,7 +216,9 @@ def test_derivatives_agree_with_differences(times):
     programme = OnTimeline(1.3, timeline, np.full(timeline.times.size, 1 / timeline.times.size), 1)
     budgets = rng.uniform(0.1, 0.8, timeline.times.size)
     assert_derivatives(programme, budgets, rng)
-    tpl_there = tpl.leakage_at_all_times(budgets, backward, forward, times=timeline.times, horizon=9).tpl
+    tpl_there = tpl.leakage_at_all_times(
+        budgets, backward, forward, times=timeline.times, horizon=9
+    ).tpl
     inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
     found = programme.tpl(budgets, np.empty((budgets.size, 0)))[0]
     assert np.sort(found) == pytest.approx(np.sort(tpl_there[inside]), abs=1e-13)

@@ -1,4 +1,5 @@
-"""Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha."""
+"""Budgets against bisection in high precision, and the promise that the leakage never exceeds
+alpha."""
 
 from functools import partial
 
@@ -30,9 +31,11 @@ def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
         first, middle, last = tpl.allocate_by_quantification(alpha, backward, forward, horizon=3)
         assert between - margin <= constant < between
         suprema = [exact_supremum(loss, mpmath.mpf(constant), alpha) for loss in (loss_b, loss_f)]
-        assert sum(suprema) - constant <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
+        # the bisection's own error
+        assert sum(suprema) - constant <= alpha * (1 + mpmath.mpf(10) ** -38)
         assert between - margin <= middle < between
-        # a^B itself is ill-conditioned where both sides are nearly deterministic; its equations are not.
+        # a^B itself is ill-conditioned where both sides are nearly deterministic; its equations are
+        # not.
         assert alpha - margin <= loss_b(mpmath.mpf(first)) + last <= alpha
         assert alpha - margin <= loss_f(mpmath.mpf(last)) + first <= alpha
         if max(loss_b(a_b) / a_b, loss_f(a_f) / a_f) < 0.99:
@@ -51,34 +54,48 @@ def test_nearly_deterministic_correlation_and_the_ends_of_the_double_range(alpha
     assert alpha * (1 - 1e-12) < max(exact_tpl(budgets, loss, loss)) <= alpha
 
 
-@pytest.mark.parametrize("sides", [(None, None), ([[0.3, 0.7]] * 2, None), ([[0.3, 0.7]] * 2, [[0.3, 0.7]] * 2)])
+@pytest.mark.parametrize(
+    "sides", [(None, None), ([[0.3, 0.7]] * 2, None), ([[0.3, 0.7]] * 2, [[0.3, 0.7]] * 2)]
+)
 def test_without_correlation_alpha_is_spent_at_every_time(sides):
     assert tpl.allocate_optimally(0.7, *sides, 4).tolist() == [0.7] * 4
     assert tpl.allocate_by_upper_bound(0.7, *sides) == pytest.approx(0.7, rel=1e-13)
     assert tpl.allocate_by_quantification(0.7, *sides, horizon=1).tolist() == [0.7]
-    assert tpl.allocate_by_quantification(0.7, *sides, 3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
-    assert tf.allocate_with_stopping(0.7, *sides, 0.1).budgets(3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
+    assert tpl.allocate_by_quantification(0.7, *sides, 3) == pytest.approx(
+        np.full(3, 0.7), rel=1e-13
+    )
+    assert tf.allocate_with_stopping(0.7, *sides, 0.1).budgets(3) == pytest.approx(
+        np.full(3, 0.7), rel=1e-13
+    )
 
 
 HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])
 
 
 @pytest.mark.parametrize(
-    ("sides", "named"), [((HOME, None), "backward"), ((None, HOME), "forward"), ((HOME, FORWARD), "backward")]
+    ("sides", "named"),
+    [((HOME, None), "backward"), ((None, HOME), "forward"), ((HOME, FORWARD), "backward")],
 )
 def test_deterministic_correlation_has_no_finite_supremum(sides, named):
     told = f"the {named} leakage has no finite supremum.*states ('home' and 'office'|'office' and 'home')"
     told += ".*no common neighbour.*smooth the matrix, or use allocate_by_quantification with a finite horizon"
-    for allocate in (tpl.allocate_by_upper_bound, partial(tf.allocate_with_stopping, stopping_probability=0.1)):
+    for allocate in (
+        tpl.allocate_by_upper_bound,
+        partial(tf.allocate_with_stopping, stopping_probability=0.1),
+    ):
         with pytest.raises(tpl.NoFiniteSupremumError, match=told):
             allocate(1.0, *sides)
     assert issubclass(tpl.NoFiniteSupremumError, ValueError)
     for horizon in (2, 3, 200):
-        assert tpl.allocate_by_quantification(1.0, HOME, HOME, horizon) == pytest.approx([1 / horizon] * horizon)
+        assert tpl.allocate_by_quantification(1.0, HOME, HOME, horizon) == pytest.approx(
+            [1 / horizon] * horizon
+        )
 
 
 def test_correlation_as_good_as_deterministic():
     P = [[1 - 1e-16, 1e-16], [1e-16, 1 - 1e-16]]
-    with pytest.raises(tpl.NoFiniteSupremumError, match="above the rounding error .* as good as deterministic"):
+    with pytest.raises(
+        tpl.NoFiniteSupremumError, match="above the rounding error .* as good as deterministic"
+    ):
         tpl.allocate_by_upper_bound(1.0, P, P)
     assert tpl.allocate_by_quantification(1.0, P, P, horizon=5) == pytest.approx([0.2] * 5)

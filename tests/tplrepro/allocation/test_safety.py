@@ -1,6 +1,8 @@
-"""No allocation exceeds alpha: the leakage of random problems by the recursion of [1] with 50 digits.
+"""No allocation exceeds alpha: the leakage of random problems by the recursion of [1] with 50
+digits.
 
-Budgets by exact leakage are checked over all sequences of outputs; they are as large as can be besides.
+Budgets by exact leakage are checked over all sequences of outputs; they are as large as can be
+besides.
 """
 
 from fractions import Fraction
@@ -10,7 +12,14 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tests.oracles import exact_budgets, exact_loss, exact_tpl, exhaustive_leakage, extended_loss, recursion
+from tests.oracles import (
+    exact_budgets,
+    exact_loss,
+    exact_tpl,
+    exhaustive_leakage,
+    extended_loss,
+    recursion,
+)
 from tests.tplrepro.allocation.problems import as_functions
 from tests.tplrepro.leakage.matrices import KINDS, SWAPPED, THREE, random_matrix
 
@@ -30,29 +39,38 @@ def problem(allocation, k):
     n, exponent = int(rng.integers(2, 5)), rng.uniform(-6, 1.3)
     horizon = {49: 100, 4999: 2000}.get(k if k == 4999 else k % 50, int(rng.integers(1, 9)))
     alpha = 10.0**exponent if k % 10 else float(rng.choice([1e-300, 1e-12, 690.0, 2000.0]))
-    if allocation == "exact":  # all outputs of all times are listed, and the budgets' sum is limited
+    # all outputs of all times are listed, and the budgets' sum is limited
+    if allocation == "exact":
         n, horizon, alpha = min(n, 3), 1 + horizon % 3, 10.0**exponent
     if allocation == "upper bound":  # the leakage comes close to that of releases without end
         horizon += 30
     kinds = rng.choice([*KINDS, "strong", "strong", "tiny", "unknown"], 2)
-    return alpha, horizon, [None if kind == "unknown" else random_matrix(rng, kind, n) for kind in kinds]
+    return (
+        alpha,
+        horizon,
+        [None if kind == "unknown" else random_matrix(rng, kind, n) for kind in kinds],
+    )
 
 
 def largest_exact_leakage(budgets, sides):
     """Over all outputs of the worst mechanism, with the 64 bits of extended precision."""
     n = max(2 if P is None else len(P) for P in sides)
     outputs = np.array(list(product([0, 1], repeat=n)), dtype=np.longdouble)
-    extended = [None if P is None else np.divide(P, P.sum(axis=1, keepdims=True, dtype=np.longdouble)) for P in sides]
+    extended = [
+        None if P is None else np.divide(P, P.sum(axis=1, keepdims=True, dtype=np.longdouble))
+        for P in sides
+    ]
     each = [[P] * (budgets.size - 1) for P in extended]
     return exhaustive_leakage([np.exp(outputs * epsilon) for epsilon in budgets], *each)[2].max()
 
 
 def largest_tpl(budgets, sides, alpha):
-    """With 50 digits where the 64 bits of extended precision cannot tell on which side of alpha it is.
+    """With 50 digits where the 64 bits of extended precision cannot tell on which side of alpha it
+    is.
 
-    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: 16 for its
-    gap, a sum of up to 3 differences, and less for its other roundings. Losses pass an error on without
-    enlarging it.
+    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: 16
+    for its gap, a sum of up to 3 differences, and less for its other roundings. Losses pass an
+    error on without enlarging it.
     """
     largest = max(recursion(budgets.astype(np.longdouble), *map(extended_loss, sides))[2])
     clear = largest + (budgets.size - 1) * 2e-18 * alpha <= alpha
@@ -62,14 +80,20 @@ def largest_tpl(budgets, sides, alpha):
 def assert_safe(allocation, alpha, horizon, sides):
     try:
         budgets = ALLOCATIONS[allocation](alpha, *as_functions(*sides), T=horizon)
-    except tpl.NoFiniteSupremumError:  # said only where no budget, or none above the rounding errors, lasts for ever
+    # said only where no budget, or none above the rounding errors, lasts for ever
+    except tpl.NoFiniteSupremumError:
         disjoint = any(P is not None and not ((P > 0) @ (P > 0).T).all() for P in sides)
-        assert disjoint or exact_budgets(alpha, *map(extended_loss, sides), np.longdouble, 18)[2] < 1e-13 * alpha
+        assert (
+            disjoint
+            or exact_budgets(alpha, *map(extended_loss, sides), np.longdouble, 18)[2]
+            < 1e-13 * alpha
+        )
         return
     assert budgets.shape == (horizon,)
     assert budgets.min() > 0
     if allocation == "exact":
-        largest = largest_exact_leakage(budgets, sides) - 8 * np.finfo(np.longdouble).eps  # of logarithms of about 0
+        # of logarithms of about 0
+        largest = largest_exact_leakage(budgets, sides) - 8 * np.finfo(np.longdouble).eps
     else:
         largest = largest_tpl(budgets, sides, alpha)
     assert largest <= alpha
@@ -95,7 +119,8 @@ def test_very_many_budgets_within_alpha(allocation, first):
 
 @pytest.mark.parametrize("alpha", [1.0, 1.6])
 def test_the_margin_grows_with_the_number_of_releases(alpha):
-    """Under perfect correlation the exact TPL is the sum of the budgets; their float sum is too small."""
+    """Under perfect correlation the exact TPL is the sum of the budgets; their float sum is too
+    small."""
     budgets = tpl.allocate_by_quantification(alpha, np.eye(2), np.eye(2), 4000)
     assert sum(map(Fraction, budgets.tolist())) <= Fraction(alpha)
 
@@ -118,7 +143,8 @@ def test_budgets_by_exact_leakage_are_no_smaller_and_some_have_a_bound_where_pub
     scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
     assert scaled == pytest.approx(published * scaled[0] / published[0], rel=1e-12)
     assert scaled[0] > 1.02 * published[0]
-    # (0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases is 3.27.
+    # (0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases
+    # is 3.27.
     assert tpl.PrivacyLossFunction(SWAPPED).supremum(1.0) == np.inf
     budgets = tpl.allocate_by_exact_leakage(3.27, SWAPPED, None, 60)
     assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, SWAPPED, None)

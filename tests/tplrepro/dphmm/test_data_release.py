@@ -29,8 +29,11 @@ def test_every_step_of_the_running_example(mechanism, method):
         possible = np.flatnonzero(step.prior > 0)
         assert step.policy == categorical().constrain(possible).connect(step.added_edges)
         assert not dphmm.exposed_states(step.policy, F).size
-        assert step.mechanism.hull.volume == pytest.approx(dphmm.sensitivity_hull(step.policy, F).volume)
-        # {epsilon, G, C}-DPHMM at this value, and constrained DP between any two (Theorems 6.2 and 6.3).
+        assert step.mechanism.hull.volume == pytest.approx(
+            dphmm.sensitivity_hull(step.policy, F).volume
+        )
+        # {epsilon, G, C}-DPHMM at this value, and constrained DP between any two (Theorems 6.2 and
+        # 6.3).
         log_density = step.mechanism.log_density(step.z, F)
         for i, j in step.policy.edge_array:
             assert abs(log_density[i] - log_density[j]) <= epsilon
@@ -45,11 +48,18 @@ def test_every_step_of_the_running_example(mechanism, method):
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
-    nearer = F + 1e-12 * np.outer(np.arange(6) == 2, [1, 1])  # rounding does not decide which answer is nearest
+    # rounding does not decide which answer is nearest
+    nearer = F + 1e-12 * np.outer(np.arange(6) == 2, [1, 1])
     for state, answers in product(range(6), (F, nearer)):
-        options = {"policy": dphmm.PolicyGraph.complete(6), "answers": answers, "excluded_probability": 0.11}
+        options = {
+            "policy": dphmm.PolicyGraph.complete(6),
+            "answers": answers,
+            "excluded_probability": 0.11,
+        }
         step = first_step(state, prior, **options)
-        assert step.policy == dphmm.PolicyGraph.complete(6).constrain(dphmm.delta_location_set(prior, 0.11))
+        assert step.policy == dphmm.PolicyGraph.complete(6).constrain(
+            dphmm.delta_location_set(prior, 0.11)
+        )
         assert dphmm.degree_of_protection(step.policy, F).tolist() == [3, 3, 3, 0, 0, 0]
         # f(s_4) = (0, 1) is nearest to f(s_1), f(s_5) = (4, 2) and f(s_6) = (1, 2) to f(s_2).
         assert step.perturbed_state == [0, 1, 2, 0, 1, 1][state]
@@ -59,9 +69,12 @@ def test_the_baseline_on_delta_location_sets():
 
 
 def test_states_stay_possible_however_unlikely_they_become():
-    # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
+    # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it
+    # stays possible.
     chain = {"policy": dphmm.PolicyGraph.complete(3), "answers": np.arange(3.0)}
-    steps = list(running_example([0] * 40, epsilon=50.0, transitions=np.eye(3), initial=[1 / 3] * 3, **chain))
+    steps = list(
+        running_example([0] * 40, epsilon=50.0, transitions=np.eye(3), initial=[1 / 3] * 3, **chain)
+    )
     assert all(step.policy.possible.tolist() == [0, 1, 2] for step in steps)
     assert steps[-1].log_posterior[2] < -1000
     # Where no other state is possible there is a named error, or the timestamp is skipped.
@@ -75,7 +88,10 @@ def test_states_stay_possible_however_unlikely_they_become():
 
 def test_what_a_setting_keeps_changes_no_release_and_states_are_read_one_at_a_time():
     walk, even = [1, *np.random.default_rng(0).integers(6, size=11)], np.full((6, 6), 1 / 6)
-    expected = [step.z.tolist() for step in running_example(walk, transitions=even, rng=np.random.default_rng(3))]
+    expected = [
+        step.z.tolist()
+        for step in running_example(walk, transitions=even, rng=np.random.default_rng(3))
+    ]
     for kept in (128, 2, 0):
         setting = dphmm.DataRelease(categorical(), F, even, kept=kept)
         for _ in range(2):
@@ -94,7 +110,9 @@ def test_a_chain_that_changes_over_time():
     for before, matrix, after in zip(steps[:-1], [shift, stay, mixed], priors[1:], strict=True):
         assert after == pytest.approx(before.posterior @ matrix)
     likelihoods = np.array([step.mechanism.log_density(step.z, F) for step in steps])
-    assert forward_backward(likelihoods, [shift, stay, mixed], START).priors == pytest.approx(np.array(priors))
+    assert forward_backward(likelihoods, [shift, stay, mixed], START).priors == pytest.approx(
+        np.array(priors)
+    )
     same = running_example([1, 2, 4], transitions=[TRANSITIONS] * 2)
     assert [s.z.tolist() for s in same] == [s.z.tolist() for s in running_example([1, 2, 4])]
 
@@ -102,26 +120,42 @@ def test_a_chain_that_changes_over_time():
 def test_several_queries_at_a_timestamp_keep_the_sum_of_their_budgets():
     second = np.array([[0, 0], [1, 0], [1, 1], [0, 9], [5, 5], [1, 2]], dtype=float)
     queries, budgets = {"place": F, "load": second}, {"place": 0.6, "load": [0.3, 0.2, 0.1]}
-    steps = list(running_example([4, 2, 1], answers=queries, epsilon=budgets, transitions=np.full((6, 6), 1 / 6)))
-    assert [(step.time, step.query) for step in steps] == [(t, name) for t in range(3) for name in queries]
+    steps = list(
+        running_example(
+            [4, 2, 1], answers=queries, epsilon=budgets, transitions=np.full((6, 6), 1 / 6)
+        )
+    )
+    assert [(step.time, step.query) for step in steps] == [
+        (t, name) for t in range(3) for name in queries
+    ]
     for first, other in zip(steps[::2], steps[1::2], strict=True):
         assert np.array_equal(other.log_prior, first.log_posterior)
         assert first.policy == other.policy
         spent = first.mechanism.epsilon + other.mechanism.epsilon
-        assert [first.mechanism.epsilon, other.mechanism.epsilon] == [0.6, budgets["load"][first.time]]
+        assert [first.mechanism.epsilon, other.mechanism.epsilon] == [
+            0.6,
+            budgets["load"][first.time],
+        ]
         possible = first.policy.possible
         # Definition 4.4 for both answers together: Theorem 7.1 on whatever is released.
-        norms = sum(s.mechanism.epsilon * pairwise_norms(s.mechanism.hull, f) for s, f in ((first, F), (other, second)))
+        norms = sum(
+            s.mechanism.epsilon * pairwise_norms(s.mechanism.hull, f)
+            for s, f in ((first, F), (other, second))
+        )
         for state in possible:
             assert np.sort(norms[state, possible])[1] <= spent * (1 + 1e-9)
         for i, j in first.policy.edge_array:
             assert norms[i, j] <= spent * (1 + 1e-9)
         log_density = sum(s.mechanism.log_density(s.z, f) for s, f in ((first, F), (other, second)))
-        assert np.ptp(log_density[possible]) <= first.constrained_epsilon + other.constrained_epsilon
+        assert (
+            np.ptp(log_density[possible]) <= first.constrained_epsilon + other.constrained_epsilon
+        )
         expected = first.prior * np.exp(log_density)
         assert other.posterior == pytest.approx(expected / expected.sum())
     one = running_example([4, 2, 1], answers={"place": F}, epsilon={"place": 1.0})
-    assert [s.z.tolist() for s in one] == [s.z.tolist() for s in running_example([4, 2, 1], epsilon=1.0)]
+    assert [s.z.tolist() for s in one] == [
+        s.z.tolist() for s in running_example([4, 2, 1], epsilon=1.0)
+    ]
 
 
 def test_the_method_and_the_edges_insisted_on_reach_the_graph():
@@ -130,5 +164,7 @@ def test_the_method_and_the_edges_insisted_on_reach_the_graph():
         step = first_step(2, np.full(6, 1 / 6), policy=bare, method=method, insisted=[(2, 5)])
         assert step.added_edges == dphmm.protect(bare, F, method, [(2, 5)]).added_edges
     # An iterator is read once, for all timestamps.
-    steps = running_example([2, 2], policy=bare, insisted=iter([(2, 5)]), transitions=np.full((6, 6), 1 / 6))
+    steps = running_example(
+        [2, 2], policy=bare, insisted=iter([(2, 5)]), transitions=np.full((6, 6), 1 / 6)
+    )
     assert [(2, 5) in step.added_edges for step in list(steps)[1:]] == [True]

@@ -1,4 +1,5 @@
-"""What docs/errata/dphmm2016.md says is printed wrong, shown. Other entries are shown in the test named there."""
+"""What docs/errata/dphmm2016.md says is printed wrong, shown. Other entries are shown in the test
+named there."""
 
 import numpy as np
 import pytest
@@ -16,20 +17,27 @@ def test_laplace_noise_of_the_appendix_has_scale_1_and_variance_2():
     assert stats.laplace.var() == 2
     mechanism = dphmm.LaplaceMechanism(categorical(), F, 1.0)
     scale = dphmm.l1_sensitivity(categorical(), F)
-    assert mechanism.log_density([3, -2], [0, 0]) == pytest.approx(np.log(np.exp(-5 / scale) / (2 * scale) ** 2))
-    # With variance 1, scale 1/sqrt(2), the loss would be sqrt(2) epsilon: footnote 4's 3/2 would be 2.12.
+    assert mechanism.log_density([3, -2], [0, 0]) == pytest.approx(
+        np.log(np.exp(-5 / scale) / (2 * scale) ** 2)
+    )
+    # With variance 1, scale 1/sqrt(2), the loss would be sqrt(2) epsilon: footnote 4's 3/2 would be
+    # 2.12.
     small = dphmm.LaplaceMechanism(categorical().constrain([1, 2, 4]), F, 1.0)
     assert small.log_density(F[4], F[4]) - small.log_density(F[4], F[1:3]) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(("epsilon", "staircase", "laplace"), [(1.0, 0.96, 1.0), (4.0, 0.14, 0.25)])
-def test_staircase_noise_is_smaller_than_laplace_noise_in_one_dimension(epsilon, staircase, laplace):
-    """Each step is e^-epsilon times the last; its end is at k + 1/(1 + e^(epsilon/2)) (Geng and Viswanath, 2016)."""
+def test_staircase_noise_is_smaller_than_laplace_noise_in_one_dimension(
+    epsilon, staircase, laplace
+):
+    """Each step is e^-epsilon times the last; its end is at k + 1/(1 + e^(epsilon/2)) (Geng and
+    Viswanath, 2016)."""
     steps = 1000
     x = np.arange(-60, 60, 1 / steps) + 0.5 / steps
     density = np.exp(-epsilon * np.floor(np.abs(x) + 1 - 1 / (1 + np.exp(epsilon / 2))))
     density /= density.sum()
-    assert np.abs(np.log(density[steps:] / density[:-steps])).max() <= epsilon * (1 + 1e-9)  # sensitivity 1
+    # sensitivity 1
+    assert np.abs(np.log(density[steps:] / density[:-steps])).max() <= epsilon * (1 + 1e-9)
     assert density @ np.abs(x) == pytest.approx(staircase, abs=0.005)
     mechanism = dphmm.LaplaceMechanism(dphmm.PolicyGraph.complete(2), [[0.0], [1.0]], epsilon)
     of_mechanism = np.exp(mechanism.log_density(x[:, None], [0.0])) / steps
@@ -37,18 +45,21 @@ def test_staircase_noise_is_smaller_than_laplace_noise_in_one_dimension(epsilon,
 
 
 def test_the_printed_sum_of_algorithm_3_is_minus_twice_the_area():
-    # Section 11.3 sums det(v_i, v_{i+1}) over clockwise vertices; its minimum is at the largest hull.
+    # Section 11.3 sums det(v_i, v_{i+1}) over clockwise vertices; its minimum is at the largest
+    # hull.
     G = categorical().constrain([2, 3, 4, 5])
     for j, area in ((3, 14.0), (4, 16.0), (5, 20.0)):
         K = dphmm.sensitivity_hull(G.connect([(2, j)]), F)
         clockwise = K.vertices[::-1]
         printed = np.linalg.det(np.stack([clockwise, np.roll(clockwise, -1, axis=0)], axis=1)).sum()
         assert [K.volume, printed] == pytest.approx([area, -2 * area])
-    assert set(dphmm.protectable_graph(G, F, "stepwise").edges) - set(G.edges) == {(2, 3)}  # not (2, 5)
+    # not (2, 5)
+    assert set(dphmm.protectable_graph(G, F, "stepwise").edges) - set(G.edges) == {(2, 3)}
 
 
 def test_algorithm_3_must_find_exposed_states_again_after_each_step():
-    # s_1 and s_2 are exposed; connecting them hides both, so the second loop pass would add an edge in vain.
+    # s_1 and s_2 are exposed; connecting them hides both, so the second loop pass would add an edge
+    # in vain.
     f = np.array([[0, 0], [0, 1], [9, 0], [9.5, 0], [5, 5], [5.3, 5.1]])
     G = dphmm.PolicyGraph.from_edges(6, [(2, 3), (4, 5)])
     for method in ("greedy", "stepwise"):
@@ -58,21 +69,27 @@ def test_algorithm_3_must_find_exposed_states_again_after_each_step():
 
 def test_example_11_2_belongs_to_another_graph_and_swaps_states():
     # Printed for s* = s_4: K = Conv(+-(1, 1)) and z on the line f(s_4) f(s_5).
-    local = LocalMechanism(dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5]), F, 1.0)
+    local = LocalMechanism(
+        dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5]), F, 1.0
+    )
     four = local.mechanisms[3]
     assert (F[5] - F[3]).tolist() == [1, 1]
     assert four.hull.norm(F[5] - F[3]) == pytest.approx(1)
-    assert four.hull.norm(F[4] - F[3]) == np.inf  # so not that line, but f(s_4) f(s_6), as the inferences below have it
-    # In the graph of Fig. 3b s_4 has both neighbours and all three states share a hull: nothing is inferred.
+    # so not that line, but f(s_4) f(s_6), as the inferences below have it
+    assert four.hull.norm(F[4] - F[3]) == np.inf
+    # In the graph of Fig. 3b s_4 has both neighbours and all three states share a hull: nothing is
+    # inferred.
     whole = LocalMechanism(categorical().constrain([3, 4, 5]), F, 1.0)
     assert len({whole.mechanisms[s].hull.vertices.tobytes() for s in (3, 4, 5)}) == 1
-    # Printed: "when s* = s_6, z is on the line f(s_6) f(s_5)". That is s_5; noise for s_6 fills the plane.
+    # Printed: "when s* = s_6, z is on the line f(s_6) f(s_5)". That is s_5; noise for s_6 fills the
+    # plane.
     assert local.mechanisms[5].hull.dimension == 2
     assert local.mechanisms[4].hull.norm(F[5] - F[4]) == pytest.approx(1)
 
 
 def test_equation_1_divides_by_zero_on_a_flat_hull():
-    # Example 5.2: a segment has area 0; on its line the density is that of Eq. (1) with d = 1 and its length.
+    # Example 5.2: a segment has area 0; on its line the density is that of Eq. (1) with d = 1 and
+    # its length.
     G = categorical().constrain([1, 2])
     mechanism = dphmm.KNormMechanism(G, F, 0.5)
     length = 2 * np.sqrt(2)

@@ -16,19 +16,33 @@ def _as_set(points):
 def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
     G = categorical().constrain([1, 2, 4])
     K = sensitivity_hull(G, F)
-    assert (l1_sensitivity(G, F), K.dimension, _as_set(K.vertices)) == (2, 1, {(1.0, -1.0), (-1.0, 1.0)})
+    assert (l1_sensitivity(G, F), K.dimension, _as_set(K.vertices)) == (
+        2,
+        1,
+        {(1.0, -1.0), (-1.0, 1.0)},
+    )
     assert K.volume == pytest.approx(2 * np.sqrt(2))
     assert K.norm([[0.5, -0.5], [1, 2]]) == pytest.approx([0.5, np.inf])
     assert K.contains([[1, 1], [-1, 1]]).tolist() == [False, True]
     G = categorical().constrain([0, 1, 4])
     K = sensitivity_hull(G, F)
-    assert (l1_sensitivity(G, F), K.dimension, K.volume, K.vertices.tolist()) == (0, 0, 1.0, [[0.0, 0.0]])
+    assert (l1_sensitivity(G, F), K.dimension, K.volume, K.vertices.tolist()) == (
+        0,
+        0,
+        1.0,
+        [[0.0, 0.0]],
+    )
     assert K.norm([[0, 0], [1e-9, 0]]).tolist() == [0, np.inf]
     assert K.pairwise_contains(F[:2], F[:2]).tolist() == [[True, False], [False, True]]
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from([1, 1e-6, 1e-9, 1e-12]))
+@given(
+    st.integers(0, 100_000),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from([1, 1e-6, 1e-9, 1e-12]),
+)
 @settings(max_examples=60)
 def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinness):
     rng = np.random.default_rng(seed)
@@ -40,10 +54,14 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     assert (K.pairwise_contains(f, f) == K.contains(f[:, None] - f))[clear].all()
     assert K.pairwise_contains(f, f)[tuple(policy.edge_array.T)].all()
     far = f + 1e7 * np.abs(f).max()
-    assert sensitivity_hull(policy, far).pairwise_contains(far, far)[tuple(policy.edge_array.T)].all()
+    assert (
+        sensitivity_hull(policy, far).pairwise_contains(far, far)[tuple(policy.edge_array.T)].all()
+    )
     # Vertices lie on the boundary but for the slack, which rounding asks for where K is thin.
     on_boundary = np.ones(len(K.vertices)) if K.dimension else [0]
-    assert (1 + K.slack) * K.norm(K.vertices) == pytest.approx(on_boundary, rel=1e-12, abs=1e-13 / thinness)
+    assert (1 + K.slack) * K.norm(K.vertices) == pytest.approx(
+        on_boundary, rel=1e-12, abs=1e-13 / thinness
+    )
     assert 1e-10 <= K.slack <= max(1e-10, 3e-11 / thinness)
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
 
@@ -51,11 +69,14 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
 def test_of_corners_that_rounding_splits_one_stays():
     rng = np.random.default_rng(0)
     for _ in range(300):
-        points = rng.integers(-3, 4, (20, 2)) + 10 ** rng.uniform(-13, -9) * rng.normal(size=(20, 2))
+        points = rng.integers(-3, 4, (20, 2)) + 10 ** rng.uniform(-13, -9) * rng.normal(
+            size=(20, 2)
+        )
         K = SensitivityHull(points)
         assert K.norm(points).max() <= 1
         assert K.volume == pytest.approx(ConvexHull(np.vstack([points, -points])).volume, rel=1e-9)
-    for d, seed in [(4, 6), (5, 0), (5, 101)]:  # Qhull fails on the first two, and leaves points out of the third
+    # Qhull fails on the first two, and leaves points out of the third
+    for d, seed in [(4, 6), (5, 0), (5, 101)]:
         rng = np.random.default_rng(seed)
         points = rng.normal(size=(30 if d == 4 else 15, d))
         points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -64,15 +85,24 @@ def test_of_corners_that_rounding_splits_one_stays():
         assert K.volume == pytest.approx(SensitivityHull(points).volume, rel=1e-9)
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3), st.integers(1, 3), st.sampled_from([None, 1e-3, 1e-6, 1e-9, 1e-11]))
+@given(
+    st.integers(0, 100_000),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from([None, 1e-3, 1e-6, 1e-9, 1e-11]),
+)
 @settings(max_examples=60)
 def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, rank, thinness):
     rng, rank = np.random.default_rng(seed), min(d, rank)
     policy, f = random_policy(rng, 15, rank)
-    # A square map, one that makes thin, or an isometry onto a line or plane in a space of more dimensions.
+    # A square map, one that makes thin, or an isometry onto a line or plane in a space of more
+    # dimensions.
     T = np.diag([1, 1, thinness][-d:]) if thinness else rng.normal(size=(d, d)) + 2 * np.eye(d)
     T = T if d == rank else np.linalg.qr(rng.normal(size=(d, rank)))[0]
-    v, mapped = rng.normal(size=(6, rank)) * np.abs(f).max(), f @ T.T + (d > rank) * rng.normal(size=d)
+    v, mapped = (
+        rng.normal(size=(6, rank)) * np.abs(f).max(),
+        f @ T.T + (d > rank) * rng.normal(size=d),
+    )
     K, TK = sensitivity_hull(policy, f), sensitivity_hull(policy, mapped)
     assert TK.dimension == rank
     assert TK.norm(v @ T.T) == pytest.approx(K.norm(v), rel=1e-6)
@@ -81,7 +111,9 @@ def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, r
         off = np.linalg.svd(T)[0][:, -1]
         assert TK.norm(v @ T.T + 1e-6 * np.abs(mapped).max() * off).tolist() == [np.inf] * 6
         moment = T @ K.second_moment() @ T.T
-        assert TK.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
+        assert TK.second_moment() == pytest.approx(
+            moment, rel=1e-9, abs=1e-9 * np.abs(moment).max()
+        )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -90,10 +122,12 @@ def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
     f = np.random.default_rng(d).normal(size=(60, d))
     f[:, d - flat :] = 1.5
     G = PolicyGraph.complete(60)
-    short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))  # in the plane most of these are left out
+    # in the plane most of these are left out
+    short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))
     assert short.dimension == long.dimension == d - flat
     assert _as_set(short.vertices) == _as_set(long.vertices)
-    on_a_line = 4e6 + np.outer(np.arange(5) * 340.0, [np.cos(0.3), np.sin(0.3)])  # rounding is not a dimension
+    # rounding is not a dimension
+    on_a_line = 4e6 + np.outer(np.arange(5) * 340.0, [np.cos(0.3), np.sin(0.3)])
     assert sensitivity_hull(PolicyGraph.complete(5), on_a_line).dimension == 1
 
 
@@ -123,6 +157,7 @@ def test_polygons_samples_and_added_edges_do_not_depend_on_last_bits(seed):
         assert protections[0].added_edges == protections[1].added_edges
     one, other = (protection.hull for protection in protections)
     assert other.vertices == pytest.approx(one.vertices, abs=1e-12)
-    assert one.dimension < 2 or (np.diff(np.arctan2(*one.vertices.T[::-1])) > 0).all()  # they go round
+    # they go round
+    assert one.dimension < 2 or (np.diff(np.arctan2(*one.vertices.T[::-1])) > 0).all()
     samples = [uniform_points(hull, 200, rng=np.random.default_rng(1)) for hull in (one, other)]
     assert samples[1] == pytest.approx(samples[0], abs=1e-9)

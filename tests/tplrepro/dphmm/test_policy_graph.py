@@ -20,13 +20,22 @@ def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():
     assert (5, 3) in G.edges
     assert G.disconnected.tolist() == [0]
     constrained = G.constrain([1, 2, 4])
-    assert (set(constrained.edges), constrained.n_states, constrained.disconnected.tolist()) == ({(1, 2)}, 6, [4])
-    assert [constrained.possible.tolist(), constrained.constrain([4, 0]).possible.tolist()] == [[1, 2, 4], [4]]
+    assert (set(constrained.edges), constrained.n_states, constrained.disconnected.tolist()) == (
+        {(1, 2)},
+        6,
+        [4],
+    )
+    assert [constrained.possible.tolist(), constrained.constrain([4, 0]).possible.tolist()] == [
+        [1, 2, 4],
+        [4],
+    ]
     assert constrained == G.constrain(np.isin(np.arange(6), [1, 2, 4])) == G.constrain({4, 2, 1})
     # Graphs stay as they are.
     assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
     for owner in (G, deepcopy(G), constrained, G.connect([(4, 0)]), sensitivity_hull(G, F)):
-        assert not any(array.flags.writeable for array in vars(owner).values() if isinstance(array, np.ndarray))
+        assert not any(
+            array.flags.writeable for array in vars(owner).values() if isinstance(array, np.ndarray)
+        )
     with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
         G.graph.add_edge(0, 1)
 
@@ -50,22 +59,38 @@ def test_complete_policies_also_constrained_and_edges_undirected_and_counted_onc
 @settings(max_examples=40)
 def test_utility_policy_is_every_pair_within_the_radius(seed, radius):
     f = np.random.default_rng(seed).integers(0, 4, (9, 2)).astype(float)
-    near = {(i, j) for i, j in combinations(range(9), 2) if np.linalg.norm(f[i] - f[j]) <= radius * (1 + 1e-12)}
+    near = {
+        (i, j)
+        for i, j in combinations(range(9), 2)
+        if np.linalg.norm(f[i] - f[j]) <= radius * (1 + 1e-12)
+    }
     assert set(PolicyGraph.utility(f, radius).edges) == near
-    assert PolicyGraph.utility([0.1, 0.4], 0.3).n_edges == 1  # their difference is 0.30000000000000004
+    # their difference is 0.30000000000000004
+    assert PolicyGraph.utility([0.1, 0.4], 0.3).n_edges == 1
 
 
 @pytest.mark.parametrize(
     "P",
-    [TRANSITIONS, *(tpl.TransitionMatrix.random(7, rng=np.random.default_rng(seed), zeros=0.6) for seed in range(5))],
+    [
+        TRANSITIONS,
+        *(
+            tpl.TransitionMatrix.random(7, rng=np.random.default_rng(seed), zeros=0.6)
+            for seed in range(5)
+        ),
+    ],
 )
-@pytest.mark.parametrize("background", [None, 0, 0.05, np.arange(7) == 3])  # a dense matrix, and sparse ones
+# a dense matrix, and sparse ones
+@pytest.mark.parametrize("background", [None, 0, 0.05, np.arange(7) == 3])
 def test_transition_policy_by_its_definition(P, background):
     P = np.asarray(P)
     if background is not None:
         rows = scipy.sparse.csr_array(P)
-        P = tpl.TransitionMatrix(rows, background=np.broadcast_to(background, 7)[: len(P)], normalize=True)
-    reached_together = {pair for row in np.asarray(P) for pair in combinations(np.flatnonzero(row > 0).tolist(), 2)}
+        P = tpl.TransitionMatrix(
+            rows, background=np.broadcast_to(background, 7)[: len(P)], normalize=True
+        )
+    reached_together = {
+        pair for row in np.asarray(P) for pair in combinations(np.flatnonzero(row > 0).tolist(), 2)
+    }
     assert set(PolicyGraph.transition(P).edges) == reached_together
 
 
@@ -79,4 +104,5 @@ def test_delta_location_set_is_the_smallest(seed, delta):
     # The sum of the others falls short of 1 by rounding.
     assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))
     assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
-    assert delta_location_set([0.25, 0.25 + 1e-12, 0.5], 0.26).tolist() == [0, 2]  # rounding does not decide
+    # rounding does not decide
+    assert delta_location_set([0.25, 0.25 + 1e-12, 0.5], 0.26).tolist() == [0, 2]

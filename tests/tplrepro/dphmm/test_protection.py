@@ -19,12 +19,21 @@ def test_algorithm_4_as_published_agrees_and_so_does_linear_programming(seed, d,
     policy = policy.constrain(np.flatnonzero(rng.random(6) < 0.8).tolist() or [0])
     counts = dphmm.degree_of_protection(policy, f)
     assert counts.tolist() == algorithm_4(policy, f).tolist()
-    assert dphmm.degree_of_protection(policy, f + 1e6, states=[1, 4]).tolist() == [0, counts[1], 0, 0, counts[4], 0]
+    assert dphmm.degree_of_protection(policy, f + 1e6, states=[1, 4]).tolist() == [
+        0,
+        counts[1],
+        0,
+        0,
+        counts[4],
+        0,
+    ]
     assert dphmm.exposed_states(policy, f).tolist() == np.flatnonzero(counts == 1).tolist()
     assert all(counts[i] > policy.graph.degree(i) for i in policy.possible.tolist())
     if policy.n_edges:
         for i in policy.possible:
-            assert counts[i] == sum(linear_norm(policy, f, f[j] - f[i]) <= 1 + 1e-7 for j in policy.possible)
+            assert counts[i] == sum(
+                linear_norm(policy, f, f[j] - f[i]) <= 1 + 1e-7 for j in policy.possible
+            )
 
 
 def test_an_answer_far_away_makes_no_hull_too_thin_for_qhull():
@@ -41,7 +50,9 @@ def test_laplace_noise_may_protect_what_theorem_5_2_calls_exposed():
     assert dphmm.exposed_states(G, f, dphmm.cross_polytope(2, dphmm.l1_sensitivity(G, f))).size == 0
 
 
-@given(st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS))
+@given(
+    st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS)
+)
 @settings(max_examples=30)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):
     rng = np.random.default_rng(seed)
@@ -70,7 +81,9 @@ def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
             hulls = {j: dphmm.sensitivity_hull(policy.connect([(i, j)]), f) for j in best}
             flattest = min(hull.dimension for hull in hulls.values())
             volumes = {j: hull.volume for j, hull in hulls.items() if hull.dimension == flattest}
-            best = [j for j, volume in volumes.items() if volume <= min(volumes.values()) * (1 + 1e-9)]
+            best = [
+                j for j, volume in volumes.items() if volume <= min(volumes.values()) * (1 + 1e-9)
+            ]
         policy = policy.connect([(i, min(best, key=lambda j: np.linalg.norm(f[j] - f[i])))])
     assert found == policy
 
@@ -79,7 +92,9 @@ def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
 def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
     rng = np.random.default_rng([d, seed])
     policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
-    while dphmm.exposed_states(policy, f).size != 1 or dphmm.sensitivity_hull(policy, f).dimension < d:
+    while (
+        dphmm.exposed_states(policy, f).size != 1 or dphmm.sensitivity_hull(policy, f).dimension < d
+    ):
         policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
     best = protection.protect(policy, f, "stepwise").hull.volume
     missing = sorted({*combinations(range(policy.n_states), 2)} - {*policy.edges})
@@ -91,7 +106,8 @@ def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
 
 
 def exhaustive(policy, f):
-    """Dimension and volume of the smallest hull under which nobody is exposed, over all connections of the exposed."""
+    """Dimension and volume of the smallest hull under which nobody is exposed, over all connections
+    of the exposed."""
     exposed = dphmm.exposed_states(policy, f)
     others = [[(i, j) for j in policy.possible if j != i] for i in exposed]
     hulls = (dphmm.sensitivity_hull(policy.connect(edges), f) for edges in product(*others))
@@ -120,7 +136,9 @@ def test_no_supergraph_at_all_does_better_than_the_optimum(d):
     policy, f = random_policy(np.random.default_rng([d, 0]), 5, d, density=0.1, whole=True)
     best = protection.protect(policy, f, "optimal")
     missing = sorted({*combinations(range(5), 2)} - {*policy.edges})
-    for edges in chain.from_iterable(combinations(missing, size) for size in range(len(missing) + 1)):
+    for edges in chain.from_iterable(
+        combinations(missing, size) for size in range(len(missing) + 1)
+    ):
         other = policy.connect(edges)
         hull = dphmm.sensitivity_hull(other, f)
         if hull.dimension == best.hull.dimension and hull.volume < best.hull.volume * (1 - 1e-9):
@@ -132,10 +150,17 @@ def test_stepwise_is_never_better_and_sometimes_much_worse():
     for seed in range(40, 60):
         rng = np.random.default_rng(seed)
         policy, f = random_policy(rng, int(rng.integers(3, 10)), 2, density=0.08, whole=seed % 2)
-        hulls = [protection.protect(policy, f, method).hull for method in ("stepwise", "greedy", "optimal")]
+        hulls = [
+            protection.protect(policy, f, method).hull
+            for method in ("stepwise", "greedy", "optimal")
+        ]
         *others, best = [(hull.dimension, hull.volume * (1 + 1e-9)) for hull in hulls]
         assert best <= (min(others)[0], min(others)[1] * (1 + 1e-9))
-        ratios.append(hulls[0].volume / hulls[2].volume if hulls[0].dimension == hulls[2].dimension else np.inf)
+        ratios.append(
+            hulls[0].volume / hulls[2].volume
+            if hulls[0].dimension == hulls[2].dimension
+            else np.inf
+        )
     assert np.median(ratios) == pytest.approx(1)
     assert np.max(ratios) > 1.2
 
@@ -168,7 +193,10 @@ def test_edges_that_the_user_insists_on_come_first(method):
     assert found.hull.volume == pytest.approx(20)
     # Footnote 5: a whole graph of the user's; the method has nothing left to do.
     whole = dphmm.PolicyGraph.from_edges(5, [(0, 4), (1, 4), (2, 4), (3, 4)])
-    bare, f = dphmm.PolicyGraph.from_edges(5, []), np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [9, 9]])
+    bare, f = (
+        dphmm.PolicyGraph.from_edges(5, []),
+        np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [9, 9]]),
+    )
     assert dphmm.protectable_graph(bare, f, method, whole) == whole
     rest = dphmm.protectable_graph(bare, f, method, [(0, 4)])
     assert (0, 4) in rest.edges
@@ -176,16 +204,23 @@ def test_edges_that_the_user_insists_on_come_first(method):
 
 
 def test_null_nodes_protect_existence():
-    # Example 5.3, edges of Fig. 2b, null node of Fig. 2c: no existence is leaked by more than epsilon.
+    # Example 5.3, edges of Fig. 2b, null node of Fig. 2c: no existence is leaked by more than
+    # epsilon.
     f = np.vstack([COUNTS, [0, 0]])
     patients = dphmm.PolicyGraph.from_edges(6, PATIENT_EDGES)
     assert dphmm.sensitivity_hull(patients, COUNTS).norm(COUNTS).max() == pytest.approx(2)
     both = patients.with_null()
     assert both.n_edges == 2 + 6
     assert dphmm.sensitivity_hull(both, f).norm(f).max() == pytest.approx(1)
-    mechanism, without = dphmm.KNormMechanism(both, f, 0.7), dphmm.KNormMechanism(patients, COUNTS, 0.7)
+    mechanism, without = (
+        dphmm.KNormMechanism(both, f, 0.7),
+        dphmm.KNormMechanism(patients, COUNTS, 0.7),
+    )
     z = f - [0.3, 0.2]
-    pairs = [(each.log_density(z, COUNTS[:, None]), each.log_density(z, [0, 0])) for each in (mechanism, without)]
+    pairs = [
+        (each.log_density(z, COUNTS[:, None]), each.log_density(z, [0, 0]))
+        for each in (mechanism, without)
+    ]
     losses = [np.abs(existing - missing).max() for existing, missing in pairs]
     assert losses[0] <= 0.7 * (1 + 1e-9) < losses[1]
     alone = dphmm.PolicyGraph.from_edges(3, [(0, 1)]).with_null([]).constrain([0, 1, 2, 3])

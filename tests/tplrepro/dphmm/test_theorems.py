@@ -1,4 +1,5 @@
-"""What [5] says follows from its definitions: Example 5.3, composition, other adversaries, the attack on LocalDP."""
+"""What [5] says follows from its definitions: Example 5.3, composition, other adversaries, the
+attack on LocalDP."""
 
 from itertools import pairwise
 
@@ -6,7 +7,13 @@ import numpy as np
 import pytest
 
 from experiments.dphmm.local_mechanism import LocalMechanism
-from experiments.dphmm.running_example import ANSWERS, ATTACKED_EDGES, COUNTS, PATIENT_EDGES, TRANSITIONS
+from experiments.dphmm.running_example import (
+    ANSWERS,
+    ATTACKED_EDGES,
+    COUNTS,
+    PATIENT_EDGES,
+    TRANSITIONS,
+)
 from tests.tplrepro.dphmm.policies import START, F, categorical, running_example
 from tplrepro import dphmm
 from tplrepro.markov.filtering import ImpossibleOutputError
@@ -26,19 +33,22 @@ def test_example_5_3():
     assert {tuple(v) for v in K.vertices.tolist()} == {(1, 0), (-1, 0), (1, -1), (-1, 1)}
     assert K.norm(COUNTS) == pytest.approx(np.array([1, 0, 1, 2, 1, 2]))
     assert dphmm.l1_sensitivity(G, COUNTS) == 2
-    # With Laplace noise s_6 is protected, and so is s_5: their records change the counts by 1, at most S = 2.
+    # With Laplace noise s_6 is protected, and so is s_5: their records change the counts by 1, at
+    # most S = 2.
     laplace = dphmm.LaplaceMechanism(G, COUNTS, 0.7)
     assert (laplace.body.norm(COUNTS) <= 1).all()
     assert dphmm.degree_of_protection(G, COUNTS, laplace.body).tolist() == [6] * 6
 
 
 def test_theorem_7_1_several_queries():
-    # Two answers about one state: losses between connected states stay within the sum of the budgets, and
-    # those between any two possible states within the sum of the constrained ones.
+    # Two answers about one state: losses between connected states stay within the sum of the
+    # budgets, and those between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
     policies = [dphmm.protect(categorical(), f).policy for f in (F, other)]
     first, second = map(dphmm.KNormMechanism, policies, (F, other), (0.5, 0.2))
-    bound = 0.5 * dphmm.constrained_dp_factor(first.policy, F) + 0.2 * dphmm.constrained_dp_factor(second.policy, other)
+    bound = 0.5 * dphmm.constrained_dp_factor(first.policy, F) + 0.2 * dphmm.constrained_dp_factor(
+        second.policy, other
+    )
     rng = np.random.default_rng(0)
     for state in range(6):
         total = first.log_density(first.sample(F[state], rng=rng), F)
@@ -49,20 +59,25 @@ def test_theorem_7_1_several_queries():
 
 def test_theorem_7_2_on_all_possible_sequences():
     steps = list(running_example([1, 4, 2], epsilon=0.6))
-    # The log-density of the whole release under each possible sequence; sums, since noise is drawn afresh
-    # each time.
+    # The log-density of the whole release under each possible sequence; sums, since noise is drawn
+    # afresh each time.
     totals = []
     for path in np.ndindex(6, 6, 6):
         if START[path[0]] * TRANSITIONS[path[0], path[1]] * TRANSITIONS[path[1], path[2]] > 0:
-            totals.append(sum(s.mechanism.log_density(s.z, F[i]) for s, i in zip(steps, path, strict=True)))
+            totals.append(
+                sum(s.mechanism.log_density(s.z, F[i]) for s, i in zip(steps, path, strict=True))
+            )
     assert len(totals) > 10
     assert np.ptp(totals) <= sum(step.constrained_epsilon for step in steps)
 
 
 def test_theorem_7_1_needs_one_state_that_hides_an_exposed_one_in_every_query():
-    # s_5 is near s_2 in the first query and near s_4 in the second. Made for each query by itself, the graphs
-    # leave no state that is within the sum of the budgets of s_5.
-    first, second = np.array([[0.0], [0.1], [9], [9.1], [1]]), np.array([[9.0], [9.1], [0], [0.1], [1]])
+    # s_5 is near s_2 in the first query and near s_4 in the second. Made for each query by itself,
+    # the graphs leave no state that is within the sum of the budgets of s_5.
+    first, second = (
+        np.array([[0.0], [0.1], [9], [9.1], [1]]),
+        np.array([[9.0], [9.1], [0], [0.1], [1]]),
+    )
     G = dphmm.PolicyGraph.from_edges(5, [(0, 1), (2, 3)])
 
     def least_loss(*graphs):
@@ -76,16 +91,22 @@ def test_theorem_7_1_needs_one_state_that_hides_an_exposed_one_in_every_query():
 
 
 def _against_adversary(possible, adversary_states):
-    """Noise for the constraint C against an adversary with constraint C^A: exposed states and broken edges of hers."""
+    """Noise for the constraint C against an adversary with constraint C^A: exposed states and
+    broken edges of hers."""
     hull = dphmm.protect(categorical().constrain(possible), F).hull
     theirs = categorical().constrain(adversary_states)
     broken = [edge for edge in theirs.edge_array.tolist() if hull.norm(F[edge[0]] - F[edge[1]]) > 1]
-    return dphmm.exposed_states(theirs, F, hull).tolist(), broken, dphmm.constrained_dp_factor(theirs, F, hull)
+    return (
+        dphmm.exposed_states(theirs, F, hull).tolist(),
+        broken,
+        dphmm.constrained_dp_factor(theirs, F, hull),
+    )
 
 
 def test_case_1_of_section_11_6_needs_a_condition():
-    # C = {s_2..s_6} needs no more edges. The adversary rules out all but s_3 and s_5, whose answers differ by
-    # (1, 2), outside K: section 11.6 says that DPHMM still holds, but by Definition 4.4 it does not.
+    # C = {s_2..s_6} needs no more edges. The adversary rules out all but s_3 and s_5, whose answers
+    # differ by (1, 2), outside K: section 11.6 says that DPHMM still holds, but by Definition 4.4
+    # it does not.
     C = range(1, 6)
     assert dphmm.sensitivity_hull(categorical().constrain(C), F).norm([1, 2]) > 1
     assert _against_adversary(C, [2, 4])[:2] == ([2, 4], [])
@@ -94,8 +115,8 @@ def test_case_1_of_section_11_6_needs_a_condition():
 
 
 def test_case_2_of_section_11_6_exposes_states_that_the_mechanism_held_impossible():
-    # Only s_2 and s_3 were held possible: noise along their line. The adversary also considers s_4, s_5 and
-    # s_6.
+    # Only s_2 and s_3 were held possible: noise along their line. The adversary also considers s_4,
+    # s_5 and s_6.
     _, broken, factor = _against_adversary([1, 2], [1, 2, 3, 4, 5])
     assert broken == [[3, 4], [3, 5], [4, 5]]
     assert factor == np.inf
@@ -120,8 +141,9 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
 
 
 def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale():
-    # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the wider noise
-    # is likelier beyond every bound, so epsilon-LocalDP bounds no loss between connected states.
+    # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the
+    # wider noise is likelier beyond every bound, so epsilon-LocalDP bounds no loss between
+    # connected states.
     f, G = [0.0, 1.0, 4.0], dphmm.PolicyGraph.from_edges(3, [(0, 1), (1, 2)])
     local = LocalMechanism(G, f, 1.0, mechanism="laplace")
     for state, scale in ((0, 1), (1, 4), (2, 3)):
@@ -137,15 +159,20 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     assert abs(uniform.log_density(-400.0, 0.0) - uniform.log_density(-400.0, 1.0)) <= 1
     # On average the adversary knows more than under DPHMM: the mean probability of the true state.
     rng, prior = np.random.default_rng(0), np.full(3, 1 / 3)
-    named = [[local.posterior(local.sample(s, rng=rng), prior)[s] for s in (0, 1, 2)] for _ in range(60)]
+    named = [
+        [local.posterior(local.sample(s, rng=rng), prior)[s] for s in (0, 1, 2)] for _ in range(60)
+    ]
     assert np.mean(named) > 0.4
     # States with equal answers need no noise, and Laplace's is none then.
-    same = LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")
+    same = LocalMechanism(
+        dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace"
+    )
     assert same.posterior([2.0], np.full(4, 0.25)).tolist() == [0.5, 0.5, 0, 0]
 
 
 def test_transition_protection_holds_after_an_exposed_state_only_if_it_has_two_successors():
-    """Section 4.2, of G_trs: "even if the true state were exposed, the next one would still be protected"."""
+    """Section 4.2, of G_trs: "even if the true state were exposed, the next one would still be
+    protected"."""
     steps = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
     graph = dphmm.PolicyGraph.transition(steps)
     for state, exposed in ((0, []), (1, []), (2, [0])):
@@ -156,4 +183,6 @@ def test_transition_protection_holds_after_an_exposed_state_only_if_it_has_two_s
 def test_complete_graphs_are_protectable():
     rng = np.random.default_rng(0)
     for n in (2, 5, 20):
-        assert dphmm.exposed_states(dphmm.PolicyGraph.complete(n), rng.normal(size=(n, 2))).size == 0
+        assert (
+            dphmm.exposed_states(dphmm.PolicyGraph.complete(n), rng.normal(size=(n, 2))).size == 0
+        )

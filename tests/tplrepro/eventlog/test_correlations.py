@@ -12,13 +12,16 @@ from tplrepro.eventlog import TransitionSystem, loss_matrix, release_step
 def test_exploring_is_conditioned_on_the_traces_that_go_on():
     system = by_last_activity("ab", "ac", "acd", complete=[False, False, True])
     step = release_step(system, 2)
-    assert labelled(step.forward, system, ("a",)) == {("d",): 1.0}  # nobody was seen to go on from b
+    # nobody was seen to go on from b
+    assert labelled(step.forward, system, ("a",)) == {("d",): 1.0}
     assert labelled(step.forward, system, ("b",)) == {}
-    assert labelled(step.backward, system, ("▶",)) == {}  # nothing is known of a case before its start
+    # nothing is known of a case before its start
+    assert labelled(step.backward, system, ("▶",)) == {}
 
 
 def test_staying_where_the_log_ends():
-    """Two cases a, one of which goes on to b and is there at the end: an uncertain release may have left it there."""
+    """Two cases a, one of which goes on to b and is there at the end: an uncertain release may have
+    left it there."""
     system = by_last_activity("ab", "a", complete=[False, False])
     found = labelled(release_step(system, certain=False).backward, system, ("b",))
     # Before: two cases in a, half of which move to b; one in b, half of which stay.
@@ -43,7 +46,8 @@ def test_against_dense_powers_of_complete_logs(certain, state_window, window):
 
 
 def test_unknown_rows_add_no_leakage():
-    """L over the known rows only: the largest pair loss by the definition, on rows cut out of the dense matrix."""
+    """L over the known rows only: the largest pair loss by the definition, on rows cut out of the
+    dense matrix."""
     log = random_log(np.random.default_rng(5), 15).assign(**{"case:complete": False})
     step = release_step(TransitionSystem.from_log(log, window=2))
     dense = step.forward.toarray()
@@ -54,4 +58,5 @@ def test_unknown_rows_add_no_leakage():
     alphas = [0.1, 1.0, 5.0]
     best = [float(loss) for loss in loss_mpmath(dense[known], alphas)]
     assert [tpl.privacy_loss(matrix, alpha) for alpha in alphas] == pytest.approx(best, rel=1e-12)
-    assert loss_matrix(release_step(by_last_activity("a", complete=[False])).forward) is None  # one known row
+    # one known row
+    assert loss_matrix(release_step(by_last_activity("a", complete=[False])).forward) is None

@@ -1,4 +1,5 @@
-"""What the implementation published with [4] does differently, each shown on the smallest log that shows it."""
+"""What the implementation published with [4] does differently, each shown on the smallest log that
+shows it."""
 
 import numpy as np
 import pytest
@@ -9,24 +10,40 @@ from tplrepro.eventlog import PublishedLoss, loss_matrix, quantify_releases, rel
 
 
 def test_a_state_outside_the_support_is_the_worst_case_only_if_it_is_kept():
-    """[4] gives traces outside the state space probability 0 as the worst case; the published rule drops them."""
+    """[4] gives traces outside the state space probability 0 as the worst case; the published rule
+    drops them."""
     rows = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.5, 0.1, 0.4]])
     assert tpl.privacy_loss(rows, 1.0) > 0.9 * np.log(0.9 * np.e)
-    zeros_filled = tpl.smoothed(tpl.TransitionMatrix(rows), 0.001)  # the same rows without exact zeros
+    # the same rows without exact zeros
+    zeros_filled = tpl.smoothed(tpl.TransitionMatrix(rows), 0.001)
     assert PublishedLoss(rows).at(1.0) < 0.75 * PublishedLoss(zeros_filled).at(1.0)
 
 
 def test_uniform_predecessors_can_understate():
-    """Nine of ten cases come to d by a, and to e by c: different rows by Bayes' rule, equal ones if uniform."""
+    """Nine of ten cases come to d by a, and to e by c: different rows by Bayes' rule, equal ones if
+    uniform."""
     system = by_last_activity(*["ad"] * 9, "cd", *["ce"] * 9, "ae")
-    bayes, uniform = (release_step(system, backward_from=method).backward for method in ("bayes", "uniform"))
-    assert labelled(bayes, system, ("d",)) == {("a",): pytest.approx(0.9), ("c",): pytest.approx(0.1)}
-    assert labelled(bayes, system, ("e",)) == {("a",): pytest.approx(0.1), ("c",): pytest.approx(0.9)}
-    assert labelled(uniform, system, ("d",)) == labelled(uniform, system, ("e",)) == {("a",): 0.5, ("c",): 0.5}
+    bayes, uniform = (
+        release_step(system, backward_from=method).backward for method in ("bayes", "uniform")
+    )
+    assert labelled(bayes, system, ("d",)) == {
+        ("a",): pytest.approx(0.9),
+        ("c",): pytest.approx(0.1),
+    }
+    assert labelled(bayes, system, ("e",)) == {
+        ("a",): pytest.approx(0.1),
+        ("c",): pytest.approx(0.9),
+    }
+    assert (
+        labelled(uniform, system, ("d",))
+        == labelled(uniform, system, ("e",))
+        == {("a",): 0.5, ("c",): 0.5}
+    )
 
 
 def test_a_complete_case_was_perhaps_complete_before():
-    """The published forward matrix lets a complete case stay; its backward matrix does not. Bayes' rule has both."""
+    """The published forward matrix lets a complete case stay; its backward matrix does not. Bayes'
+    rule has both."""
     system, end = by_last_activity("a", "b"), ("■",)
     assert labelled(release_step(system).forward, system, end) == {end: 1.0}
     assert end not in labelled(release_step(system, backward_from="uniform").backward, system, end)
@@ -34,14 +51,18 @@ def test_a_complete_case_was_perhaps_complete_before():
 
 
 def test_fpl_runs_from_the_last_release_back():
-    """Run forward, as published, the last release would carry the largest FPL, though nothing follows it."""
-    fpl = quantify_releases(log_of("abcd", "badc", "acbd", "ab"), 0.1, state_window=1, smoothing=0.05, start=0.3)["fpl"]
+    """Run forward, as published, the last release would carry the largest FPL, though nothing
+    follows it."""
+    fpl = quantify_releases(
+        log_of("abcd", "badc", "acbd", "ab"), 0.1, state_window=1, smoothing=0.05, start=0.3
+    )["fpl"]
     assert fpl.iloc[-1] == 0.1
     assert fpl.iloc[0] == fpl.max() > 0.1
 
 
 def test_rows_that_the_log_says_nothing_about():
-    """A state in which an incomplete trace ends has no row; left as a row of its own it would change the leakage."""
+    """A state in which an incomplete trace ends has no row; left as a row of its own it would
+    change the leakage."""
     system = by_last_activity("aab", "aac", complete=[False, False])
     matrix, source = loss_matrix(release_step(system).forward)
     assert sorted({system.label(int(k)) for k in source}) == [("a",), ("▶",)]

@@ -53,11 +53,14 @@ def test_the_rule_is_the_published_elimination():
             assert found == pytest.approx(as_printed(rows, alpha), rel=1e-12, abs=1e-14)
     assert PublishedLoss(np.eye(3)).at(2.0) == 2.0  # some q_j = 1 where d_j = 0
     assert PublishedLoss(rows).at(0.0) == 0.0
-    assert PublishedLoss([[0.5, 0.5], [0.4, 0.6]]).at(800.0) == pytest.approx(np.log(5 / 4), rel=1e-12)
+    assert PublishedLoss([[0.5, 0.5], [0.4, 0.6]]).at(800.0) == pytest.approx(
+        np.log(5 / 4), rel=1e-12
+    )
 
 
 def test_it_understates_on_every_sparse_matrix():
-    """Rows of 2 to 6 entries among 12 columns; never above the exact value, always below it here."""
+    """Rows of 2 to 6 entries among 12 columns; never above the exact value, always below it
+    here."""
     rng, ratios = np.random.default_rng(8), []
     for _ in range(50):
         rows = random_sparse_rows(rng, 12, fewest=2)

@@ -14,12 +14,16 @@ def test_certain_releases_by_hand():
     # 9 events in time order: three a, three b, two c, one d; the end counts as an event.
     assert published(start=0.3) == [[1, 1, 1], [2, 2, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]
     assert published(2, start=0.3) == [[1, 1, 1], [3, 3, 3], [5, 3, 4]]
-    assert published(start=0.5) == [[2, 3, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]  # the second b ends a case with it
+    # the second b ends a case with it
+    assert published(start=0.5) == [[2, 3, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]
     assert published(8, start=1.0) == [[5, 3, 4]]
     assert published(start="2022-01-01 01:30") == published(start=0.5)
-    assert published(start=pd.Timestamp("2022-01-01 02:30", tz="Europe/Berlin")) == published(start=0.5)
+    assert published(start=pd.Timestamp("2022-01-01 02:30", tz="Europe/Berlin")) == published(
+        start=0.5
+    )
     assert published(max_releases=2) == published()[:2]
-    assert published(start=1e-9)[0] == published(start=0.1)[0] == [1, 1, 1]  # the first hour, not the whole log
+    # the first hour, not the whole log
+    assert published(start=1e-9)[0] == published(start=0.1)[0] == [1, 1, 1]
 
 
 def test_nanoseconds_order_events_and_later_cases_join_with_the_second_release():
@@ -43,5 +47,11 @@ def test_incomplete_cases_of_the_log_never_end_and_results_are_read_only():
         assert not stored.data.flags.writeable
         stored.data = 2 * stored.data
         assert (getattr(owner, name).data == stored.data / 2).all()
-    for array in (last.published, last.traces.times, system.visits, system.final, system.has_successor):
+    for array in (
+        last.published,
+        last.traces.times,
+        system.visits,
+        system.final,
+        system.has_successor,
+    ):
         assert not array.flags.writeable

@@ -1,4 +1,5 @@
-"""Leakage of the releases of a log: against the package's dense quantification, and what it says."""
+"""Leakage of the releases of a log: against the package's dense quantification, and what it
+says."""
 
 import json
 import re
@@ -26,7 +27,9 @@ def dense_known_rows(rows):
 
 def leakage_along(matrices):
     """Eq. (11) of [1] with a budget of 0.2 a release, each matrix with states of its own."""
-    return list(accumulate(matrices, lambda alpha, P: tpl.privacy_loss(P, alpha) + 0.2, initial=0.2))
+    return list(
+        accumulate(matrices, lambda alpha, P: tpl.privacy_loss(P, alpha) + 0.2, initial=0.2)
+    )
 
 
 @pytest.mark.parametrize("certain", [True, False])
@@ -39,12 +42,16 @@ def test_against_dense_quantification(certain, direction, state_window, smoothin
     log = log.sample(frac=1, random_state=0)  # whatever the order of the rows
     options, rng = {"window": 2, "certain": certain, "start": 0.3}, np.random.default_rng(3)
     view = {"direction": direction, "abstraction": abstraction}
-    found = quantify_releases(log, 0.2, **options, **view, state_window=state_window, smoothing=smoothing, rng=rng)
+    found = quantify_releases(
+        log, 0.2, **options, **view, state_window=state_window, smoothing=smoothing, rng=rng
+    )
     assert list(found.columns) == ["release", "epsilon", "bpl", "fpl", "tpl", "states", "seconds"]
     backward, forward = [], []
     series = list(releases(log, **options, rng=np.random.default_rng(3)))
     for release in series[1:]:
-        system = TransitionSystem.from_log(published_log(log, release.published), state_window, **view)
+        system = TransitionSystem.from_log(
+            published_log(log, release.published), state_window, **view
+        )
         step = release_step(system, 2, certain)
         for matrices, rows in ((backward, step.backward), (forward, step.forward)):
             matrix = dense_known_rows(rows)
@@ -56,7 +63,8 @@ def test_against_dense_quantification(certain, direction, state_window, smoothin
 
 
 def test_whole_prefixes_leak_every_budget():
-    """Two prefixes without a common neighbour are told apart for certain, so leakage adds up in full."""
+    """Two prefixes without a common neighbour are told apart for certain, so leakage adds up in
+    full."""
     log = log_of("abcab", "acb", "bca", "ba")
     horizon = len(quantify_releases(log, 0.1, start=0.3))
     for budgets in (np.full(horizon, 0.1), 0.1 * np.arange(1, horizon + 1)):
@@ -64,9 +72,7 @@ def test_whole_prefixes_leak_every_budget():
         assert found["epsilon"].tolist() == budgets.tolist()
         assert found["bpl"].to_numpy() == pytest.approx(np.cumsum(budgets))
         assert found["tpl"].to_numpy() == pytest.approx([budgets.sum()] * horizon)
-        saturated = (
-            f"TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*smoothing="
-        )
+        saturated = f"TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*smoothing="
         assert re.search(saturated, found.attrs["note"])
     for options in ({"state_window": 1, "smoothing": 0.1}, {"max_releases": 1}):
         assert quantify_releases(log, 0.1, start=0.3, **options).attrs["note"] is None
@@ -75,7 +81,9 @@ def test_whole_prefixes_leak_every_budget():
 def test_published_rule_understates():
     log = synthetic_log(30, seed=5)
     exact, rule, uniform, bayes = (
-        quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), max_releases=8, **options)["bpl"]
+        quantify_releases(
+            log, 0.1, 2, certain=False, rng=np.random.default_rng(1), max_releases=8, **options
+        )["bpl"]
         for options in (
             {},
             {"rule": "published"},
@@ -90,9 +98,13 @@ def test_published_rule_understates():
 
 
 def test_fpl_of_the_first_release_grows_with_each_further_one():
-    """FPL runs from the last release back; the published code runs it forward, beside the wrong release."""
+    """FPL runs from the last release back; the published code runs it forward, beside the wrong
+    release."""
     options = {"state_window": 1, "smoothing": 0.01}
-    series = [quantify_releases(synthetic_log(60, seed=6), 0.1, **options, max_releases=t)["fpl"] for t in (2, 4, 8)]
+    series = [
+        quantify_releases(synthetic_log(60, seed=6), 0.1, **options, max_releases=t)["fpl"]
+        for t in (2, 4, 8)
+    ]
     assert series[0].iloc[0] < series[1].iloc[0] < series[2].iloc[0]
     assert all(fpl.iloc[-1] == 0.1 for fpl in series)
 
@@ -104,7 +116,9 @@ def test_witness_names_the_two_traces(tmp_path):
     assert first is found.attrs["forward_witness"][-1] is None
     assert (last.q, last.d) == (1.0, 0.0)
     assert f"by telling {last.state_q} from {last.state_d}" in str(last)
-    assert "at the release before has probability 1 from the first and 0 from the second" in str(last)
+    assert "at the release before has probability 1 from the first and 0 from the second" in str(
+        last
+    )
     found.to_parquet(tmp_path / "leakage.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "leakage.parquet"), found)
     json.dumps(found.attrs)
@@ -115,7 +129,8 @@ def test_witness_names_the_two_traces(tmp_path):
         rows = release_step(system).backward.toarray()
         columns = [system.states.index(label) for label in witness.columns]
         q, d = (rows[system.states.index(label)] for label in (witness.state_q, witness.state_d))
-        assert (q.sum(), d.sum()) == pytest.approx((1.0, 1.0))  # known rows, not stand-ins for unknown ones
+        # known rows, not stand-ins for unknown ones
+        assert (q.sum(), d.sum()) == pytest.approx((1.0, 1.0))
         assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
     found = quantify_releases(log, 0.1, 2, abstraction="set", direction="suffix", smoothing=0.01)
     witness = found.attrs["forward_witness"][0]

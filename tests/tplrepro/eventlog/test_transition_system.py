@@ -22,11 +22,18 @@ def test_where_complete_and_incomplete_traces_end():
         assert labelled(rows, system, (label,)) == {(label,): 1.0}
 
 
-@pytest.mark.parametrize("log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})])
+@pytest.mark.parametrize(
+    "log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})]
+)
 def test_events_are_ordered_by_time(log):
     shuffled = log.sample(frac=1, random_state=1)
-    assert set(TransitionSystem.from_log(shuffled).states) == set(TransitionSystem.from_log(log).states)
-    assert TransitionSystem.from_log(log.drop(columns="time:timestamp")).states == TransitionSystem.from_log(log).states
+    assert set(TransitionSystem.from_log(shuffled).states) == set(
+        TransitionSystem.from_log(log).states
+    )
+    assert (
+        TransitionSystem.from_log(log.drop(columns="time:timestamp")).states
+        == TransitionSystem.from_log(log).states
+    )
 
 
 def by_exhaustion(log, window, direction, abstraction):
@@ -61,7 +68,9 @@ def test_against_exhaustion(seed, window, direction, abstraction, counted):
     expected = by_exhaustion(log, window, direction, abstraction)
     assert len(set(system.states)) == system.n_states
     counts = system.counts.tocoo()
-    ends = ((system.states[i], system.states[j]) for i, j in zip(counts.row, counts.col, strict=True))
+    ends = (
+        (system.states[i], system.states[j]) for i, j in zip(counts.row, counts.col, strict=True)
+    )
     assert dict(zip(ends, counts.data.tolist(), strict=True)) == {
         transition: len(these(cases)) for transition, cases in expected.items()
     }

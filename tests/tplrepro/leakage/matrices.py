@@ -1,4 +1,5 @@
-"""The matrices of the papers' figures, and random ones of every kind that the algorithms must handle."""
+"""The matrices of the papers' figures, and random ones of every kind that the algorithms must
+handle."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -7,8 +8,10 @@ FIG_3 = np.array([[0.8, 0.2], [0.0, 1.0]])  # the moderate correlation of [1]
 FIG_4 = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])  # Example 4
 BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])  # Fig. 8
 FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
-SWAPPED = FIG_3[:, ::-1]  # the same loss function as Fig. 3, of which the exact leakage stays far below
-THREE = np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])  # doubly stochastic: its reverse is its transpose
+# the same loss function as Fig. 3, of which the exact leakage stays far below
+SWAPPED = FIG_3[:, ::-1]
+# doubly stochastic: its reverse is its transpose
+THREE = np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])
 
 KINDS = ("dense", "zeros", "ties", "smoothed", "near_identity", "sharp", "sparse", "repeated_rows")
 EXTREME = ("magnitudes", "near_disjoint")
@@ -17,12 +20,12 @@ EXTREME = ("magnitudes", "near_disjoint")
 def random_matrix(rng, kind, n):
     """One (n, n) transition matrix.
 
-    dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before normalising, and
-    thus equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1]; strong: by far less.
-    near_identity: leaves a state with probability at most 1e-3. sharp: entries over eight orders of
-    magnitude; tiny: over all there are. sparse: two or three entries a row. repeated_rows: dense with about
-    half of the rows equal to the first. magnitudes: ties with ratios over many. near_disjoint: most of each
-    row in one column, the rest in multiples of 2^-53.
+    dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before
+    normalising, and thus equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1];
+    strong: by far less. near_identity: leaves a state with probability at most 1e-3. sharp: entries
+    over eight orders of magnitude; tiny: over all there are. sparse: two or three entries a row.
+    repeated_rows: dense with about half of the rows equal to the first. magnitudes: ties with
+    ratios over many. near_disjoint: most of each row in one column, the rest in multiples of 2^-53.
     """
     if kind == "dense":
         weights = rng.random((n, n))
@@ -31,7 +34,9 @@ def random_matrix(rng, kind, n):
     elif kind == "ties":
         weights = rng.integers(0, 4, (n, n)).astype(float)
     elif kind in ("smoothed", "strong"):
-        weights = np.eye(n)[rng.permutation(n)] + 10.0 ** rng.uniform(-4 if kind == "smoothed" else -9, 0)
+        weights = np.eye(n)[rng.permutation(n)] + 10.0 ** rng.uniform(
+            -4 if kind == "smoothed" else -9, 0
+        )
     elif kind == "near_identity":
         weights = np.eye(n) + 1e-3 / n * rng.random((n, n)) * (rng.random((n, n)) > 0.3)
     elif kind in ("sharp", "tiny"):

@@ -1,4 +1,5 @@
-"""What every account of pure temporal leakage must satisfy, limits first, for every kind of adversary."""
+"""What every account of pure temporal leakage must satisfy, limits first, for every kind of
+adversary."""
 
 import copy
 import pickle
@@ -30,7 +31,12 @@ class Counted(tpl.PrivacyLossFunction):
 
 def test_an_account_of_nothing():
     account = tpl.TemporalAccountant(WEAK, WEAK)
-    assert (len(account), account.ledger, account.tpl.shape, account.leakage.user_level) == (0, (), (0,), 0)
+    assert (len(account), account.ledger, account.tpl.shape, account.leakage.user_level) == (
+        0,
+        (),
+        (0,),
+        0,
+    )
     with pytest.raises(ValueError, match="0 <= first <= last < 0"):
         account.leakage.composed(0, 0)
     with pytest.raises(ValueError, match="at most the number of time points 0"):
@@ -40,24 +46,39 @@ def test_an_account_of_nothing():
     assert repr(account) == "TemporalAccountant(2 releases, 1 nat spent)"
 
 
-budgets = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))
+budgets = st.one_of(
+    st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent)
+)
 
 
 def test_what_is_read_or_copied_cannot_change_the_account():
     account = tpl.TemporalAccountant(WEAK, WEAK).compose(0.3, 2)
-    for values in (account.epsilons, account.bpl, account.leakage.fpl, pickle.loads(pickle.dumps(account)).bpl):
+    for values in (
+        account.epsilons,
+        account.bpl,
+        account.leakage.fpl,
+        pickle.loads(pickle.dumps(account)).bpl,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = 99
     expected = tpl.temporal_privacy_leakage([0.3] * 3, WEAK, WEAK).tpl
     for _ in ("before", "after reading"):
-        for other in (copy.copy(account), copy.deepcopy(account), pickle.loads(pickle.dumps(account))):
+        for other in (
+            copy.copy(account),
+            copy.deepcopy(account),
+            pickle.loads(pickle.dumps(account)),
+        ):
             np.testing.assert_allclose(other.compose(0.3).tpl, expected, rtol=4e-16)
         assert account.tpl.size == 2
 
 
 def test_threads_compose_copy_and_read():
     def act(k):
-        return shared.compose(0.01 + k % 3 / 100, 2) if k % 4 else (copy.copy(shared).tpl, shared.remaining)
+        return (
+            shared.compose(0.01 + k % 3 / 100, 2)
+            if k % 4
+            else (copy.copy(shared).tpl, shared.remaining)
+        )
 
     shared = tpl.TemporalAccountant(WEAK, WEAK, alpha=1.0)
     with ThreadPoolExecutor(4) as pool:
@@ -86,12 +107,18 @@ def test_a_failed_compose_leaves_the_account_unchanged(arguments, message):
     for epsilons in ([0.2] * 3, [0.2] * 3 + [0.1]):  # before and after reading
         with pytest.raises(ValueError, match=message):
             account.compose(*arguments)
-        np.testing.assert_allclose(account.tpl, tpl.temporal_privacy_leakage(epsilons, FIG_3, WEAK).tpl, rtol=4e-16)
+        np.testing.assert_allclose(
+            account.tpl, tpl.temporal_privacy_leakage(epsilons, FIG_3, WEAK).tpl, rtol=4e-16
+        )
         account.compose(0.1)
     assert account.ledger == ((0.2, 3), (0.1, 1), (0.1, 1))
 
 
-@given(st.tuples(matrices(3), matrices(3)), st.lists(st.tuples(budgets, st.booleans()), max_size=6), st.floats(0, 1))
+@given(
+    st.tuples(matrices(3), matrices(3)),
+    st.lists(st.tuples(budgets, st.booleans()), max_size=6),
+    st.floats(0, 1),
+)
 @settings(max_examples=25)
 def test_what_remains_is_the_largest_next_budget_within_alpha(sides, steps, share):
     """Not with 50 digits does any TPL exceed alpha after it, and a little more is too much."""
@@ -106,11 +133,14 @@ def test_what_remains_is_the_largest_next_budget_within_alpha(sides, steps, shar
         assert copy.copy(account).compose(rest).tpl.max() <= alpha
         if not any(pause for _, pause in steps):
             assert max(exact_tpl([*account.epsilons, rest], *map(exact_loss, sides))) <= alpha
-    assert copy.copy(account).compose(rest * (1 + 1e-9) + 1e-12 * alpha).tpl.max() > alpha * (1 - 1e-13)
+    assert copy.copy(account).compose(rest * (1 + 1e-9) + 1e-12 * alpha).tpl.max() > alpha * (
+        1 - 1e-13
+    )
 
 
 def test_what_is_evaluated():
-    """L'(0) = 0.3 here, so a change of the last budget is below one ulp some 30 time points back."""
+    """L'(0) = 0.3 here, so a change of the last budget is below one ulp some 30 time points
+    back."""
     sides = Counted(WEAK), Counted(WEAK)
     account = tpl.TemporalAccountant(*sides)
     started = time.process_time()
@@ -136,7 +166,11 @@ readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage"])
 def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
     """The account holds what a computation from scratch gives, and its leakages only grow."""
     account, before = tpl.TemporalAccountant(*sides), np.zeros(0)
-    steps = data.draw(st.lists(st.tuples(budgets | st.none(), st.integers(1, 6), readings), min_size=1, max_size=6))
+    steps = data.draw(
+        st.lists(
+            st.tuples(budgets | st.none(), st.integers(1, 6), readings), min_size=1, max_size=6
+        )
+    )
     for budget, count, reading in steps:
         account.compose(budget, count) if budget else account.skip(count)
         if reading == "tpl":
@@ -150,6 +184,9 @@ def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
     if times.size:
         expected = tpl.leakage_at_all_times(spent[times], *sides, times=times, horizon=len(account))
         for name in ("epsilons", "bpl", "fpl", "tpl"):
-            # The backward pass stops below one ulp, so a value may be one ulp behind where a binade ends.
+            # The backward pass stops below one ulp, so a value may be one ulp behind where a binade
+            # ends.
             rtol = 4e-16 if times.size == len(account) else 1e-12
-            np.testing.assert_allclose(getattr(account, name), getattr(expected, name), rtol=rtol, err_msg=name)
+            np.testing.assert_allclose(
+                getattr(account, name), getattr(expected, name), rtol=rtol, err_msg=name
+            )

@@ -11,12 +11,28 @@ import pytest
 
 import tplrepro as tpl
 from tests import oracles
-from tests.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath, theorem_11
-from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, SWAPPED, THREE, random_matrices
+from tests.oracles import (
+    brute_force_loss,
+    loss_mpmath,
+    pair_loss_mpmath,
+    supremum_mpmath,
+    theorem_11,
+)
+from tests.tplrepro.leakage.matrices import (
+    BACKWARD,
+    FIG_3,
+    FIG_4,
+    FORWARD,
+    SWAPPED,
+    THREE,
+    random_matrices,
+)
 from tplrepro.leakage import published
 
 WORKED_EXAMPLE = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]  # of Algorithm 2
-IDENTITY, OF_BACKWARD, OF_FORWARD = (published.algorithm_2(P) for P in (np.eye(2), BACKWARD, FORWARD))
+IDENTITY, OF_BACKWARD, OF_FORWARD = (
+    published.algorithm_2(P) for P in (np.eye(2), BACKWARD, FORWARD)
+)
 
 
 def printed_f(q, d, alpha):
@@ -53,24 +69,31 @@ def test_algorithm_1_flag_is_never_cleared_as_printed():
     while passes < 1000:
         passes += 1
         with np.errstate(divide="ignore"):
-            removed = kept & (q_row / d_row <= printed_f(q_row[kept].sum(), d_row[kept].sum(), alpha))
+            removed = kept & (
+                q_row / d_row <= printed_f(q_row[kept].sum(), d_row[kept].sum(), alpha)
+            )
         if removed.any():
             kept, update = kept & ~removed, True
         if not update:
             break
     assert passes == 1000
-    assert published.algorithm_1([q_row, d_row, d_row], alpha) == pytest.approx(math.log(printed_f(0.3, 0, alpha)))
+    assert published.algorithm_1([q_row, d_row, d_row], alpha) == pytest.approx(
+        math.log(printed_f(0.3, 0, alpha))
+    )
 
 
 def test_algorithm_1_as_printed_silently_understates_for_large_alpha():
-    # which alpha is hit depends on the last bit of exp, so a range is tried; the true value is log 5 throughout
+    # which alpha is hit depends on the last bit of exp, so a range is tried; the true value is log
+    # 5 throughout
     printed = [printed_algorithm_1(FIG_4, alpha) for alpha in range(40, 60)]
     assert min(printed) == 0
     assert np.median(printed) < 1
     for alpha in range(40, 60):
         assert float(loss_mpmath(FIG_4, alpha)) == pytest.approx(math.log(5), rel=1e-15)
         assert published.algorithm_1(FIG_4, alpha) == pytest.approx(math.log(5), rel=1e-15)
-    assert printed_algorithm_1(FIG_4, 30) == pytest.approx(published.algorithm_1(FIG_4, 30), rel=1e-14)
+    assert printed_algorithm_1(FIG_4, 30) == pytest.approx(
+        published.algorithm_1(FIG_4, 30), rel=1e-14
+    )
 
 
 def test_algorithm_1_as_printed_understates_earlier_where_rows_nearly_agree():
@@ -78,7 +101,9 @@ def test_algorithm_1_as_printed_understates_earlier_where_rows_nearly_agree():
     alphas = np.arange(18, 24, 0.25)
     assert min(printed_algorithm_1(P, alpha) for alpha in alphas) == 0
     for alpha in alphas:
-        assert published.algorithm_1(P, alpha) == pytest.approx(float(loss_mpmath(P, alpha)), rel=1e-14)
+        assert published.algorithm_1(P, alpha) == pytest.approx(
+            float(loss_mpmath(P, alpha)), rel=1e-14
+        )
 
 
 def test_printed_formula_overflows_and_loses_digits():
@@ -91,7 +116,8 @@ def test_printed_formula_overflows_and_loses_digits():
 
 
 def test_algorithm_2_line_11_lacks_plus_one():
-    # with the printed transition point, 1.20 for the worked example's 1.47, the piece for one column starts too early
+    # with the printed transition point, 1.20 for the worked example's 1.47, the piece for one
+    # column starts too early
     printed = math.log((0.2 - 0.1) / (0.5 * 0.1 - 0.1 * 0.2))
     q_arr, d_arr, a_arr = published.piecewise_coefficients(*WORKED_EXAMPLE)
     assert (printed, a_arr[1]) == pytest.approx((1.204, 1.466), abs=1e-3)
@@ -139,7 +165,9 @@ def test_algorithm_4_with_equal_floats_often_never_ends():
         best = np.argmax((q * (math.exp(alpha) - 1) + 1) / (d * (math.exp(alpha) - 1) + 1))
         return q[best], d[best]
 
-    tables = [published.algorithm_2(P) for P in random_matrices(np.random.default_rng(0), "dense", 6, 10)]
+    tables = [
+        published.algorithm_2(P) for P in random_matrices(np.random.default_rng(0), "dense", 6, 10)
+    ]
     assert sum(not ends(table, 1e-3, 20) for table in tables) >= 3
     for table in tables:
         assert len(published.algorithm_4(table, 1e-3, 20).aArr) < 60
@@ -160,17 +188,23 @@ def test_theorem_11_has_no_supremum_at_equality():
     # the printed second case divides by 1 - q e^epsilon = 0
     assert 1 - 0.5 * math.exp(math.log(2)) == 0
     assert theorem_11(0.5, 0.0, math.log(2)) == math.inf
-    assert theorem_11(0.5, 0.0, math.log(2) - 1e-12) == pytest.approx(math.log(0.5 / 0.5e-12), abs=1e-3)
+    assert theorem_11(0.5, 0.0, math.log(2) - 1e-12) == pytest.approx(
+        math.log(0.5 / 0.5e-12), abs=1e-3
+    )
 
 
-@pytest.mark.parametrize(("d", "epsilon", "expected"), [(1e-16, 0.01, 0.02010101), (1e-17, 0.5, 1.54617527)])
+@pytest.mark.parametrize(
+    ("d", "epsilon", "expected"), [(1e-16, 0.01, 0.02010101), (1e-17, 0.5, 1.54617527)]
+)
 def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
     # what the printed form gives depends on the order of evaluation; none is near
     exact = float(supremum_mpmath(0.5, d, epsilon))
     assert exact == pytest.approx(expected, rel=1e-7)
     assert abs(printed_theorem_11_first_case(0.5, d, epsilon) - exact) > 0.05
     assert theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
-    assert tpl.PrivacyLossFunction([[0.5, 0.5], [1 - d, d]]).supremum(epsilon) == pytest.approx(exact, rel=1e-12)
+    assert tpl.PrivacyLossFunction([[0.5, 0.5], [1 - d, d]]).supremum(epsilon) == pytest.approx(
+        exact, rel=1e-12
+    )
 
 
 def printed_algorithm_7(alpha, backward, forward, steps):
@@ -206,7 +240,9 @@ def test_algorithm_7_waits_for_a_float_equality_that_does_not_come():
     levels = np.linspace(0.1, 3, 40)
     ended = [printed_algorithm_7(alpha, OF_BACKWARD, OF_FORWARD, 200)[1] for alpha in levels]
     assert 1 <= sum(ended) <= 35
-    assert printed_algorithm_7(1.0, OF_BACKWARD, OF_FORWARD, 60)[0] == pytest.approx(0.2038721, abs=5e-8)
+    assert printed_algorithm_7(1.0, OF_BACKWARD, OF_FORWARD, 60)[0] == pytest.approx(
+        0.2038721, abs=5e-8
+    )
     first, middle, last, _ = printed_algorithm_8(1.0, OF_BACKWARD, OF_FORWARD, 60)
     assert (first, middle, last) == pytest.approx((0.4998062, 0.2038721, 0.7040659), abs=5e-8)
     # two releases reach alpha at both times, Eq. (11)
@@ -219,7 +255,8 @@ def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
     budget, ended = printed_algorithm_7(1.0, IDENTITY, IDENTITY, 300)
     assert budget < 1e-80
     assert not ended
-    # Eq. (26) with L(x) = x: the middle budget alpha_B + alpha_F - alpha is 0, so Algorithm 8 serves only T <= 2
+    # Eq. (26) with L(x) = x: the middle budget alpha_B + alpha_F - alpha is 0, so Algorithm 8
+    # serves only T <= 2
     for backward in (IDENTITY, OF_BACKWARD):
         assert printed_algorithm_8(1.0, backward, IDENTITY, 300)[1] == 0
 
@@ -233,7 +270,9 @@ def test_theorem_7_is_sufficient_and_not_necessary():
 
 def recursion_of(P, epsilon, T=10):
     """BPL and FPL by Eqs. (13) and (15) with P on both sides, through Algorithm 1."""
-    return oracles.recursion([epsilon] * T, *[lambda alpha: published.algorithm_1(P, alpha)] * 2)[:2]
+    return oracles.recursion([epsilon] * T, *[lambda alpha: published.algorithm_1(P, alpha)] * 2)[
+        :2
+    ]
 
 
 def test_example_3_forward_leakage_is_highest_at_time_1():
@@ -243,13 +282,18 @@ def test_example_3_forward_leakage_is_highest_at_time_1():
 
 
 def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlations():
-    # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two states the one
-    # that leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs
+    # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two
+    # states the one that leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes
+    # its two outputs
     response = [np.exp(np.eye(2))] * 10
-    bound, exact = recursion_of(FIG_3, 1.0)[0], oracles.exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
+    bound, exact = (
+        recursion_of(FIG_3, 1.0)[0],
+        oracles.exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0],
+    )
     np.testing.assert_allclose(exact, bound, rtol=1e-12)
     np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, FIG_3, None).bpl, exact, rtol=1e-12)
-    # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
+    # the same rows with the columns exchanged have the same L, but what x must be now contradicts
+    # what it was before
     exact = oracles.exhaustive_leakage(response, [SWAPPED] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact[:2], bound[:2], rtol=1e-12)
     assert (exact[2:] < np.array(bound[2:]) - 0.1).all()
@@ -266,23 +310,31 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
     split = max(past) + max(future) + epsilon  # Eq. (10): BPL + FPL - epsilon
     one_pair = max(a + b for a, b in zip(past, future, strict=True)) + epsilon
     assert (split, one_pair) == pytest.approx((2.41255, 2.34558), abs=1e-5)
-    assert tpl.temporal_privacy_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(split, rel=1e-13)
-    assert tpl.exact_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(one_pair, rel=1e-13)
+    assert tpl.temporal_privacy_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(
+        split, rel=1e-13
+    )
+    assert tpl.exact_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(
+        one_pair, rel=1e-13
+    )
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "as_discussed", "fitting"), [(1.0, 5.6964956, 8.1286800), (0.1, 0.63337054, 5.0923977)]
+    ("epsilon", "as_discussed", "fitting"),
+    [(1.0, 5.6964956, 8.1286800), (0.1, 0.63337054, 5.0923977)],
 )
 def test_suprema_of_figure_7(epsilon, as_discussed, fitting):
     # Eq. (28) with n = 50 and the s of the text, 0.005, then with the s that fits the text
     for s, expected in ((0.005, as_discussed), (0.0005, fitting)):
         P = tpl.smoothed(tpl.strongest(50), s)
-        assert published.algorithm_6(epsilon, published.algorithm_2(P))[0] == pytest.approx(expected, rel=1e-7)
+        assert published.algorithm_6(epsilon, published.algorithm_2(P))[0] == pytest.approx(
+            expected, rel=1e-7
+        )
         assert tpl.PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(expected, rel=1e-7)
 
 
 def balance_equations(backward, forward):
-    """The coefficients of pi_i forward_ij - nu_j backward_ji = 0 in the distributions (pi, nu) before and after."""
+    """The coefficients of pi_i forward_ij - nu_j backward_ji = 0 in the distributions (pi, nu)
+    before and after."""
     n = len(forward)
     rows = np.zeros((n, n, 2 * n))
     for i in range(n):
@@ -294,6 +346,7 @@ def balance_equations(backward, forward):
 def test_matrices_of_figure_2_are_no_reversals_of_each_other():
     backward = np.array([[0.1, 0.2, 0.7], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]])
     forward = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]])
-    assert np.linalg.matrix_rank(balance_equations(backward, forward)) == 6  # solved by pi = nu = 0 alone
+    # solved by pi = nu = 0 alone
+    assert np.linalg.matrix_rank(balance_equations(backward, forward)) == 6
     reverse = tpl.TransitionMatrix(forward).reverse([0.2, 0.5, 0.3]).probabilities
     assert np.linalg.matrix_rank(balance_equations(reverse, forward), tol=1e-12) == 5

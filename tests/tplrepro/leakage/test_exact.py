@@ -1,4 +1,5 @@
-"""The exact leakage against all vertices of the boxes, 50 digits, sampled outputs, and what can be proved about it."""
+"""The exact leakage against all vertices of the boxes, 50 digits, sampled outputs, and what can be
+proved about it."""
 
 from itertools import pairwise, product
 
@@ -32,11 +33,18 @@ def both(epsilons, *sides):
 @st.composite
 def cases(draw, longest=4):
     n, horizon = draw(st.integers(2, 3)), draw(st.integers(1, longest))
-    epsilons = 10.0 ** np.array(draw(st.lists(st.floats(-2, 0.5), min_size=horizon, max_size=horizon)))
-    side = st.lists(matrices(n), min_size=horizon - 1, max_size=horizon - 1)  # some of the steps are not known
+    epsilons = 10.0 ** np.array(
+        draw(st.lists(st.floats(-2, 0.5), min_size=horizon, max_size=horizon))
+    )
+    # some of the steps are not known
+    side = st.lists(matrices(n), min_size=horizon - 1, max_size=horizon - 1)
     backward, forward = (draw(side) for _ in range(2))
     # one matrix for all steps, or one for each
-    return epsilons, n, *(P[:1] * (horizon - 1) if draw(st.booleans()) else P for P in (backward, forward))
+    return (
+        epsilons,
+        n,
+        *(P[:1] * (horizon - 1) if draw(st.booleans()) else P for P in (backward, forward)),
+    )
 
 
 @settings(max_examples=60)
@@ -48,13 +56,16 @@ def test_all_sequences_of_vertices(case, data):
     released = data.draw(st.none() | st.sets(st.integers(0, n - 1), min_size=1).map(sorted))
     r = tpl.exact_leakage(epsilons, *sides, released=released)
     outputs = [vertices(n, epsilon, released) for epsilon in epsilons]
-    np.testing.assert_allclose([r.bpl, r.fpl, r.tpl], exhaustive_leakage(outputs, *sides), 1e-11, 1e-13)
+    np.testing.assert_allclose(
+        [r.bpl, r.fpl, r.tpl], exhaustive_leakage(outputs, *sides), 1e-11, 1e-13
+    )
     assert (r.tpl <= tpl.exact_leakage(epsilons, *sides).tpl + 1e-12).all()
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.3, 8.0])
 def test_fifty_digits(epsilon):
-    """The ratio by exhaustion with mpmath: tiny budgets keep their digits, large ones do not overflow."""
+    """The ratio by exhaustion with mpmath: tiny budgets keep their digits, large ones do not
+    overflow."""
     rng = np.random.default_rng(11)
     P = rng.dirichlet(np.full(3, 0.6), size=3)
     P[:, 2] = 1.0 - P[:, 0] - P[:, 1]
@@ -74,7 +85,8 @@ def test_fifty_digits(epsilon):
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_worst_mechanism_lists_the_same_vertices(n):
-    """Two algorithms that share nothing: listing extreme messages, and fixing outputs from the last to the first."""
+    """Two algorithms that share nothing: listing extreme messages, and fixing outputs from the last
+    to the first."""
     rng = np.random.default_rng(n)
     backward, forward = rng.dirichlet(np.full(n, 0.4), size=(2, n))
     T = {2: 30, 3: 15, 4: 6}[n]
@@ -111,7 +123,9 @@ def test_the_worst_outputs_attain_it_and_no_others_exceed_it():
             assert worst.states == tuple(r.pairs[t])
             told = tf.measured_leakage(worst.high * epsilons[:, None], backward, forward)
             assert told.tpl[t] == pytest.approx(r.tpl[t], rel=1e-12)
-        anything = tf.measured_leakage(rng.uniform(0, 1, (500, T, n)) * epsilons[:, None], backward, forward)
+        anything = tf.measured_leakage(
+            rng.uniform(0, 1, (500, T, n)) * epsilons[:, None], backward, forward
+        )
         for name in ("bpl", "fpl", "tpl"):
             assert (getattr(anything, name) <= getattr(r, name) + 1e-12).all()
 
@@ -142,8 +156,8 @@ def test_smoothed_strongest_correlations_attain_the_bound(n, s, seed):
 
 
 def test_an_identity_as_loss_function_need_not_leak_everything():
-    """Two rows of disjoint supports make the recursion T epsilon, as if each step could have the vector that is high on
-    one support and low on the other."""
+    """Two rows of disjoint supports make the recursion T epsilon, as if each step could have the
+    vector that is high on one support and low on the other."""
     forward = tpl.TransitionMatrix.random(8, rng=np.random.default_rng(2019), zeros=0.6)
     backward = forward.reverse()
     assert tpl.PrivacyLossFunction(forward).is_identity
@@ -157,12 +171,16 @@ def test_pairs_are_done_in_blocks_alike():
     r, bound = both([0.5] * 3, P, None)
     assert r.bpl[1] == pytest.approx(bound.bpl[1], rel=1e-12)
     worst = tpl.worst_outputs([0.5] * 3, P, None, time=2)
-    assert tf.measured_leakage(worst.high * 0.5, P, None).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
+    assert tf.measured_leakage(worst.high * 0.5, P, None).tpl[2] == pytest.approx(
+        r.tpl[2], rel=1e-12
+    )
 
 
 def assert_all_outputs(r, responses, *sides):
     each = ([P] * (len(responses) - 1) for P in sides)
-    np.testing.assert_allclose([r.bpl, r.fpl, r.tpl], exhaustive_leakage([x.T for x in responses], *each), rtol=1e-11)
+    np.testing.assert_allclose(
+        [r.bpl, r.fpl, r.tpl], exhaustive_leakage([x.T for x in responses], *each), rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -175,7 +193,11 @@ def test_mechanisms_against_all_sequences_of_outputs(n, kind):
         responses = [rng.dirichlet(np.ones(2 + t % 2), size=n) for t in range(T)]
         r = tf.mechanism_leakage(responses, backward, forward)
     else:
-        response = np.exp(1.3 * np.eye(n)) if kind == "randomised response" else rng.dirichlet(np.ones(3), size=n)
+        response = (
+            np.exp(1.3 * np.eye(n))
+            if kind == "randomised response"
+            else rng.dirichlet(np.ones(3), size=n)
+        )
         if kind == "near":  # outputs that hardly differ
             change = 1e-9 * rng.random((n, 3))
             response = np.hstack((response, response * (1.0 + change), response * (1.0 - change)))
@@ -187,7 +209,8 @@ def test_mechanisms_against_all_sequences_of_outputs(n, kind):
 
 
 def test_messages_about_two_states_that_are_nearly_certain():
-    """Both of two messages round to (1, 0); the state never changes, so all outputs are about one state."""
+    """Both of two messages round to (1, 0); the state never changes, so all outputs are about one
+    state."""
     table = [[1, 1, 1], [1e-10, 1e-20, 1]]
     found = tf.mechanism_leakage(table, np.eye(2), np.eye(2), horizon=3)
     assert found.tpl == pytest.approx(np.full(3, 3 * np.log(1e20)))
@@ -200,14 +223,17 @@ def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
         response = np.exp(np.eye(n))
         r = tf.mechanism_leakage(response, *sides, horizon=5)
         assert_all_outputs(r, [response] * 5, *sides)
-    np.testing.assert_allclose(r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD, None).tpl, rtol=1e-12)
+    np.testing.assert_allclose(
+        r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD, None).tpl, rtol=1e-12
+    )
     monkeypatch.setattr(exact_finite, "MAX_MESSAGES", 5)
     with pytest.raises(ValueError, match="at most 5 messages at a time, found 3 times 3 outputs"):
         tf.mechanism_leakage(np.exp(np.eye(3)), THREE, None, horizon=3)
 
 
 def test_sum_over_all_paths():
-    """Pr(o | l_t) from the joint distribution of states and outputs; the backward matrix is the chain's own."""
+    """Pr(o | l_t) from the joint distribution of states and outputs; the backward matrix is the
+    chain's own."""
     rng = np.random.default_rng(6)
     n, T = 3, 5
     initial = rng.dirichlet(np.ones(n))

@@ -28,7 +28,9 @@ def test_with_the_greatest_floor_it_is_algorithm_8_without_a_horizon():
         account.spend(budgets[-1])
     expected = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 301)[:-1]
     np.testing.assert_allclose(budgets, expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="floor must keep the TPL within alpha = 1 for ever, found 0.20387"):
+    with pytest.raises(
+        ValueError, match="floor must keep the TPL within alpha = 1 for ever, found 0.20387"
+    ):
         tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor * (1 + 1e-9))
 
 
@@ -69,7 +71,8 @@ def test_rounding_next_to_a_small_leakage(alpha):
 
 
 def adaptive_outputs(rng, account, n, horizon):
-    """The likelihoods of all output paths of one mechanism, which chooses each budget by the outputs before."""
+    """The likelihoods of all output paths of one mechanism, which chooses each budget by the
+    outputs before."""
     if horizon == 0:
         return [[]]
     epsilon = float(rng.choice([0.3, 0.8, 1.0])) * account.remaining
@@ -77,14 +80,22 @@ def adaptive_outputs(rng, account, n, horizon):
         following, outputs = copy(account).skip(), [np.ones(n)]
     else:
         extremes = rng.integers(0, 2, n)
-        keep = np.exp(epsilon) / (1 + np.exp(epsilon)) if rng.random() < 0.5 else 1 - np.exp(-epsilon) * rng.random()
+        keep = (
+            np.exp(epsilon) / (1 + np.exp(epsilon))
+            if rng.random() < 0.5
+            else 1 - np.exp(-epsilon) * rng.random()
+        )
         low, high = sorted((keep, min(keep * np.exp(epsilon), 1 - (1 - keep) * np.exp(-epsilon))))
         of_one = np.where(extremes == 1, high, low)
         following, outputs = copy(account).spend(epsilon), [of_one, 1 - of_one]
-    return [[x, *later] for x in outputs for later in adaptive_outputs(rng, following, n, horizon - 1)]
+    return [
+        [x, *later] for x in outputs for later in adaptive_outputs(rng, following, n, horizon - 1)
+    ]
 
 
-@pytest.mark.parametrize(("chains", "horizon"), [(40, 4), pytest.param(1000, 7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("chains", "horizon"), [(40, 4), pytest.param(1000, 7, marks=pytest.mark.slow)]
+)
 def test_no_path_of_adaptive_releases_leaks_more(chains, horizon):
     rng, paths = np.random.default_rng(5), 0
     for _ in range(chains):
@@ -101,7 +112,10 @@ def test_no_path_of_adaptive_releases_leaks_more(chains, horizon):
         except tpl.NoFiniteSupremumError:
             floor = 0.0
         outputs = adaptive_outputs(rng, tpl.TemporalFilter(alpha, *sides, floor=floor), n, horizon)
-        backward = [P.reverse(initial @ np.linalg.matrix_power(P.probabilities, t)) for t in range(horizon - 1)]
+        backward = [
+            P.reverse(initial @ np.linalg.matrix_power(P.probabilities, t))
+            for t in range(horizon - 1)
+        ]
         assert tf.measured_leakage(np.log(outputs), backward, P).tpl.max() <= alpha * (1 + 1e-12)
         paths += len(outputs)
     assert paths > 7 * chains
@@ -116,7 +130,8 @@ def test_memory_does_not_grow_and_a_refused_release_spends_nothing():
     assert len(pickle.dumps(account)) == size
     state = account.remaining, account.tolerated, account.bpl
     with pytest.raises(
-        LeakageExceededError, match=r"epsilon must be at most 0\.\d+, .* found 0.3 for release \d+ of 900"
+        LeakageExceededError,
+        match=r"epsilon must be at most 0\.\d+, .* found 0.3 for release \d+ of 900",
     ):
         account.spend(0.3, 900)
     assert (account.remaining, account.tolerated, account.bpl) == state
@@ -137,7 +152,9 @@ def test_an_account_with_a_level_refuses_what_would_exceed_it_and_copies_are_ind
     other.compose(rest)
     assert account.remaining == rest > other.remaining
     assert account.tpl.max() <= 1.0
-    assert tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.9).budget_within(1.0, floor=0.2) == 0.0
+    assert (
+        tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.9).budget_within(1.0, floor=0.2) == 0.0
+    )
     for name in ("remaining", "tolerated"):
         with pytest.raises(ValueError, match=f"{name} needs an account with a level, found none"):
             getattr(plain, name)
@@ -165,7 +182,9 @@ SLOW = [[0.999, 0.001], [0.002, 0.998]]
 RING = np.roll(np.eye(4), 1, axis=1) * 0.9 + 0.025
 
 
-@pytest.mark.parametrize("P", [NEARLY_EQUAL, THIRDS, SLOW, RING, FORWARD], ids="equal thirds slow ring fig8".split())
+@pytest.mark.parametrize(
+    "P", [NEARLY_EQUAL, THIRDS, SLOW, RING, FORWARD], ids="equal thirds slow ring fig8".split()
+)
 @pytest.mark.parametrize("alpha", [1e-16, 0.3, 30.0])
 def test_the_loss_over_a_pause_is_never_below_the_exact_one(P, alpha):
     pauses = Pauses(tpl.PrivacyLossFunction(P))
@@ -178,10 +197,13 @@ def test_the_loss_over_a_pause_is_never_below_the_exact_one(P, alpha):
             assert exact_largest_loss(P, steps, within) <= level or within == level == 0.0
 
 
-@pytest.mark.parametrize("sides", [(FORWARD, FORWARD), (SLOW, SLOW), (RING.T, RING), (None, RING), (SLOW, None)])
+@pytest.mark.parametrize(
+    "sides", [(FORWARD, FORWARD), (SLOW, SLOW), (RING.T, RING), (None, RING), (SLOW, None)]
+)
 @pytest.mark.parametrize("pause", [1, 3, 15, 40, 100])
 def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
-    """All times of the pause one by one in high precision; for short pauses a little more is too much."""
+    """All times of the pause one by one in high precision; for short pauses a little more is too
+    much."""
     account = tpl.TemporalFilter(1.0, *sides).spend(0.3).spend(0.2)
     rest = account.skip(pause).remaining
 
@@ -194,7 +216,13 @@ def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
         """The largest TPL from the first release to the one after the pause."""
         bpl = 0.2 + leaks(0, 1, 0.3)
         first = 0.3 + leaks(1, 1, 0.2 + leaks(1, pause + 1, budget))
-        return max(first, *(leaks(0, time, bpl) + leaks(1, pause + 1 - time, budget) for time in range(pause + 2)))
+        return max(
+            first,
+            *(
+                leaks(0, time, bpl) + leaks(1, pause + 1 - time, budget)
+                for time in range(pause + 2)
+            ),
+        )
 
     with mpmath.workdps(40):
         assert highest(rest) <= 1.0
@@ -204,12 +232,16 @@ def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
 @pytest.mark.parametrize("steps", [12, 30, 100, 101])
 @pytest.mark.parametrize("forward", ["queue", "fast"])
 def test_a_delay_that_ends_at_once(forward, steps):
-    """States travel through a queue, in which nothing is lost, until they are mixed: each time of the pause counts."""
+    """States travel through a queue, in which nothing is lost, until they are mixed: each time of
+    the pause counts."""
     queue = np.roll(np.eye(steps), 1, axis=1)
     queue[-1] = 1.0 / steps
     after = queue if forward == "queue" else 0.9 * np.eye(steps) + 0.1 / steps
     rest = tpl.TemporalFilter(1.0, queue, after).spend(0.4).skip(steps - 1).remaining
-    losses = [[tpl.PrivacyLossFunction(np.linalg.matrix_power(P, k)) for k in range(steps + 1)] for P in (queue, after)]
+    losses = [
+        [tpl.PrivacyLossFunction(np.linalg.matrix_power(P, k)) for k in range(steps + 1)]
+        for P in (queue, after)
+    ]
     totals = [losses[0][k](0.4) + losses[1][steps - k](rest) for k in range(steps + 1)]
     assert (1.0 - 1e-9 if steps < 16 else 0.97) < max(totals) <= 1.0 + 1e-12
     assert max(totals[1:-1]) > max(totals[0], totals[-1]) + 0.01
@@ -224,7 +256,10 @@ def test_products_of_many_factors_err_on_the_safe_side(steps):
 
 
 def test_a_year_of_minutes_is_skipped_at_once():
-    P = 0.999 * np.eye(30) + 0.001 * tpl.TransitionMatrix.random(30, rng=np.random.default_rng(0)).toarray()
+    P = (
+        0.999 * np.eye(30)
+        + 0.001 * tpl.TransitionMatrix.random(30, rng=np.random.default_rng(0)).toarray()
+    )
     account = tpl.TemporalFilter(1.0, P, P).spend(0.4).skip()
     assert account.remaining < 0.9
     started, size = time.process_time(), len(pickle.dumps(account))

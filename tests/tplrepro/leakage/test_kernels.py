@@ -1,4 +1,5 @@
-"""Compiled code: its sums, its order, when it is compiled; the screen, whose sums bound the excess from above."""
+"""Compiled code: its sums, its order, when it is compiled; the screen, whose sums bound the excess
+from above."""
 
 import copy
 import math
@@ -61,7 +62,12 @@ def test_no_kernel_is_compiled_twice():
         tpl.PrivacyLossFunction(P)
         tpl.privacy_loss(P, 1.0)
     pairwise.compile_kernels()
-    found = {name: f.compiled.signatures for room in ROOMS for name, f in vars(room).items() if isinstance(f, Kernel)}
+    found = {
+        name: f.compiled.signatures
+        for room in ROOMS
+        for name, f in vars(room).items()
+        if isinstance(f, Kernel)
+    }
     assert len(found) > 25
     for name, signatures in found.items():
         assert len(signatures) <= 1, (name, signatures)
@@ -77,11 +83,19 @@ def small_matrix(kind, seed, n):
         "strongest": lambda: tpl.smoothed(tpl.strongest(n, seed=seed), 10.0 ** rng.uniform(-6, 8)),
         "ties": lambda: rng.integers(1, 4, (n, n)) / 1.0,
         "huge ratios": lambda: 10.0 ** rng.uniform(-300, 0, (n, n)),
-        "tied": lambda: np.block([[half], [half[:, ::-1] * (1 + noise * rng.standard_normal(half.shape))]]),
+        "tied": lambda: np.block(
+            [[half], [half[:, ::-1] * (1 + noise * rng.standard_normal(half.shape))]]
+        ),
         "nearly equal": lambda: rng.dirichlet(np.full(n, 1e8), size=n),
-        "sparse": lambda: tpl.TransitionMatrix.from_sequences([walk], n_states=n, smoothing=0.1, sparse=True),
+        "sparse": lambda: tpl.TransitionMatrix.from_sequences(
+            [walk], n_states=n, smoothing=0.1, sparse=True
+        ),
     }[kind]()
-    return P if isinstance(P, tpl.TransitionMatrix) else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+    return (
+        P
+        if isinstance(P, tpl.TransitionMatrix)
+        else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+    )
 
 
 KINDS = ("random", "strongest", "ties", "huge ratios", "nearly equal")
@@ -96,7 +110,9 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
     for worth in (0, math.inf):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Kernel, "worth", worth)
-            found.append([joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))])
+            found.append(
+                [joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))]
+            )
     assert found[0] == found[1]
 
 
@@ -104,16 +120,20 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 24) | st.integers(25, 48))
 @settings(max_examples=60)
 def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
-    # A pair is left out only if all its points are under the hull once the fraction TIE is taken off their gaps. With
-    # slope x = gap/(d + 1/u) the loss is log(1 + x), and log(1 + x (1 - TIE)) >= (1 - TIE) log(1 + x): what is left out
-    # costs no more than that fraction of the loss, at any alpha, however far its point lies from the hull's vertex.
+    # A pair is left out only if all its points are under the hull once the fraction TIE is taken
+    # off their gaps. With slope x = gap/(d + 1/u) the loss is log(1 + x), and log(1 + x (1 - TIE))
+    # >= (1 - TIE) log(1 + x): what is left out costs no more than that fraction of the loss, at any
+    # alpha, however far its point lies from the hull's vertex.
     rng, P = np.random.default_rng(seed), small_matrix(kind, seed, n)
     pairs = np.stack(np.divmod(np.arange(P.n_states**2), P.n_states), axis=1)
     rows, inverse = P.probabilities, 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
     far = screens.last_slopes(rows, rows.max(axis=0))
     found = [dense.hull_of_few(rows)]
     found += [hulls.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
-    values = [np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0)) for points in found]
+    values = [
+        np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0))
+        for points in found
+    ]
     for other in values[1:]:
         np.testing.assert_allclose(other, values[0], rtol=4e-15)
 
@@ -136,9 +156,13 @@ def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp
     def told(cache, *options):
         command = [sys.executable, *options, "-c", code]
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stderr
 
-    assert re.fullmatch(r"tplrepro:1: UserWarning: compiling kernels, .*: they are kept in .*one.*\n", told("one"))
+    assert re.fullmatch(
+        r"tplrepro:1: UserWarning: compiling kernels, .*: they are kept in .*one.*\n", told("one")
+    )
     assert told("one") == told("another", "-W", "ignore") == ""
 
 
@@ -147,12 +171,20 @@ def test_all_kernels_can_be_compiled_at_once():
     rooms = {room.__name__.rpartition(".")[2]: room for room in ROOMS}
     code = "from tplfrontier import trees; from tplfrontier.pairwise import compile_kernels; compile_kernels();"
     code += f"from tplrepro.leakage.envelope import {', '.join(rooms.keys() - {'trees'})};"
-    code += f"names = {{name: f for room in ({', '.join(rooms)}) for name, f in vars(room).items()}};"
+    code += (
+        f"names = {{name: f for room in ({', '.join(rooms)}) for name, f in vars(room).items()}};"
+    )
     code += "print(*(name for name, f in names.items() if hasattr(f, 'compiled') and f.compiled.signatures))"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
     calling = envelope, dense, minimisation, pairwise, prior_free, sparse
     sources = [Path(module.__file__).read_text(encoding="utf-8") for module in calling]
-    called = {names for source in sources for names in re.findall(rf"\b({'|'.join(rooms)})\.(\w+)\(", source)}
+    called = {
+        names
+        for source in sources
+        for names in re.findall(rf"\b({'|'.join(rooms)})\.(\w+)\(", source)
+    }
     called = {name for room, name in called if isinstance(getattr(rooms[room], name), Kernel)}
     assert called <= set(done.stdout.split())
     assert len(called) > 15
@@ -170,14 +202,22 @@ FAR_APART = 1.0 - np.eye(3)
 # Each would take at least two seconds in plain Python.
 MANY_STEPS = {
     "many small functions": lambda: [tpl.PrivacyLossFunction(P) for P in some_matrices(6, 2500)],
-    "a function": lambda: tpl.PrivacyLossFunction(tpl.TransitionMatrix.random(180, rng=np.random.default_rng(0))),
-    "many losses": lambda: [tpl.privacy_loss(P, 1.0) for P in some_matrices(4, 5000) for _ in range(3)],
+    "a function": lambda: tpl.PrivacyLossFunction(
+        tpl.TransitionMatrix.random(180, rng=np.random.default_rng(0))
+    ),
+    "many losses": lambda: [
+        tpl.privacy_loss(P, 1.0) for P in some_matrices(4, 5000) for _ in range(3)
+    ],
     "a sparse function": lambda: tpl.PrivacyLossFunction(
-        tpl.TransitionMatrix.from_sequences([np.arange(60_000) ** 2 % 997], n_states=997, smoothing=0.1, sparse=True)
+        tpl.TransitionMatrix.from_sequences(
+            [np.arange(60_000) ** 2 % 997], n_states=997, smoothing=0.1, sparse=True
+        )
     ),
     "all users": lambda: loss_of_all_users(walks(2500)),
     "each user": lambda: tr.population_leakage(walks(2000), [0.1] * 50),
-    "pairs of states": lambda: pairwise.pairwise_leakage(FAR_APART, *some_matrices(3, 2), horizon=2500),
+    "pairs of states": lambda: pairwise.pairwise_leakage(
+        FAR_APART, *some_matrices(3, 2), horizon=2500
+    ),
     "without a prior": lambda: tpl.PriorFreeLoss(*some_matrices(600, 1)),
 }
 
@@ -201,7 +241,9 @@ def test_no_public_path_runs_kernels_uncompiled_for_more_than_a_second(path, mon
 
 
 def test_a_kernel_is_compiled_again_when_another_file_of_the_room_has_changed(tmp_path):
-    package = shutil.copytree(Path(tpl.__file__).parent, tmp_path / "tplrepro", ignore=lambda *_: ["__pycache__"])
+    package = shutil.copytree(
+        Path(tpl.__file__).parent, tmp_path / "tplrepro", ignore=lambda *_: ["__pycache__"]
+    )
     code = "import numpy as np; from numba import config; from tplrepro.leakage.envelope import compiled, few;"
     code += "from tplrepro.validation import frozen; compiled.Kernel.worth = 0;"
     code += "print(few.first_outside(frozen(np.eye(2)), 0.0, 0.9), repr(config.CACHE_DIR))"
@@ -209,7 +251,9 @@ def test_a_kernel_is_compiled_again_when_another_file_of_the_room_has_changed(tm
     def first_outside(folder):
         environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-W", "ignore", "-c", code]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     assert first_outside("") == "(0, 1) ''"
@@ -243,9 +287,13 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
     for fast, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
         assert fast.tolist() == plain.tolist()
     assert leakages.tolist() == accumulate_steps(steps, budgets).tolist()
-    slopes = [L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)]
+    slopes = [
+        L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)
+    ]
     for t, slope in enumerate(slopes, start=1):
-        assert derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
+        assert (
+            derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
+        )
 
 
 @pytest.mark.parametrize("size", [-8.0, 0.0, 2.0])
@@ -276,7 +324,8 @@ def test_the_recursion_ends_where_it_is_known(worth, monkeypatch):
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(2, 150),
-    shape=st.sampled_from([0.03, 1.0, 30.0, 1e12]),  # of the Dirichlet distribution: nearly empty rows to nearly equal
+    # of the Dirichlet distribution: nearly empty rows to nearly equal
+    shape=st.sampled_from([0.03, 1.0, 30.0, 1e12]),
     mu=st.sampled_from([0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5]),
 )
 def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
@@ -290,11 +339,13 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     bounds, room = np.empty((screens.GROUP, n), dtype=np.int32), screens.room_for(n)
     for m in range(group):
         screens.use(m, n, room)
-    for slope in (0.5 * mu, mu):  # at the second, only columns that the first has left in use are tried
+    # at the second, only columns that the first has left in use are tried
+    for slope in (0.5 * mu, mu):
         screens.bound_excesses(columns, rows, 0, slope, room, bounds)
     assert (bounds[:group] >= (np.maximum(rows - levels, 0) * columns.scale).sum(axis=2)).all()
     levels *= 1 - 2 * screens.ROOM
-    terms = np.maximum(rows - levels, 0) * columns.scale + 2.0 * (columns.largest > levels)  # rounded twice
+    # rounded twice
+    terms = np.maximum(rows - levels, 0) * columns.scale + 2.0 * (columns.largest > levels)
     assert (bounds[:group] <= terms.sum(axis=2)).all()
 
 
@@ -307,7 +358,9 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
 )
 def test_sums_in_single_precision_mark_what_may_exceed_a_cap(seed, n, shape, mu):
     rows = np.random.default_rng(seed).dirichlet(np.full(n, shape), size=n)
-    exact = np.maximum(rows.astype(np.longdouble) - (1 + np.longdouble(mu)) * rows[:, None], 0).sum(axis=2)
+    exact = np.maximum(rows.astype(np.longdouble) - (1 + np.longdouble(mu)) * rows[:, None], 0).sum(
+        axis=2
+    )
     far = screens.last_slopes(rows, rows.max(axis=0))
     for cap in np.quantile(exact.astype(float), [0.0, 0.3, 0.9, 1.0]):
         marks = np.zeros((n, n), dtype=bool)
@@ -347,7 +400,9 @@ def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     assert chosen.slope[0] == 0.0
     assert (chosen.slope == slopes[chosen.edge]).all()
     inside = slopes <= chosen.slope[-1]
-    assert (np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)).all()
+    assert (
+        np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)
+    ).all()
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):

@@ -1,4 +1,5 @@
-"""The linear-fractional programme through CBC and HiGHS against exhaustion and the worked examples."""
+"""The linear-fractional programme through CBC and HiGHS against exhaustion and the worked
+examples."""
 
 from itertools import islice, permutations
 
@@ -21,15 +22,19 @@ TOLERANCE = 1e-7  # absolute; what the module promises
 def test_pairs_equal_the_exact_optimum(kind, formulation, solver):
     rng = np.random.default_rng([1, KINDS.index(kind)])
     largest = linear_program.LARGEST_ALPHA[formulation]
-    # One pair of rows through PuLP; all of them where HiGHS starts from the optimum for the pair before.
+    # One pair of rows through PuLP; all of them where HiGHS starts from the optimum for the pair
+    # before.
     count = None if solver == "highspy" else 1
     for n in (2, 3, 5, 8):
         P = random_matrix(rng, kind, n)[rng.permutation(n)]
         for alpha in (1e-3, rng.uniform(0, largest), largest):
             values = [*islice(linear_program.pair_losses(P, alpha, solver, formulation), count)]
-            expected = [float(pair_loss_mpmath(q, d, alpha)) for d, q in islice(permutations(P, 2), count)]
+            expected = [
+                float(pair_loss_mpmath(q, d, alpha)) for d, q in islice(permutations(P, 2), count)
+            ]
             assert values == pytest.approx(expected, rel=0, abs=TOLERANCE)
-    nearly = np.array([[0.5, 0.5], [0.5 + 1e-9, 0.5 - 1e-9]])  # rows that nearly agree keep their digits
+    # rows that nearly agree keep their digits
+    nearly = np.array([[0.5, 0.5], [0.5 + 1e-9, 0.5 - 1e-9]])
     value = next(linear_program.pair_losses(nearly, 8.0, solver, formulation))
     assert value == pytest.approx(float(pair_loss_mpmath(*nearly[::-1], 8.0)), rel=1e-6)
 
@@ -48,13 +53,23 @@ def test_all_pairs_equal_brute_force_in_silence(solver, capfd):
 
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_programme_without_a_way_on_from_the_optimum_before_starts_anew(monkeypatch, failures):
-    status, lost, cleared = highspy.Highs.getModelStatus, [highspy.HighsModelStatus.kUnknown] * failures, []
-    monkeypatch.setattr(highspy.Highs, "getModelStatus", lambda self: lost.pop() if lost else status(self))
+    status, lost, cleared = (
+        highspy.Highs.getModelStatus,
+        [highspy.HighsModelStatus.kUnknown] * failures,
+        [],
+    )
+    monkeypatch.setattr(
+        highspy.Highs, "getModelStatus", lambda self: lost.pop() if lost else status(self)
+    )
     monkeypatch.setattr(highspy.Highs, "clearSolver", lambda self: cleared.append(self))
     if failures == 1:
-        assert linear_program.loss(np.eye(2), 1.0, solver="highspy") == pytest.approx(1.0, rel=0, abs=TOLERANCE)
+        assert linear_program.loss(np.eye(2), 1.0, solver="highspy") == pytest.approx(
+            1.0, rel=0, abs=TOLERANCE
+        )
     else:
-        with pytest.raises(ValueError, match=r"highspy found no optimum at alpha=1 \(status 'Unknown'\)"):
+        with pytest.raises(
+            ValueError, match=r"highspy found no optimum at alpha=1 \(status 'Unknown'\)"
+        ):
             linear_program.loss(np.eye(2), 1.0, solver="highspy")
     assert len(cleared) == 1
 
@@ -63,8 +78,16 @@ def test_the_pairwise_formulation_has_the_papers_constraints(monkeypatch):
     sizes, P = set(), random_matrix(np.random.default_rng(4), "dense", 5)
     solve, run = pulp.LpProblem.solve, highspy.Highs.run
     measured = {
-        "HiGHS": (pulp.LpProblem, "solve", lambda model, *given: add(model.numConstraints()) or solve(model, *given)),
-        "highspy": (highspy.Highs, "run", lambda kept: add((kept.getNumRow(), kept.getNumCol())) or run(kept)),
+        "HiGHS": (
+            pulp.LpProblem,
+            "solve",
+            lambda model, *given: add(model.numConstraints()) or solve(model, *given),
+        ),
+        "highspy": (
+            highspy.Highs,
+            "run",
+            lambda kept: add((kept.getNumRow(), kept.getNumCol())) or run(kept),
+        ),
     }
     add = sizes.add
     for solver, patch in measured.items():
@@ -74,12 +97,19 @@ def test_the_pairwise_formulation_has_the_papers_constraints(monkeypatch):
     assert sizes == {5 * 4 + 1, 2 * 5 + 1, (5 * 4 + 1, 5), (2 * 5 + 1, 5 + 1)}
 
 
-@pytest.mark.parametrize(("solver", "name", "remedy"), [("CBC", "PULP_CBC_CMD", "pulp"), ("HiGHS", "HiGHS", "highspy")])
+@pytest.mark.parametrize(
+    ("solver", "name", "remedy"), [("CBC", "PULP_CBC_CMD", "pulp"), ("HiGHS", "HiGHS", "highspy")]
+)
 def test_a_solver_that_is_missing_or_fails_is_named(monkeypatch, solver, name, remedy):
     monkeypatch.setattr(getattr(pulp, name), "available", lambda self: False)
-    with pytest.raises(ValueError, match=f"solver {solver} is not available; install it with 'pip install {remedy}'"):
+    with pytest.raises(
+        ValueError,
+        match=f"solver {solver} is not available; install it with 'pip install {remedy}'",
+    ):
         linear_program.loss(np.eye(2), 1.0, solver=solver)
     monkeypatch.undo()
     monkeypatch.setattr(pulp.LpProblem, "solve", lambda self, solver: pulp.LpStatusNotSolved)
-    with pytest.raises(ValueError, match=r"found no optimum at alpha=1 \(status 'Not Solved'\); lower alpha"):
+    with pytest.raises(
+        ValueError, match=r"found no optimum at alpha=1 \(status 'Not Solved'\); lower alpha"
+    ):
         linear_program.loss(np.eye(2), 1.0, solver=solver)

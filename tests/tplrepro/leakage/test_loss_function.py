@@ -1,4 +1,5 @@
-"""The loss function in every form that the package has, against exhaustion, 60 digits and what the papers prove."""
+"""The loss function in every form that the package has, against exhaustion, 60 digits and what the
+papers prove."""
 
 import copy
 import math
@@ -14,10 +15,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.oracles import brute_force_loss, extended_loss, largest_loss, loss_mpmath, supremum_mpmath
-from tests.tplrepro.leakage.matrices import EXTREME, FIG_3, FIG_4, KINDS, matrices, random_matrices, random_matrix
+from tests.oracles import (
+    brute_force_loss,
+    extended_loss,
+    largest_loss,
+    loss_mpmath,
+    supremum_mpmath,
+)
+from tests.tplrepro.leakage.matrices import (
+    EXTREME,
+    FIG_3,
+    FIG_4,
+    KINDS,
+    matrices,
+    random_matrices,
+    random_matrix,
+)
 from tplrepro.leakage import published
-from tplrepro.leakage.vertex import vertex_budget, vertex_inverse, vertex_loss, vertex_slope, vertex_supremum
+from tplrepro.leakage.vertex import (
+    vertex_budget,
+    vertex_inverse,
+    vertex_loss,
+    vertex_slope,
+    vertex_supremum,
+)
 
 #: Over the whole range that is promised, the ends of the double range's exponentials among them.
 ALPHAS = (1e-310, 1e-300, 1e-17, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0)
@@ -30,8 +51,12 @@ EXACT = {
 #: Of [1]; algorithm 5 serves between two given leakages only.
 PUBLISHED = {
     "Algorithm 1": lambda P, alphas: [published.algorithm_1(P, alpha) for alpha in alphas],
-    "Algorithm 3": lambda P, alphas: [*map(published.algorithm_3, alphas, repeat(published.algorithm_2(P)))],
-    "Algorithm 5": lambda P, alphas: published.algorithm_5(alphas, published.algorithm_4(P, 1e-4, 50.0)),
+    "Algorithm 3": lambda P, alphas: [
+        *map(published.algorithm_3, alphas, repeat(published.algorithm_2(P)))
+    ],
+    "Algorithm 5": lambda P, alphas: published.algorithm_5(
+        alphas, published.algorithm_4(P, 1e-4, 50.0)
+    ),
 }
 ANY = st.integers(1, 6).flatmap(lambda n: matrices(n, (*KINDS, *EXTREME * 3)))
 WITHOUT_LIMITS = EXACT | {name: PUBLISHED[name] for name in ("Algorithm 1", "Algorithm 3")}
@@ -39,7 +64,9 @@ WITHOUT_LIMITS = EXACT | {name: PUBLISHED[name] for name in ("Algorithm 1", "Alg
 
 def assert_close(functions, P, alphas, expected, rtol=1e-12, atol=0.0):
     for name, function in functions.items():
-        np.testing.assert_allclose(function(P, np.array(alphas)), np.array(expected, float), rtol, atol, err_msg=name)
+        np.testing.assert_allclose(
+            function(P, np.array(alphas)), np.array(expected, float), rtol, atol, err_msg=name
+        )
 
 
 def nearly_equal_rows(n, spread):
@@ -66,15 +93,20 @@ def test_relative_error_is_below_1e_12_on_the_whole_range(kind):
         assert_close({"Algorithm 1": PUBLISHED["Algorithm 1"]}, P, ALPHAS, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("P", [nearly_equal_rows(*case) for case in [(6, 1e-1), (6, 1e-6), (12, 1e-12)]])
+@pytest.mark.parametrize(
+    "P", [nearly_equal_rows(*case) for case in [(6, 1e-1), (6, 1e-6), (12, 1e-12)]]
+)
 def test_rows_that_nearly_agree_keep_their_digits(P):
     assert_close(EXACT, P, ALPHAS[1:], loss_mpmath(P, ALPHAS[1:]))
 
 
 def test_probabilities_over_three_hundred_magnitudes():
     P = 10.0 ** np.random.default_rng(6).uniform(-324, 0, (20, 5, 5))
-    subnormal = np.vstack([[[0.41, 0.29, 0.2, 0.05, 0.05]], [[1.5e-323, 1e-323, 1e-323, 0.5, 0.5]] * 4])
-    # The set of the smallest gap and the largest ratio counts, beside another column that ties, or a fall of 1e-401.
+    subnormal = np.vstack(
+        [[[0.41, 0.29, 0.2, 0.05, 0.05]], [[1.5e-323, 1e-323, 1e-323, 0.5, 0.5]] * 4]
+    )
+    # The set of the smallest gap and the largest ratio counts, beside another column that ties, or
+    # a fall of 1e-401.
     tie = [[1.0, 6e-121, 3e-175], [1.0, 8e-88, 9e-125], [1.8104418826668826e-110, 1.0, 8e-256]]
     small = [[1.0, 0.0, 8e-101], [1.0, 2e-238, 7e-194], [1.0, 0.0, 3e-265]]
     for rows in [*P / P.sum(axis=2, keepdims=True), subnormal, *np.array([tie, small])]:
@@ -82,21 +114,25 @@ def test_probabilities_over_three_hundred_magnitudes():
         assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, loss_mpmath(rows, alphas))
 
 
-# Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of many,
-# ratios above 1e300 settle no row.
+# Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of
+# many, ratios above 1e300 settle no row.
 @pytest.mark.parametrize(("n", "seed"), [(3, 324), (4, 1356), (8, 58), (49, 268), (60, 134)])
 def test_the_largest_of_ratios_over_all_magnitudes(n, seed):
     P, alphas = random_matrix(np.random.default_rng(seed), "tiny", n), [50.0, 300.0, 690.0, 2000.0]
     assert_close(EXACT, P, alphas, [extended_loss(P)(np.longdouble(alpha)) for alpha in alphas])
 
 
-LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)] + [nearly_equal_rows(60, 1e-12)]
+LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)] + [
+    nearly_equal_rows(60, 1e-12)
+]
 
 
-# The last goes through the screen; reordering q - d - mu d as q - (1 + mu) d would lose 4 of 16 digits there.
+# The last goes through the screen; reordering q - d - mu d as q - (1 + mu) d would lose 4 of 16
+# digits there.
 @pytest.mark.parametrize("P", LARGE, ids=["30 states", "130 states", "60 nearly equal"])
 def test_larger_matrices_in_blocks_and_threads(P):
-    # An oracle that is O(n^3 log n) in NumPy: sorted prefix sums of every pair, in extended precision.
+    # An oracle that is O(n^3 log n) in NumPy: sorted prefix sums of every pair, in extended
+    # precision.
     alphas, rows = np.array([0.1, 2.0, 9.0, 20.0]), P.astype(np.longdouble)
     u, best = np.expm1(alphas.astype(np.longdouble))[:, None, None], np.zeros(alphas.size)
     for d in rows:
@@ -118,9 +154,12 @@ def test_shape_of_the_function(P, alpha, more, seed):
         rounding = 1e-13 * (alpha + more) if name in PUBLISHED else 0.0
         assert 0.0 <= here <= alpha + rounding
         assert here <= there * (1 + 1e-14) + rounding  # increasing
-        assert there - (alpha + more) <= here - alpha + 1e-13 * (alpha + more)  # L(alpha) - alpha falls
+        # L(alpha) - alpha falls
+        assert there - (alpha + more) <= here - alpha + 1e-13 * (alpha + more)
         # names of states do not matter
-        assert function(shuffled, np.array([alpha]))[0] == pytest.approx(here, rel=1e-13, abs=rounding)
+        assert function(shuffled, np.array([alpha]))[0] == pytest.approx(
+            here, rel=1e-13, abs=rounding
+        )
     # The derivative at 0 is the largest total variation distance.
     distance = max(0.5 * np.abs(q - d).sum() for q in P for d in P)
     assert_close(WITHOUT_LIMITS, P, [1e-12], distance * 1e-12, rtol=1e-11, atol=1e-28)
@@ -132,14 +171,19 @@ def test_shape_of_the_function(P, alpha, more, seed):
 def test_supremum_is_the_fixed_point_of_the_recursion(P, epsilon):
     L = tpl.PrivacyLossFunction(P)
     supremum = L.supremum(epsilon)
-    exact = max(supremum_mpmath(q, d, epsilon) for d, q in L.vertices)  # Algorithm 6: the largest over the vertices
+    # Algorithm 6: the largest over the vertices
+    exact = max(supremum_mpmath(q, d, epsilon) for d, q in L.vertices)
     if exact == mpmath.inf or supremum == np.inf:
         # The edge epsilon = log(1/q) itself is a matter of the last digit.
-        assert min(abs(epsilon + np.log(q)) for d, q in L.vertices if d == 0) < 1e-12 or supremum == exact
+        assert (
+            min(abs(epsilon + np.log(q)) for d, q in L.vertices if d == 0) < 1e-12
+            or supremum == exact
+        )
     else:
         gain = float(exact) - epsilon
         assert supremum >= epsilon
-        # Where the fixed point hardly attracts, its condition number is large: compare the budgets instead.
+        # Where the fixed point hardly attracts, its condition number is large: compare the budgets
+        # instead.
         assert float(exact) - loss_mpmath(P, float(exact)) == pytest.approx(epsilon, rel=1e-9)
         assert L.budget_for(supremum) == pytest.approx(epsilon, rel=1e-9) or gain < 1e-9
 
@@ -147,7 +191,8 @@ def test_supremum_is_the_fixed_point_of_the_recursion(P, epsilon):
 @settings(max_examples=150)
 @given(P=ANY, alpha=st.floats(1e-9, 800.0))
 def test_budget_for_is_safe_and_tight(P, alpha):
-    # Rows that sum to 1 exactly, as otherwise alpha - L(alpha) depends on where the rounding is put.
+    # Rows that sum to 1 exactly, as otherwise alpha - L(alpha) depends on where the rounding is
+    # put.
     P = np.floor(P * 2.0**53) / 2.0**53
     P[np.arange(len(P)), P.argmax(axis=1)] -= [math.fsum([*row, -1.0]) for row in P]
     L = tpl.PrivacyLossFunction(P)
@@ -175,7 +220,8 @@ def rows_of_exact_sum(rng, n, bits):
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_rows_that_nearly_tie_never_leak_more(order):
-    """The hull may keep the first of two points whose gaps differ by 2^-51, and 1 - q(S) differs far more.
+    """The hull may keep the first of two points whose gaps differ by 2^-51, and 1 - q(S) differs
+    far more.
 
     Without the margin `TIES` in `budget_for`, half of these budgets exceed the exact one.
     """
@@ -188,12 +234,18 @@ def test_rows_that_nearly_tie_never_leak_more(order):
 
 
 def test_the_hockey_stick_divergence_is_never_rounded_down():
-    """Without the margin `ROUNDING` in `support`, a third of these divergences is below the exact one."""
+    """Without the margin `ROUNDING` in `support`, a third of these divergences is below the exact
+    one."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         P = rows_of_exact_sum(rng, int(rng.integers(2, 6)), rng.integers(3, 50))
-        rows, gammas = [list(map(Fraction, row)) for row in P.tolist()], [1.0, *(1.0 + 10.0 ** rng.uniform(-9, 3, 5))]
-        for gamma, divergence in zip(gammas, tpl.PrivacyLossFunction(P).hockey_stick(gammas).tolist(), strict=True):
+        rows, gammas = (
+            [list(map(Fraction, row)) for row in P.tolist()],
+            [1.0, *(1.0 + 10.0 ** rng.uniform(-9, 3, 5))],
+        )
+        for gamma, divergence in zip(
+            gammas, tpl.PrivacyLossFunction(P).hockey_stick(gammas).tolist(), strict=True
+        ):
             pairs = (zip(q, d, strict=True) for q, d in permutations(rows, 2))
             exact = max(sum(max(a - Fraction(gamma) * b, 0) for a, b in pair) for pair in pairs)
             assert exact <= divergence <= exact + 1e-14
@@ -212,11 +264,14 @@ def test_trivial_matrices():
     assert np.isfinite(L_3.supremum(limit * (1 - 1e-9)))
     assert L_3.supremum(limit * (1 + 1e-9)) == np.inf
     assert tpl.PrivacyLossFunction([[0.5, 0.5], [0.0, 1.0]]).supremum(np.log(2)) == np.inf
-    assert L_3.budget_for([1.0, 1e6]) == pytest.approx([1 - np.log(0.8 * (np.e - 1) + 1), limit], rel=1e-12)
+    assert L_3.budget_for([1.0, 1e6]) == pytest.approx(
+        [1 - np.log(0.8 * (np.e - 1) + 1), limit], rel=1e-12
+    )
     assert vertex_inverse(0.0, 0.8, 0.2, 1.0) == pytest.approx(np.log((np.e - 1) / 0.8 + 1))
     # All pairs of a smoothed permutation give the same two points, up to rounding.
     assert len(tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37)).vertices) == 1
-    # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
+    # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their
+    # sums.
     thirds = [[1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.7]] + [[1 / 6] * 6] * 4
     alphas = [1e-300, 1.7, 1e6]  # log1p(expm1(1.7)) is not 1.7
     for identity in map(tpl.PrivacyLossFunction, (np.eye(3), thirds)):
@@ -229,10 +284,17 @@ def test_trivial_matrices():
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrays_give_what_scalars_give(kind):
     rng = np.random.default_rng([1, KINDS.index(kind)])
-    for P in (random_matrix(rng, kind, 9), np.eye(3), np.full((2, 2), 0.5), 10.0 ** rng.uniform(-300, 0, (5, 5))):
+    for P in (
+        random_matrix(rng, kind, 9),
+        np.eye(3),
+        np.full((2, 2), 0.5),
+        10.0 ** rng.uniform(-300, 0, (5, 5)),
+    ):
         L = tpl.PrivacyLossFunction(P / np.sum(P, axis=1, keepdims=True))
         alphas = np.concatenate([[0.0, *ALPHAS], L.breakpoints, 10.0 ** rng.uniform(-3, 3, 300)])
-        np.testing.assert_allclose(L(alphas), [L.at(alpha) for alpha in alphas.tolist()], rtol=9e-16, atol=0)
+        np.testing.assert_allclose(
+            L(alphas), [L.at(alpha) for alpha in alphas.tolist()], rtol=9e-16, atol=0
+        )
         assert (L(alphas) <= alphas).all()
 
 
@@ -252,7 +314,11 @@ def test_shapes_and_that_what_is_handed_out_cannot_be_changed():
 
 def test_long_labels_are_short_in_a_sentence_and_still_differ():
     streets = [f"{number} Long Street {'of many letters ' * 5}north" for number in (1, 1.5)]
-    said = str(tpl.PrivacyLossFunction(tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=streets)).witness(1.0))
+    said = str(
+        tpl.PrivacyLossFunction(
+            tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=streets)
+        ).witness(1.0)
+    )
     first, second, indicating = re.findall("'[^']+'", said)
     assert first == indicating != second
     assert max(len(first), len(second)) <= 40
@@ -262,7 +328,9 @@ def test_witness_attains_the_loss():
     P = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
     L = tpl.PrivacyLossFunction(P)
     assert "'home', 'road', 'office'; dense), 2 vertices)" in repr(L)
-    assert tpl.PrivacyLossFunction([[0.5, 0.3, 0.2], [0, 0, 1], [0.1, 0.1, 0.8]]).witness(1.0).columns == (0, 1)
+    assert tpl.PrivacyLossFunction([[0.5, 0.3, 0.2], [0, 0, 1], [0.1, 0.1, 0.8]]).witness(
+        1.0
+    ).columns == (0, 1)
     for alpha in (0.5, 1.4, 1.5, 5.0):
         w = L.witness(alpha)
         q, d = P.row(P.index(w.state_q)), P.row(P.index(w.state_d))

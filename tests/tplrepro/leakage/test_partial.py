@@ -1,4 +1,5 @@
-"""Leakage at time points with and without a release; tests/test_attacks.py has an oracle for any of them."""
+"""Leakage at time points with and without a release; tests/test_attacks.py has an oracle for any of
+them."""
 
 from cProfile import Profile
 
@@ -15,16 +16,25 @@ def test_a_list_multiplies_in_the_order_of_time():
     rng = np.random.default_rng(5)
     forward = tpl.TransitionMatrix(random_matrix(rng, "dense", 3))
     start = [0.5, 0.3, 0.2]
-    backward = [forward.reverse(start @ np.linalg.matrix_power(forward.probabilities, k)) for k in range(3)]
-    # The reverse of three steps at once is the product of the three reversed steps, the last one first.
-    three_steps = tpl.TransitionMatrix(np.linalg.matrix_power(forward.probabilities, 3), normalize=True)
+    backward = [
+        forward.reverse(start @ np.linalg.matrix_power(forward.probabilities, k)) for k in range(3)
+    ]
+    # The reverse of three steps at once is the product of the three reversed steps, the last one
+    # first.
+    three_steps = tpl.TransitionMatrix(
+        np.linalg.matrix_power(forward.probabilities, 3), normalize=True
+    )
     expected = tpl.PrivacyLossFunction(three_steps.reverse(start))(0.7)
     leakage = tpl.leakage_at_all_times([0.7, 0.1], backward, None, times=[0, 3], horizon=4)
     assert leakage.bpl[3] - 0.1 == pytest.approx(expected, rel=1e-10)
     matrices = [random_matrix(rng, "dense", 3) for _ in range(3)]
     leakage = tpl.leakage_at_all_times([0.1, 0.7], None, matrices, times=[0, 3], horizon=4)
-    assert leakage.fpl[0] - 0.1 == pytest.approx(brute_force_loss(np.linalg.multi_dot(matrices), 0.7), rel=1e-10)
-    leakage = tpl.leakage_at_all_times([0.7, 0.1], [BACKWARD, None, BACKWARD], None, times=[0, 3], horizon=4)
+    assert leakage.fpl[0] - 0.1 == pytest.approx(
+        brute_force_loss(np.linalg.multi_dot(matrices), 0.7), rel=1e-10
+    )
+    leakage = tpl.leakage_at_all_times(
+        [0.7, 0.1], [BACKWARD, None, BACKWARD], None, times=[0, 3], horizon=4
+    )
     assert leakage.bpl[1] > 0  # a step that is not known breaks the chain
     assert leakage.bpl[2:].tolist() == [0, 0.1]
 
@@ -39,7 +49,9 @@ def test_sparse_matrices(monkeypatch):
     found = tpl.leakage_at_all_times([0.4, 0.6], sparse, sparse, times=[1, 4], horizon=6).tpl
     assert found == pytest.approx(expected, rel=1e-12)
     monkeypatch.setattr("tplrepro.leakage.partial.MAX_STATES", 3)
-    with pytest.raises(ValueError, match="a sparse one may have 3 states, found 40; release every time point"):
+    with pytest.raises(
+        ValueError, match="a sparse one may have 3 states, found 40; release every time point"
+    ):
         tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 2], horizon=3)
     with pytest.raises(ValueError, match="release every time point"):
         tpl.TemporalAccountant(sparse, None).skip()

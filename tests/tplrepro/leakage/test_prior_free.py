@@ -1,4 +1,5 @@
-"""Leakage against any prior and any evidence: the closed form, and every output of small chains enumerated."""
+"""Leakage against any prior and any evidence: the closed form, and every output of small chains
+enumerated."""
 
 from fractions import Fraction
 from itertools import combinations, pairwise, product
@@ -44,13 +45,16 @@ def exact_loss(P, alpha):
 
 
 def check_against_weights(rng, draws):
-    """No weights exceed the loss, those of the witness attain it, and so does a search over all weights."""
+    """No weights exceed the loss, those of the witness attain it, and so does a search over all
+    weights."""
     n, alpha = int(rng.integers(2, 6)), float(10 ** rng.uniform(-2, 1))
     P = random_rows(rng, n)
     loss = tpl.PriorFreeLoss(P)
     attained = 0.0
     for h in np.exp(rng.normal(scale=4, size=(draws, n))):
-        attained = max(attained, tpl.PrivacyLossFunction(tpl.TransitionMatrix(P * h, normalize=True))(alpha))
+        attained = max(
+            attained, tpl.PrivacyLossFunction(tpl.TransitionMatrix(P * h, normalize=True))(alpha)
+        )
     assert attained <= loss(alpha) * (1 + 1e-12)
     i, _, (k,), q, *_ = loss.witness(alpha)
     other = next(m for m in range(n) if f" {m} has probability" in str(loss.witness(alpha)))
@@ -66,11 +70,18 @@ def test_no_weights_exceed_the_closed_form_and_two_columns_attain_it(rng):
         check_against_weights(rng, 3)
 
     def negative(logs, P, alpha):
-        return -tpl.privacy_loss(tpl.TransitionMatrix(P * np.exp(logs - logs.max()), normalize=True), alpha)
+        return -tpl.privacy_loss(
+            tpl.TransitionMatrix(P * np.exp(logs - logs.max()), normalize=True), alpha
+        )
 
     P, alpha, loss = check_against_weights(rng, 1)
-    starts = [3 * np.eye(len(P))[k] + 3 * np.eye(len(P))[m] for k, m in combinations(range(len(P)), 2)]
-    found = [minimize(negative, x, (P, alpha), method="Nelder-Mead", options={"maxiter": 4000}).fun for x in starts]
+    starts = [
+        3 * np.eye(len(P))[k] + 3 * np.eye(len(P))[m] for k, m in combinations(range(len(P)), 2)
+    ]
+    found = [
+        minimize(negative, x, (P, alpha), method="Nelder-Mead", options={"maxiter": 4000}).fun
+        for x in starts
+    ]
     assert -min(found) == pytest.approx(loss, rel=1e-3)
 
 
@@ -96,33 +107,50 @@ def test_loss_and_budget_err_on_the_safe_side_in_high_precision(seed, alpha):
 def test_steps_together_are_rounded_to_the_safe_side(rng):
     for _ in range(50):
         first, second = (tpl.PriorFreeLoss(random_rows(rng, 3)) for _ in range(2))
-        (rest, gap), (other_rest, other_gap) = (map(Fraction, loss.table[0, :2]) for loss in (first, second))
+        (rest, gap), (other_rest, other_gap) = (
+            map(Fraction, loss.table[0, :2]) for loss in (first, second)
+        )
         found_rest, found_gap = first.after([second]).table[0, :2].tolist()
         assert 0.999 * found_rest < rest + other_rest * (1 - 2 * rest) > found_rest
         assert 1.001 * gap * other_gap > found_gap > gap * other_gap
 
 
-def test_reversal_under_any_prior_has_the_same_cross_ratio_and_sparse_matrices_those_of_dense_ones(rng):
+def test_reversal_under_any_prior_has_the_same_cross_ratio_and_sparse_matrices_those_of_dense_ones(
+    rng,
+):
     P = tpl.TransitionMatrix(random_rows(rng, 4))
     for _ in range(5):
         reverse = P.reverse(rng.dirichlet(np.ones(4)))
-        assert tpl.PriorFreeLoss(reverse).cross_ratio == pytest.approx(tpl.PriorFreeLoss(P).cross_ratio, rel=1e-9)
+        assert tpl.PriorFreeLoss(reverse).cross_ratio == pytest.approx(
+            tpl.PriorFreeLoss(P).cross_ratio, rel=1e-9
+        )
     walk = np.abs(np.cumsum(rng.integers(-1, 2, 4000))) % 150
     sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=150, smoothing=0.1, sparse=True)
     logs = np.log(sparse.toarray())
     ranges = [np.ptp(logs[i] - logs[j]) for i, j in combinations(range(150), 2)]
     assert np.log(tpl.PriorFreeLoss(sparse).cross_ratio) == pytest.approx(max(ranges), rel=1e-12)
     # No row reaches the first state, which is a stored 0 over a background.
-    stored = scipy.sparse.csr_array(([0.3, 0.0, 0.4, 0.0, 0.0], ([0, 0, 1, 1, 2], [1, 0, 2, 0, 0])), shape=(3, 3))
+    stored = scipy.sparse.csr_array(
+        ([0.3, 0.0, 0.4, 0.0, 0.0], ([0, 0, 1, 1, 2], [1, 0, 2, 0, 0])), shape=(3, 3)
+    )
     P = tpl.TransitionMatrix(stored, background=[0.7, 0.6, 0.5])
     assert tpl.PriorFreeLoss(P).cross_ratio == pytest.approx((0.7 / 0.3) / (0.4 / 0.6), rel=1e-12)
 
 
 def test_rows_of_other_supports_equal_rows_and_a_single_state():
-    P = tpl.TransitionMatrix([[0.5, 0.5, 0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], states=["home", "shop", "work"])
+    P = tpl.TransitionMatrix(
+        [[0.5, 0.5, 0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], states=["home", "shop", "work"]
+    )
     loss = tpl.PriorFreeLoss(P)
-    assert (loss.cross_ratio, loss(2.5), loss.supremum(0.1), loss.budget_for(1.0)) == (np.inf, 2.5, np.inf, 0.0)
-    with pytest.raises(tpl.NoFiniteSupremumError, match="'work' is possible next to 'shop' but not next to 'home'"):
+    assert (loss.cross_ratio, loss(2.5), loss.supremum(0.1), loss.budget_for(1.0)) == (
+        np.inf,
+        2.5,
+        np.inf,
+        0.0,
+    )
+    with pytest.raises(
+        tpl.NoFiniteSupremumError, match="'work' is possible next to 'shop' but not next to 'home'"
+    ):
         tpl.allocate_by_upper_bound(1.0, loss, None)
     alike = tpl.PriorFreeLoss([[0.5, 0.5, 0.0]] * 3)
     assert (alike.cross_ratio, alike(2.5), alike.supremum(0.1)) == (1.0, 0.0, 0.1)
@@ -137,12 +165,16 @@ def test_it_takes_the_place_of_a_matrix_everywhere(rng):
     P /= P.sum(axis=1, keepdims=True)
     loss, budgets = tpl.PriorFreeLoss(P), rng.uniform(0.1, 0.5, 5)
     free = tpl.temporal_privacy_leakage(budgets, loss, loss)
-    bpl, _, _ = recursion(budgets, lambda alpha: float(exact_loss(loss.matrix, alpha)), np.zeros_like)
+    bpl, _, _ = recursion(
+        budgets, lambda alpha: float(exact_loss(loss.matrix, alpha)), np.zeros_like
+    )
     np.testing.assert_allclose(free.bpl, bpl, rtol=1e-12)
     # Without a release between, evidence may be about that time: two steps, not the squared matrix.
     alone = tpl.leakage_at_all_times([0.3, 0.3], loss, None, times=[0, 3], horizon=4)
     assert alone.bpl[3] == pytest.approx(loss(loss(loss(0.3))) + 0.3, rel=1e-12)
-    mixed = tpl.leakage_at_all_times([0.3, 0.3], [loss, tpl.PrivacyLossFunction(P)], None, times=[0, 2], horizon=3)
+    mixed = tpl.leakage_at_all_times(
+        [0.3, 0.3], [loss, tpl.PrivacyLossFunction(P)], None, times=[0, 2], horizon=3
+    )
     assert mixed.bpl[2] == pytest.approx(loss(loss(0.3)) + 0.3, rel=1e-12)
     for budgets in (
         np.full(6, tpl.allocate_by_upper_bound(1.0, loss, loss)),
@@ -163,14 +195,19 @@ def test_profiles_hold_for_any_weights(rng):
     free = tf.temporal_privacy_profile(releases, loss, loss)
     for h in np.exp(rng.normal(scale=2, size=(20, 3))):
         weighted = tpl.TransitionMatrix(P.probabilities * h, normalize=True)
-        assert (free.delta(1.0) >= tf.temporal_privacy_profile(releases, weighted, weighted).delta(1.0)).all()
+        assert (
+            free.delta(1.0) >= tf.temporal_privacy_profile(releases, weighted, weighted).delta(1.0)
+        ).all()
         gammas = np.array([1.0, 1.5, 4.0])
-        assert (loss.hockey_stick(gammas) >= tpl.PrivacyLossFunction(weighted).hockey_stick(gammas)).all()
+        assert (
+            loss.hockey_stick(gammas) >= tpl.PrivacyLossFunction(weighted).hockey_stick(gammas)
+        ).all()
     assert tf.allocate_noise(2.0, 1e-6, loss, loss, 3).min() > 0
 
 
 def leakages_by_enumeration(P, initial, mechanisms, evidence):
-    """The largest log-ratio of Pr(outputs | l^t = i, evidence) over all outputs and possible pairs, for each t."""
+    """The largest log-ratio of Pr(outputs | l^t = i, evidence) over all outputs and possible pairs,
+    for each t."""
     horizon, n = evidence.shape
     outputs = mechanisms[0].shape[1]
     joint = np.zeros((horizon, n, outputs**horizon))
@@ -218,21 +255,30 @@ def test_no_output_of_a_chain_with_evidence_leaks_more(rng, cases):
 
 
 def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
-    P, initial = tpl.TransitionMatrix(random_rows(rng, 3), states=["a", "b", "c"]), np.array([0.2, 0.3, 0.5])
+    P, initial = (
+        tpl.TransitionMatrix(random_rows(rng, 3), states=["a", "b", "c"]),
+        np.array([0.2, 0.3, 0.5]),
+    )
     chain = tpl.condition_on(P, initial, np.ones((3, 3)))
     for t in range(2):
         np.testing.assert_allclose(chain.forward[t].probabilities, P.probabilities, rtol=1e-12)
         reverse = P.reverse(initial @ np.linalg.matrix_power(P.probabilities, t))
-        np.testing.assert_allclose(chain.backward[t].probabilities, reverse.probabilities, rtol=1e-12)
+        np.testing.assert_allclose(
+            chain.backward[t].probabilities, reverse.probabilities, rtol=1e-12
+        )
         assert chain.forward[t].states == chain.backward[t].states == ["a", "b", "c"]
 
 
 def test_an_anchor_may_raise_a_leakage():
     """The example of docs/theory/promises.md: it is known where the user is at the end."""
     P, initial = [[0.1, 0.1, 0.8], [0.0, 0.4, 0.6], [0.4, 0.0, 0.6]], [1 / 3, 1 / 3, 1 / 3]
-    chains = [tpl.condition_on(P, initial, [[1, 1, 1]] * 3 + [last]) for last in ([1, 1, 1], [0, 1, 0])]
+    chains = [
+        tpl.condition_on(P, initial, [[1, 1, 1]] * 3 + [last]) for last in ([1, 1, 1], [0, 1, 0])
+    ]
     without, anchored = (
-        tpl.temporal_privacy_leakage(0.5, chain.backward, chain.forward, horizon=4).tpl.round(3).tolist()
+        tpl.temporal_privacy_leakage(0.5, chain.backward, chain.forward, horizon=4)
+        .tpl.round(3)
+        .tolist()
         for chain in chains
     )
     assert without == [0.934, 1.276, 1.613, 1.804]
@@ -240,7 +286,8 @@ def test_an_anchor_may_raise_a_leakage():
 
 
 def test_the_loss_is_below_the_bound_of_lange_et_al(rng):
-    """2 S(epsilon) - epsilon against epsilon + 4 ln gamma of arXiv 2506.21308, gamma the largest P_ik / P_jk."""
+    """2 S(epsilon) - epsilon against epsilon + 4 ln gamma of arXiv 2506.21308, gamma the largest
+    P_ik / P_jk."""
     for _ in range(10_000):
         P, epsilon = random_rows(rng, int(rng.integers(2, 5))), float(10 ** rng.uniform(-3, 1))
         gamma = max((P.max(axis=0) / P.min(axis=0)).max(), 1.0)

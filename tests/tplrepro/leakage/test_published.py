@@ -1,4 +1,5 @@
-"""Algorithms 1-6 and Theorem 11 of [1] against high precision, the paper's examples and one another.
+"""Algorithms 1-6 and Theorem 11 of [1] against high precision, the paper's examples and one
+another.
 
 That they compute the loss function is tested with its other forms in test_loss_function.py.
 """
@@ -21,9 +22,13 @@ def test_algorithm_4_has_no_gap_between_the_points_it_tried(kind):
         tables = published.algorithm_2(P)
         function = published.algorithm_4(tables, 1e-6, 100.0)
         ends = np.r_[function.a_1, function.aArr]
-        alphas = np.unique(np.clip(np.r_[ends, ends * (1 - 1e-9), np.geomspace(1e-6, 100, 200)], 1e-6, ends[-1]))
+        alphas = np.unique(
+            np.clip(np.r_[ends, ends * (1 - 1e-9), np.geomspace(1e-6, 100, 200)], 1e-6, ends[-1])
+        )
         expected = [published.algorithm_3(alpha, tables) for alpha in alphas]
-        np.testing.assert_allclose(published.algorithm_5(alphas, function), expected, rtol=1e-13, atol=0)
+        np.testing.assert_allclose(
+            published.algorithm_5(alphas, function), expected, rtol=1e-13, atol=0
+        )
         if tables.qM.any():
             assert function.aArr[-1] == 100.0
             assert (np.diff(function.aArr) > 0).all()
@@ -60,7 +65,8 @@ def test_transition_points_fall_where_ratios_tie():
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_theorem_10_two_functions_change_places_at_most_once(sums):
-    """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding decides."""
+    """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding
+    decides."""
     q, d, other_q, other_d = sums
     alphas = np.linspace(0.01, 10, 300)
     u = np.expm1(alphas)
@@ -78,7 +84,9 @@ def test_tables_hold_every_ordered_pair_in_order():
     assert tables.qM.shape == tables.dM.shape == tables.aM.shape == (6, 3)
     pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
     for k, (i, j) in enumerate(pairs):
-        for table, row in zip(tables, published.piecewise_coefficients(FIG_4[i], FIG_4[j]), strict=True):
+        for table, row in zip(
+            tables, published.piecewise_coefficients(FIG_4[i], FIG_4[j]), strict=True
+        ):
             np.testing.assert_array_equal(table[k], row)
 
 
@@ -89,19 +97,29 @@ def test_algorithm_6_is_the_fixed_point_of_the_whole_function():
             for epsilon in (1e-6, 0.1, 2.0, 30.0):
                 supremum, q, d = published.algorithm_6(epsilon, published.algorithm_2(P))
                 assert supremum >= epsilon
-                assert supremum == pytest.approx(float(supremum_mpmath(min(q, 1), d, epsilon, 40)), rel=1e-9)
+                assert supremum == pytest.approx(
+                    float(supremum_mpmath(min(q, 1), d, epsilon, 40)), rel=1e-9
+                )
                 assert PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(supremum, rel=1e-9)
                 if np.isfinite(supremum):
-                    # where q is near 1 and d near 0 a rounding of q moves the supremum by far more than an ulp
-                    assert published.algorithm_1(P, supremum, epsilon) == pytest.approx(supremum, rel=1e-12)
+                    # where q is near 1 and d near 0 a rounding of q moves the supremum by far more
+                    # than an ulp
+                    assert published.algorithm_1(P, supremum, epsilon) == pytest.approx(
+                        supremum, rel=1e-12
+                    )
 
 
-@given(d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)), share=st.floats(0, 1), epsilon=st.floats(1e-6, 1000.0))
+@given(
+    d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)),
+    share=st.floats(0, 1),
+    epsilon=st.floats(1e-6, 1000.0),
+)
 @settings(max_examples=60, deadline=None)
 def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
     q = min(max(d, d + share * (1 - d)), 1.0)
     exact = supremum_mpmath(q, d, epsilon, dps=40)
-    # the conditioning in q, where d is tiny: half an ulp of q is all that 1 - q e^epsilon can resolve
+    # the conditioning in q, where d is tiny: half an ulp of q is all that 1 - q e^epsilon can
+    # resolve
     margin = abs(1 + d - q * np.exp(min(epsilon, 700))) + np.sqrt(d)
     tolerance = 1e-13 + 1e-15 / margin if margin else np.inf
     value = theorem_11(q, d, epsilon)

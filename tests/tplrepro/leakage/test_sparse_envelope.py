@@ -16,12 +16,18 @@ ALPHAS = np.array([1e-200, *np.geomspace(1e-9, 600.0, 60), 1e5])
 
 def random_sparse_matrix(rng, kind, n):
     density = rng.uniform(0.02, 0.6)
-    counts = scipy.sparse.csr_array((rng.random((n, n)) < density) * rng.integers(1.0, 6.0, (n, n)).astype(float))
+    counts = scipy.sparse.csr_array(
+        (rng.random((n, n)) < density) * rng.integers(1.0, 6.0, (n, n)).astype(float)
+    )
     if kind == "smoothed":
-        return tpl.TransitionMatrix.from_counts(counts, float(rng.choice([1e-4, 0.01, 0.3, 1.0])), sparse=True)
+        return tpl.TransitionMatrix.from_counts(
+            counts, float(rng.choice([1e-4, 0.01, 0.3, 1.0])), sparse=True
+        )
     if kind == "any background":  # also above the stored values
         return tpl.TransitionMatrix(counts, background=rng.random(n) * 4 + 0.01, normalize=True)
-    return tpl.TransitionMatrix(scipy.sparse.csr_array(counts + scipy.sparse.eye_array(n)), normalize=True)
+    return tpl.TransitionMatrix(
+        scipy.sparse.csr_array(counts + scipy.sparse.eye_array(n)), normalize=True
+    )
 
 
 @pytest.mark.parametrize("kind", ["smoothed", "any background", "no background"])
@@ -45,28 +51,43 @@ def test_equals_the_dense_function(kind):
 
 @pytest.mark.parametrize("seed", [4, 62, 141, 180])
 def test_rows_that_differ_by_few_last_bits(seed):
-    """One entry above and one below that of all rows, in random columns: ratios of rows differ by their rounding."""
+    """One entry above and one below that of all rows, in random columns: ratios of rows differ by
+    their rounding."""
     rng = np.random.default_rng(seed)
-    n, base, most = int(rng.integers(4, 40)), rng.uniform(1, 2) / 128, int(10 ** rng.uniform(0.5, 3))
+    n, base, most = (
+        int(rng.integers(4, 40)),
+        rng.uniform(1, 2) / 128,
+        int(10 ** rng.uniform(0.5, 3)),
+    )
     columns = 1 + rng.permuted(np.tile(np.arange(n - 1), (n, 1)), axis=1)[:, :2]
     bits = most * rng.integers(1, 3, (n, 1)) + rng.integers(0, 4, (n, 1))
     stored = scipy.sparse.lil_array((n, n))
     stored[:, 0] = 1 - (n - 1) * base
     stored[np.arange(n)[:, None], columns] = base + bits * [1, -1] * 2.0**-59
     P = tpl.TransitionMatrix(scipy.sparse.csr_array(stored), background=np.full(n, base))
-    assert tpl.privacy_loss(P, 100.0) == pytest.approx(tpl.privacy_loss(P.toarray(), 100.0), rel=1e-9, abs=0)
+    assert tpl.privacy_loss(P, 100.0) == pytest.approx(
+        tpl.privacy_loss(P.toarray(), 100.0), rel=1e-9, abs=0
+    )
 
 
 def test_equal_rows_and_disjoint_rows():
-    for stored, background, loss in ((scipy.sparse.csr_array((4, 4)), 0.25, 0.0), (scipy.sparse.eye_array(5), 0, 3.0)):
+    for stored, background, loss in (
+        (scipy.sparse.csr_array((4, 4)), 0.25, 0.0),
+        (scipy.sparse.eye_array(5), 0, 3.0),
+    ):
         P = tpl.TransitionMatrix(stored, background=background)
         assert tpl.PrivacyLossFunction(P)(3.0) == tpl.privacy_loss(P, 3.0) == loss
-        assert tpl.PrivacyLossFunction(P).is_zero == (loss == 0.0) != tpl.PrivacyLossFunction(P).is_identity
+        assert (
+            tpl.PrivacyLossFunction(P).is_zero
+            == (loss == 0.0)
+            != tpl.PrivacyLossFunction(P).is_identity
+        )
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_disjoint_supports_are_found_in_any_order_of_rows(order):
-    # (1, 0, 0) and (0, 0.5, 0.5), both over a background, and a row whose point ties with theirs within rounding.
+    # (1, 0, 0) and (0, 0.5, 0.5), both over a background, and a row whose point ties with theirs
+    # within rounding.
     place, background = np.array(order), np.zeros(3)
     values = [1.0, 0.0, 0.0, 0.0, 1 - 2.0**-50, 2.0**-50]
     stored = scipy.sparse.csr_array((values, (place[[0, 0, 0, 1, 2, 2]], [0, 1, 2, 0, 0, 1])))
@@ -78,7 +99,8 @@ def test_disjoint_supports_are_found_in_any_order_of_rows(order):
 
 # Popular pages have many successors: the pairs that the bound does not dismiss, in several groups.
 @pytest.mark.parametrize(
-    ("n", "power", "smoothing", "threads"), [(600, 1.3, 1e-4, 1), (600, 1.3, 1.0, 1), (700, 1.2, 0.01, 3)]
+    ("n", "power", "smoothing", "threads"),
+    [(600, 1.3, 1e-4, 1), (600, 1.3, 1.0, 1), (700, 1.2, 0.01, 3)],
 )
 def test_long_tailed_chains(monkeypatch, n, power, smoothing, threads):
     monkeypatch.setattr(compiled, "thread_count", lambda n, enough: threads)
@@ -94,15 +116,22 @@ def test_pairs_that_may_exceed_caps_are_those_that_do(kind):
     rng, n = np.random.default_rng(8), 140
     P = random_sparse_matrix(rng, "smoothed" if kind == "popular" else kind, n)
     if kind == "popular":  # rows of all sizes
-        counts = (rng.random((n, n)) < rng.uniform(0.01, 1.0, (n, 1))) * rng.integers(1.0, 6.0, (n, n))
-        P = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts.astype(float)), 0.01, sparse=True)
+        counts = (rng.random((n, n)) < rng.uniform(0.01, 1.0, (n, 1))) * rng.integers(
+            1.0, 6.0, (n, n)
+        )
+        P = tpl.TransitionMatrix.from_counts(
+            scipy.sparse.csr_array(counts.astype(float)), 0.01, sparse=True
+        )
     search = _Search(P.probabilities, P.background)
     rows, work = P.toarray()[search.order], search.work[0]
     slopes = np.array([0.0, 0.4, 5.0, 1e3, 1e6])
     for first in range(0, n, GROUP):
         stop = min(first + GROUP, n)
-        excess = np.maximum(rows - (1.0 + slopes[:, None, None]) * rows[first:stop, None, None], 0.0).sum(axis=3)
-        caps = np.quantile(excess, 0.5, axis=(0, 2), method="lower") * (1 - 2e-16)  # one pair exceeds it by a hair
+        excess = np.maximum(
+            rows - (1.0 + slopes[:, None, None]) * rows[first:stop, None, None], 0.0
+        ).sum(axis=3)
+        # one pair exceeds it by a hair
+        caps = np.quantile(excess, 0.5, axis=(0, 2), method="lower") * (1 - 2e-16)
         caps[-1] = 0.0
         exceeds = (excess > caps[:, None]).any(axis=1)  # (members, q)
         search.selected = rng.permutation(n)  # the backgrounds in any order

@@ -1,4 +1,5 @@
-"""Leakages over time against the recursion by brute force, and their compositions against all windows."""
+"""Leakages over time against the recursion by brute force, and their compositions against all
+windows."""
 
 import copy
 import pickle
@@ -61,7 +62,9 @@ def test_bounds_and_order(case):
 #: What takes a matrix of each side, for two releases, and gives numbers.
 ANALYSES = {
     "temporal": lambda *sides: tpl.temporal_privacy_leakage([0.1, 0.2], *sides).tpl,
-    "at all times": lambda *sides: tpl.leakage_at_all_times([0.3], *sides, times=[1], horizon=2).tpl,
+    "at all times": lambda *sides: (
+        tpl.leakage_at_all_times([0.3], *sides, times=[1], horizon=2).tpl
+    ),
     "exact": lambda *sides: tpl.exact_leakage([0.1, 0.2], *sides).tpl,
     "worst": lambda *sides: tpl.worst_outputs([0.1, 0.2], *sides, time=1).high,
     "mechanism": lambda *sides: tf.mechanism_leakage(np.exp(np.eye(2)), *sides, horizon=2).tpl,
@@ -81,7 +84,11 @@ each_analysis = pytest.mark.parametrize("analysis", ANALYSES.values(), ids=ANALY
 def test_every_form_of_a_matrix_gives_the_same(analysis):
     P, names = BACKWARD, ["a", "b"]
     expected = np.asarray(analysis(P, P)).tolist()
-    matrix, sparse, frame = tpl.TransitionMatrix(P, names), scipy.sparse.csr_matrix(P), pd.DataFrame(P, names, names)
+    matrix, sparse, frame = (
+        tpl.TransitionMatrix(P, names),
+        scipy.sparse.csr_matrix(P),
+        pd.DataFrame(P, names, names),
+    )
     forms = [P.tolist(), matrix, sparse, frame, tpl.PrivacyLossFunction(P), np.asfortranarray(P)]
     for backward, forward in pairwise(forms):
         assert np.asarray(analysis(backward, forward)).tolist() == expected
@@ -90,8 +97,14 @@ def test_every_form_of_a_matrix_gives_the_same(analysis):
 @each_analysis
 def test_both_sides_have_the_same_states(analysis):
     named = [tpl.TransitionMatrix(FIG_3, states) for states in (["a", "b"], ["b", "a"])]
-    for other in (named[1], tpl.PrivacyLossFunction(named[1]), pd.DataFrame(FIG_3, ["b", "a"], ["b", "a"])):
-        with pytest.raises(ValueError, match=r"same states in the same order, found \['a', 'b'\] and \['b', 'a'\]"):
+    for other in (
+        named[1],
+        tpl.PrivacyLossFunction(named[1]),
+        pd.DataFrame(FIG_3, ["b", "a"], ["b", "a"]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"same states in the same order, found \['a', 'b'\] and \['b', 'a'\]"
+        ):
             analysis(named[0], other)
     with pytest.raises(ValueError, match=r"same states in the same order, found \[2, 3\]"):
         analysis(FIG_3, np.eye(3))
@@ -100,10 +113,21 @@ def test_both_sides_have_the_same_states(analysis):
 def test_one_budget_for_all_releases_a_frame_and_a_plot():
     r = tpl.temporal_privacy_leakage(0.1, FIG_3, FIG_3, horizon=3)
     assert r.tpl.tolist() == tpl.temporal_privacy_leakage([0.1] * 3, FIG_3, FIG_3).tpl.tolist()
-    assert tpl.leakage_at_all_times(0.1, FIG_3, FIG_3, times=[0, 1, 2], horizon=3).tpl.tolist() == r.tpl.tolist()
-    for frame in (r.to_frame(), tpl.TemporalAccountant(FIG_3, FIG_3).compose(0.1, 3).leakage.to_frame()):
+    assert (
+        tpl.leakage_at_all_times(0.1, FIG_3, FIG_3, times=[0, 1, 2], horizon=3).tpl.tolist()
+        == r.tpl.tolist()
+    )
+    for frame in (
+        r.to_frame(),
+        tpl.TemporalAccountant(FIG_3, FIG_3).compose(0.1, 3).leakage.to_frame(),
+    ):
         assert frame.index.name == "time"
-        assert frame.to_dict("list") == {"epsilon": [0.1] * 3, "bpl": [*r.bpl], "fpl": [*r.fpl], "tpl": [*r.tpl]}
+        assert frame.to_dict("list") == {
+            "epsilon": [0.1] * 3,
+            "bpl": [*r.bpl],
+            "fpl": [*r.fpl],
+            "tpl": [*r.tpl],
+        }
     axes = r.plot()
     assert r.plot(axes) is axes
     assert [line.get_label() for line in axes.get_lines()] == ["epsilon", "bpl", "fpl", "tpl"] * 2
@@ -114,7 +138,13 @@ def test_a_list_holds_a_matrix_for_each_step():
     epsilons, L = [0.1, 0.2, 0.3], tpl.PrivacyLossFunction(FIG_3)
     expected = tpl.temporal_privacy_leakage(epsilons, L, L).tpl.tolist()
     rows, sparse = FIG_3.tolist(), scipy.sparse.csr_matrix(FIG_3)
-    for form in ([FIG_3, FIG_3], (L, rows), np.stack([FIG_3, FIG_3]), [sparse, L], [pd.DataFrame(FIG_3), sparse]):
+    for form in (
+        [FIG_3, FIG_3],
+        (L, rows),
+        np.stack([FIG_3, FIG_3]),
+        [sparse, L],
+        [pd.DataFrame(FIG_3), sparse],
+    ):
         assert tpl.temporal_privacy_leakage(epsilons, form, form).tpl.tolist() == expected
         assert tf.temporal_privacy_profile(epsilons, form, form).delta(0.7).shape == (3,)
     for none in (None, FIG_3, []):  # one release has no steps
@@ -125,11 +155,15 @@ def test_a_list_holds_a_matrix_for_each_step():
 
 def test_a_sparse_matrix_becomes_dense_up_to_a_number_of_states():
     for P in (scipy.sparse.eye_array(3), np.eye(4)):
-        assert dense(tpl.TransitionMatrix(P), 3, "of sparse states").tolist() == np.eye(P.shape[0]).tolist()
+        assert (
+            dense(tpl.TransitionMatrix(P), 3, "of sparse states").tolist()
+            == np.eye(P.shape[0]).tolist()
+        )
 
 
 def test_a_long_series_is_the_plain_recursion():
-    """The runs of equal budgets, cut short at their fixed point, against one step after the other."""
+    """The runs of equal budgets, cut short at their fixed point, against one step after the
+    other."""
     P = tpl.smoothed(tpl.strongest(5), 0.01)
     L = tpl.PrivacyLossFunction(P)
     epsilons = np.repeat([0.5, 0.1, 0.9], [4000, 3000, 3000])

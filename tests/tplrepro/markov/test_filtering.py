@@ -16,7 +16,8 @@ from tplrepro.markov.filtering import forward_backward, log_product, messages
 
 
 def over_all_paths(log_likelihoods, matrices, initial):
-    """Priors, posteriors, smoothed and evidence in logarithms; None if the outputs are impossible."""
+    """Priors, posteriors, smoothed and evidence in logarithms; None if the outputs are
+    impossible."""
     with mpmath.workdps(60):
         T, n = np.shape(log_likelihoods)
         likelihoods = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in log_likelihoods]
@@ -24,9 +25,14 @@ def over_all_paths(log_likelihoods, matrices, initial):
         for path in itertools.product(range(n), repeat=T):
             moves = [initial[path[0]], *(matrices[t][path[t]][path[t + 1]] for t in range(T - 1))]
             chain = [*itertools.accumulate(map(mpmath.mpf, moves), mul)]
-            products = [*itertools.accumulate([1, *(likelihoods[t][state] for t, state in enumerate(path))], mul)]
+            products = [
+                *itertools.accumulate(
+                    [1, *(likelihoods[t][state] for t, state in enumerate(path))], mul
+                )
+            ]
             for t, state in enumerate(path):
-                # A path up to t, without and with the output of t; each is met once for all continuations.
+                # A path up to t, without and with the output of t; each is met once for all
+                # continuations.
                 if not any(path[t + 1 :]):
                     weights[:2, t, state] += [chain[t] * products[t], chain[t] * products[t + 1]]
                 weights[2, t, state] += chain[-1] * products[-1]
@@ -49,7 +55,9 @@ def chains(draw):
         return row / row.sum()
 
     likelihood = st.one_of(st.floats(-3, 3), st.floats(-3000, 0), st.just(-np.inf))
-    logs = np.array(draw(st.lists(st.lists(likelihood, min_size=n, max_size=n), min_size=T, max_size=T)))
+    logs = np.array(
+        draw(st.lists(st.lists(likelihood, min_size=n, max_size=n), min_size=T, max_size=T))
+    )
     matrices = [np.array([distribution() for _ in range(n)]) for _ in range(T - 1)]
     return logs, matrices, distribution()
 
@@ -68,16 +76,23 @@ def test_forward_backward_is_the_sum_over_all_paths_for_each_of_several_runs(cha
     result = forward_backward([runs], matrices, initial)
     found = np.array([result.log_priors, result.log_posteriors, result.log_smoothed])[:, 0]
     for run, (expected, evidence) in enumerate(truth):
-        np.testing.assert_allclose(found[:, run], expected, rtol=1e-12, atol=1e-12)  # -inf where that is
+        # -inf where that is
+        np.testing.assert_allclose(found[:, run], expected, rtol=1e-12, atol=1e-12)
         assert result.log_evidence[0, run] == pytest.approx(evidence, rel=1e-12, abs=1e-12)
-    assert np.array_equal([result.priors[0], result.posteriors[0], result.smoothed[0]], np.exp(found))
+    assert np.array_equal(
+        [result.priors[0], result.posteriors[0], result.smoothed[0]], np.exp(found)
+    )
 
 
 @pytest.mark.parametrize("background", [0.02, 0.0])
 @pytest.mark.parametrize("transpose", [False, True])
-def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, transpose, monkeypatch):
+def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(
+    background, transpose, monkeypatch
+):
     rng = np.random.default_rng(2)
-    stored = (scipy.sparse.random_array((30, 30), density=0.1, rng=rng) + 0.5 * scipy.sparse.eye_array(30)).tocsr()
+    stored = (
+        scipy.sparse.random_array((30, 30), density=0.1, rng=rng) + 0.5 * scipy.sparse.eye_array(30)
+    ).tocsr()
     stored.data[5:9] = [0.0, 1e-3, 1e-200, 0.0]  # less than the background
     P = TransitionMatrix(stored, background=background, normalize=True)
     dense = P.toarray()
@@ -86,12 +101,18 @@ def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, t
     alone = np.where(np.eye(30)[:4] > 0, 0.0, -np.inf)
     for weights in (spread, alone, np.zeros((1, 30)), np.full((1, 30), -np.inf)):
         with np.errstate(divide="ignore"):
-            expected = np.logaddexp.reduce(weights[..., None] + np.log(dense.T if transpose else dense), axis=-2)
+            expected = np.logaddexp.reduce(
+                weights[..., None] + np.log(dense.T if transpose else dense), axis=-2
+            )
         found = log_product(weights, P, transpose=transpose)
         if not background:
-            np.testing.assert_array_equal(found, log_product(weights, P.probabilities, transpose=transpose))
+            np.testing.assert_array_equal(
+                found, log_product(weights, P.probabilities, transpose=transpose)
+            )
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)  # -inf where that is
 
 
 def test_messages_know_nothing_after_an_unknown_step():
-    assert messages(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[2].tolist() == [0, 0]
+    assert messages(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[
+        2
+    ].tolist() == [0, 0]

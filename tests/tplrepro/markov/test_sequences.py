@@ -1,4 +1,5 @@
-"""Sequences of any kind against lists of lists, and estimates from them against counting by hand."""
+"""Sequences of any kind against lists of lists, and estimates from them against counting by
+hand."""
 
 import itertools
 from functools import partialmethod
@@ -19,7 +20,9 @@ STATES = st.lists(st.lists(st.integers(0, 4), max_size=8), min_size=1, max_size=
 
 def ragged(lists, **options):
     flat = np.array([s for one in lists for s in one], dtype=np.int64)
-    return Sequences.from_flat(flat, np.concatenate([[0], np.cumsum([len(one) for one in lists])]), **options)
+    return Sequences.from_flat(
+        flat, np.concatenate([[0], np.cumsum([len(one) for one in lists])]), **options
+    )
 
 
 def back(sequences):
@@ -35,14 +38,19 @@ def test_all_of_it_is_as_with_lists(lists):
     assert sequences.labels.tolist() == sorted({s for one in lists for s in one})
     pairs = [p for one in lists for p in itertools.pairwise(one)]
     before, after = sequences.transitions()
-    assert list(zip(sequences.labels[before].tolist(), sequences.labels[after].tolist(), strict=True)) == pairs
+    assert (
+        list(zip(sequences.labels[before].tolist(), sequences.labels[after].tolist(), strict=True))
+        == pairs
+    )
     assert sequences.n_transitions == len(pairs)
     odd = np.arange(len(lists)) % 2 == 1
     assert back(sequences.select(odd)) == lists[1::2]
     assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
     for size in (1, 4):
         blocks = list(sequences.blocks(size))
-        assert [p for block in blocks for one in back(block) for p in itertools.pairwise(one)] == pairs
+        assert [
+            p for block in blocks for one in back(block) for p in itertools.pairwise(one)
+        ] == pairs
         assert all(len(block.values) <= 2 * size + 2 for block in blocks)
 
 
@@ -68,7 +76,8 @@ def test_states_are_the_values_seen_unless_they_are_named_and_labels_and_users_s
     named = as_sequences([["b", "a"]], states=["c", "b", "a"])
     assert (named.labels.tolist(), named[0].tolist()) == (["c", "b", "a"], [1, 2])
     assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
-    for hashes in ([2**63, 2**63 + 1], [10**20, 10**20 + 1], [-1, 2**63, 2**63 + 1]):  # equal as floats
+    # equal as floats
+    for hashes in ([2**63, 2**63 + 1], [10**20, 10**20 + 1], [-1, 2**63, 2**63 + 1]):
         assert as_sequences([hashes]).labels.tolist() == hashes
     assert as_sequences([np.array([-1]), np.array(hashes[1:])]).labels.tolist() == [-1, *hashes[1:]]
     # A state that is never visited survives too.
@@ -86,13 +95,20 @@ def test_states_are_the_values_seen_unless_they_are_named_and_labels_and_users_s
 
 
 def test_a_frame_is_put_in_order_of_user_and_time_and_a_mapping_names_the_users():
-    frame = pd.DataFrame({"user": ["bob", "ann"] * 2, "time": [2, 5, 1, 4], "state": list("wxyz"), "speed": np.nan})
+    frame = pd.DataFrame(
+        {"user": ["bob", "ann"] * 2, "time": [2, 5, 1, 4], "state": list("wxyz"), "speed": np.nan}
+    )
     sequences = as_sequences(frame)
     assert back(sequences) == [["z", "x"], ["y", "w"]]
     assert sequences.users.tolist() == ["ann", "bob"]
-    dated = frame.assign(time=pd.to_datetime(frame["time"], unit="D"), state=pd.Series([3, 1, 3, 9], dtype="Int64"))
+    dated = frame.assign(
+        time=pd.to_datetime(frame["time"], unit="D"), state=pd.Series([3, 1, 3, 9], dtype="Int64")
+    )
     assert back(as_sequences(dated)) == [[9, 1], [3, 3]]
-    with pytest.raises(ValueError, match=r"one row at a time, found 1 row beyond it, such as of 'ann' at 4; drop them"):
+    with pytest.raises(
+        ValueError,
+        match=r"one row at a time, found 1 row beyond it, such as of 'ann' at 4; drop them",
+    ):
         as_sequences(pd.concat([frame, frame.iloc[[3]]]))
     sequences = as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]], "new": []})
     assert back(sequences) == [["x", "y"], ["y"], ["y", "x"], []]
@@ -100,7 +116,11 @@ def test_a_frame_is_put_in_order_of_user_and_time_and_a_mapping_names_the_users(
 
 
 @settings(max_examples=40)
-@given(sequences=STATES, direction=st.sampled_from(["forward", "backward"]), smoothing=st.floats(0.01, 5.0))
+@given(
+    sequences=STATES,
+    direction=st.sampled_from(["forward", "backward"]),
+    smoothing=st.floats(0.01, 5.0),
+)
 def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direction, smoothing):
     expected = np.zeros((5, 5))
     for pair in (pair for sequence in sequences for pair in itertools.pairwise(sequence)):
@@ -112,13 +132,17 @@ def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direct
     assert again.toarray().tolist() == expected.tolist()
     rows = (expected + smoothing) / (expected + smoothing).sum(axis=1, keepdims=True)
     for sparse in (False, True):
-        P = tpl.TransitionMatrix.from_sequences(sequences, 5, smoothing, direction=direction, sparse=sparse)
+        P = tpl.TransitionMatrix.from_sequences(
+            sequences, 5, smoothing, direction=direction, sparse=sparse
+        )
         assert P.is_sparse == sparse
         assert P.toarray() == pytest.approx(rows)
 
 
 def test_maximum_likelihood_recovers_the_chain_of_a_path_and_many_states_stay_sparse():
-    P = tpl.TransitionMatrix(tpl.TransitionMatrix.random(4, rng=np.random.default_rng(1)), states="abcd")
+    P = tpl.TransitionMatrix(
+        tpl.TransitionMatrix.random(4, rng=np.random.default_rng(1)), states="abcd"
+    )
     path = P.sample(30_000, rng=np.random.default_rng(0), initial=[0, 1, 0, 0])
     assert path[0] == "b"
     assert {P.sample(1, rng=np.random.default_rng(seed))[0] for seed in range(40)} == set("abcd")

@@ -1,4 +1,5 @@
-"""Transition matrices, dense and sparse alike: Bayes' rule, products, paths, smoothing by Eq. (28) of [1]."""
+"""Transition matrices, dense and sparse alike: Bayes' rule, products, paths, smoothing by Eq. (28)
+of [1]."""
 
 import copy
 import itertools
@@ -19,11 +20,17 @@ FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
 
 def sparse_example(n=12):
     rng, names = np.random.default_rng(0), [f"s{i}" for i in range(n)]
-    counts = scipy.sparse.random_array((n, n), density=0.2, rng=rng, data_sampler=lambda size: rng.integers(1, 9, size))
-    return tpl.TransitionMatrix(counts.tocsr(), background=rng.random(n) * 0.1 + 0.01, normalize=True, states=names)
+    counts = scipy.sparse.random_array(
+        (n, n), density=0.2, rng=rng, data_sampler=lambda size: rng.integers(1, 9, size)
+    )
+    return tpl.TransitionMatrix(
+        counts.tocsr(), background=rng.random(n) * 0.1 + 0.01, normalize=True, states=names
+    )
 
 
-@pytest.mark.parametrize("made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))])
+@pytest.mark.parametrize(
+    "made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))]
+)
 def test_nothing_in_it_can_be_changed(made):
     rows = np.array(FIG_2_FORWARD)
     dense, sparse = tpl.TransitionMatrix(rows, states="abc"), sparse_example()
@@ -33,7 +40,13 @@ def test_nothing_in_it_can_be_changed(made):
     filtered = forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0])
     sequences = as_sequences([["x", "y"]])
     dense, sparse, filtered, sequences = map(made, (dense, sparse, filtered, sequences))
-    arrays = [dense.probabilities, sparse.background, filtered.log_priors, sequences.values, sequences.labels]
+    arrays = [
+        dense.probabilities,
+        sparse.background,
+        filtered.log_priors,
+        sequences.values,
+        sequences.labels,
+    ]
     parts = (part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))
     for array in [*arrays, *parts]:
         with pytest.raises(ValueError, match="read-only"):
@@ -57,11 +70,22 @@ SWAPPED = pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b",
 def test_states_of_a_matrix_are_kept_by_another_and_rows_sum_to_one_within_the_tolerance_or_are_made_to():
     assert tpl.TransitionMatrix(pd.DataFrame(np.eye(2))).states == range(2)
     of_counts = tpl.TransitionMatrix.from_counts(SWAPPED)
-    assert tpl.TransitionMatrix(SWAPPED).states == of_counts.states == drop_dead_ends(SWAPPED)[1] == ["a", "b"]
+    assert (
+        tpl.TransitionMatrix(SWAPPED).states
+        == of_counts.states
+        == drop_dead_ends(SWAPPED)[1]
+        == ["a", "b"]
+    )
     again = tpl.TransitionMatrix(sparse_example())
-    assert (again.states, again.background.tolist()) == (sparse_example().states, sparse_example().background.tolist())
+    assert (again.states, again.background.tolist()) == (
+        sparse_example().states,
+        sparse_example().background.tolist(),
+    )
     tpl.TransitionMatrix([[0.5, 0.5 + 9e-10], [0.5, 0.5]])
-    assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [
+        [0.25, 0.75],
+        [0.5, 0.5],
+    ]
 
 
 def test_reverse_is_bayes_rule():
@@ -74,7 +98,9 @@ def test_reverse_is_bayes_rule():
     # Reversing twice gives the chain back; without a background a sparse matrix stays sparse.
     assert B.reverse(initial @ P).probabilities == pytest.approx(P.probabilities)
     assert P.reverse().reverse().probabilities == pytest.approx(P.probabilities)
-    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(FIG_2_FORWARD), states="abc").reverse(initial)
+    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(FIG_2_FORWARD), states="abc").reverse(
+        initial
+    )
     assert (sparse.is_sparse, sparse.states) == (True, B.states)
     assert sparse.toarray() == pytest.approx(B.probabilities)
     assert not sparse_example().reverse().is_sparse
@@ -93,8 +119,11 @@ def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
     assert p.sum() == pytest.approx(1.0)
     leave, enter = 1e-14 * (1 + seed), 3e-14  # a nearly decomposed chain keeps its digits
     P = tpl.TransitionMatrix([[1 - leave, leave], [enter, 1 - enter]])
-    assert P.stationary() == pytest.approx([enter / (leave + enter), leave / (leave + enter)], rel=1e-12)
-    assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]  # a transient state
+    assert P.stationary() == pytest.approx(
+        [enter / (leave + enter), leave / (leave + enter)], rel=1e-12
+    )
+    # a transient state
+    assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]
 
 
 def test_sparse_agrees_with_its_dense_form():
@@ -108,7 +137,9 @@ def test_sparse_agrees_with_its_dense_form():
     assert (P @ P).to_numpy() == pytest.approx(D.to_numpy() @ D.to_numpy(), abs=1e-15)
     assert (len(P), P[3, 4]) == (12, D.probabilities[3, 4])
     assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
-    some = tpl.TransitionMatrix(scipy.sparse.csr_array([[0.5, 0.5], [0, 0.75]]), background=[0, 0.25])
+    some = tpl.TransitionMatrix(
+        scipy.sparse.csr_array([[0.5, 0.5], [0, 0.75]]), background=[0, 0.25]
+    )
     assert some.stationary() == pytest.approx([1 / 3, 2 / 3])
     assert (P.row(3).tolist(), P.column(3).tolist()) == (D.row(3).tolist(), D.column(3).tolist())
     for take in (P.row, P.column, D.row, D.column):
@@ -134,7 +165,9 @@ def test_labels_lead_to_entries_and_equal_matrices_are_equal():
     dense = tpl.TransitionMatrix(sparse.toarray(), sparse.states)
     assert again.probabilities.nnz > sparse.probabilities.nnz
     assert {sparse, again, dense, tpl.TransitionMatrix(dense)} == {dense}
-    rolled = tpl.TransitionMatrix(sparse.probabilities[:, np.arange(12) - 1], sparse.states, False, sparse.background)
+    rolled = tpl.TransitionMatrix(
+        sparse.probabilities[:, np.arange(12) - 1], sparse.states, False, sparse.background
+    )
     others = [tpl.TransitionMatrix(dense.toarray()), rolled, "P"]
     assert not any(P == other for other in others for P in (sparse, dense))
 
@@ -146,12 +179,16 @@ def test_chains_are_irreducible_and_aperiodic_as_powers_show():
         reached = [np.linalg.matrix_power(P.to_numpy() > 0, k) for k in range(1, 2 * n * n + 2)]
         assert P.is_irreducible == np.any(reached, axis=0).all()
         ever = np.any([np.diag(power) for power in reached], axis=0)  # states that come back
-        back = [[k for k, power in enumerate(reached, 1) if power[i, i]] for i in np.flatnonzero(ever)]
+        back = [
+            [k for k, power in enumerate(reached, 1) if power[i, i]] for i in np.flatnonzero(ever)
+        ]
         assert P.is_aperiodic == all(np.gcd.reduce(times) == 1 for times in back)
 
 
 @settings(max_examples=40)
-@given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
+@given(
+    sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5)
+)
 def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     steps = {(a, b) for s in sequences for a, b in itertools.pairwise(s)}
     kept = set(range(6))
@@ -191,7 +228,11 @@ def test_smoothed_is_equation_28_as_printed(s):
 
 def test_rows_that_nearly_sum_to_one_are_divided_by_their_sums():
     """Else budgets, which are computed from 1 - q as well, leak more than alpha."""
-    P = [[0.6666666667, 0.1666666667, 0.1666666667], [0.1666666667, 0.1666666667, 0.6666666667], [0.1, 0.7, 0.2]]
+    P = [
+        [0.6666666667, 0.1666666667, 0.1666666667],
+        [0.1666666667, 0.1666666667, 0.6666666667],
+        [0.1, 0.7, 0.2],
+    ]
     assert np.abs(tpl.TransitionMatrix(P).to_numpy().sum(axis=1) - 1).max() <= 2.0**-52
     budget = tpl.allocate_by_upper_bound(1.0, P, P)
     assert tpl.temporal_privacy_leakage(budget, P, P, horizon=1000).tpl.max() <= 1.0
@@ -203,5 +244,7 @@ def test_rows_that_nearly_sum_to_one_are_divided_by_their_sums():
 def test_a_range_that_does_not_begin_at_0_is_labels():
     P = tpl.TransitionMatrix(np.eye(3), states=range(1, 4))
     assert P.states == [1, 2, 3]
-    with pytest.raises(ValueError, match=r"same states in the same order, found \[1, 2, 3\] and \[3, 2, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"same states in the same order, found \[1, 2, 3\] and \[3, 2, 1\]"
+    ):
         tpl.temporal_privacy_leakage([0.1], P, tpl.TransitionMatrix(np.eye(3), states=[3, 2, 1]))

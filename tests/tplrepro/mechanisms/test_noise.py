@@ -1,4 +1,5 @@
-"""Distributions are tested at p > 1e-4 with fixed seeds: a wrong sampler fails by far, a right one never."""
+"""Distributions are tested at p > 1e-4 with fixed seeds: a wrong sampler fails by far, a right one
+never."""
 
 from itertools import combinations
 
@@ -35,11 +36,16 @@ def test_uniform_points_against_rejection(d):
         assert stats.ks_2samp(exact @ direction, rejection @ direction).pvalue > LEVEL
     # ||u||^d of a uniform point is uniform in [0, 1].
     assert stats.kstest(K.norm(exact) ** d, "uniform").pvalue > LEVEL
-    assert exact.T @ exact / SIZE == pytest.approx(K.second_moment(), rel=0.1, abs=0.05 * K.second_moment().max())
+    assert exact.T @ exact / SIZE == pytest.approx(
+        K.second_moment(), rel=0.1, abs=0.05 * K.second_moment().max()
+    )
 
 
-# Also a segment in the plane, and a body so thin that it is widened by a tenth, which the noise must follow.
-@pytest.mark.parametrize("K", [*map(_hull, (1, 2, 3)), *map(SensitivityHull, ([[3, -4]], [[1, 1], [1, 1 + 2e-12]]))])
+# Also a segment in the plane, and a body so thin that it is widened by a tenth, which the noise
+# must follow.
+@pytest.mark.parametrize(
+    "K", [*map(_hull, (1, 2, 3)), *map(SensitivityHull, ([[3, -4]], [[1, 1], [1, 1 + 2e-12]]))]
+)
 def test_the_norm_of_the_noise_has_a_gamma_distribution_of_shape_d(K):
     d, epsilon = K.dimension, 0.7
     noise = _noise(K, epsilon)
@@ -55,7 +61,9 @@ def test_the_norm_of_the_noise_has_a_gamma_distribution_of_shape_d(K):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_on_a_cross_polytope_the_noise_is_laplace(d):
     noise = _noise(cross_polytope(d, radius=3.0), epsilon=0.5)
-    assert all(stats.kstest(column, stats.laplace(scale=6.0).cdf).pvalue > LEVEL for column in noise.T)
+    assert all(
+        stats.kstest(column, stats.laplace(scale=6.0).cdf).pvalue > LEVEL for column in noise.T
+    )
     # Independent coordinates: the ranks are uncorrelated, and so are those of the absolute values.
     for first, second in combinations(noise.T, 2):
         assert stats.spearmanr(first, second).pvalue > LEVEL
@@ -68,16 +76,23 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
     x = np.concatenate([-np.geomspace(1e-6, 600, 40), [0], np.geomspace(1e-6, 600, 40)]) * scales
     assert noise.log_density(x) == pytest.approx(law.logpdf(x), rel=1e-13)
     assert noise.mean_square == pytest.approx(law.var())
-    assert noise.log_ratio(x, 0.7) == pytest.approx(law.logpdf(x - 0.7) - law.logpdf(x), rel=1e-9, abs=1e-9)
+    assert noise.log_ratio(x, 0.7) == pytest.approx(
+        law.logpdf(x - 0.7) - law.logpdf(x), rel=1e-9, abs=1e-9
+    )
     assert np.exp(noise.log_cdf(x)) == pytest.approx(law.cdf(x), rel=1e-12)
     assert noise.log_cdf(-x) == pytest.approx(np.log(law.sf(x)), rel=1e-12)
-    assert LaplaceNoise(0.5).log_ratio(pd.Series([3, 1], ["b", "a"])).to_dict() == {"b": 2.0, "a": 2.0}
+    assert LaplaceNoise(0.5).log_ratio(pd.Series([3, 1], ["b", "a"])).to_dict() == {
+        "b": 2.0,
+        "a": 2.0,
+    }
     sample = noise.sample((3, SIZE), rng=np.random.default_rng(0))
     for row, scale in zip(sample, scales, strict=True):
         assert stats.kstest(row, stats.laplace(scale=scale).cdf).pvalue > LEVEL
         assert stats.kstest(row, stats.laplace(scale=1.1 * scale).cdf).pvalue < LEVEL
     # Draws do not depend on the scale; noise of scale 0 is a point mass.
-    assert sample / scales == pytest.approx(LaplaceNoise(1.0).sample((3, SIZE), rng=np.random.default_rng(0)))
+    assert sample / scales == pytest.approx(
+        LaplaceNoise(1.0).sample((3, SIZE), rng=np.random.default_rng(0))
+    )
     assert LaplaceNoise(0.0).sample(2, rng=np.random.default_rng(0)).tolist() == [0, 0]
     assert LaplaceNoise(0.0).log_density([0.0, 1e-9]).tolist() == [0, -np.inf]
     for bad in (-1.0, [1.0, np.nan], np.inf, "1"):
@@ -88,5 +103,7 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, np.inf])
 def test_k_norm_noise_needs_a_finite_positive_epsilon(epsilon):
     """Infinity would release answers without noise; -1 would have the mean square of 1."""
-    with pytest.raises(ValueError, match="epsilon must be a finite level in nats, greater than 0, found"):
+    with pytest.raises(
+        ValueError, match="epsilon must be a finite level in nats, greater than 0, found"
+    ):
         KNormNoise(_hull(2), epsilon)

@@ -15,7 +15,9 @@ def test_batches_are_numbered_by_their_digits_and_believed_by_the_joint_distribu
     distance = sip.batch_distance(3, 2, np.abs(np.subtract.outer(np.arange(3.0), np.arange(3))))
     assert distance[2 * 3 + 0, 0 * 3 + 1] == 3.0
     found = sip.batch_belief([0.3, 0.7], STEP, 4)
-    assert found == pytest.approx(second_order_sequences([0.3, 0.7], STEP, STEP, 4).ravel(), rel=1e-12)
+    assert found == pytest.approx(
+        second_order_sequences([0.3, 0.7], STEP, STEP, 4).ravel(), rel=1e-12
+    )
     after = found.reshape(4, 4).sum(axis=1) @ sip.batch_chain([0.3, 0.7], STEP, 2).toarray()
     assert after == pytest.approx(found.reshape(4, 4).sum(axis=0), rel=1e-12)
 
@@ -32,20 +34,26 @@ def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon,
     exact = sip.BatchResponse(epsilon, width, 2).response(belief)
     assert exact.leakage <= epsilon
     cost, least = response.cost(mechanism.distance), exact.cost(mechanism.distance)
-    assert least == pytest.approx(least_cost(belief, mechanism.distance, epsilon), abs=1e-6)  # of problem (30)
+    # of problem (30)
+    assert least == pytest.approx(least_cost(belief, mechanism.distance, epsilon), abs=1e-6)
     uniform = float((belief @ mechanism.distance).mean())
     assert least - 1e-8 <= cost <= uniform + 1e-12
-    assert cost < 0.8 * uniform or (p, epsilon, width) != (0.5, 1.0, 2)  # the drawn ones need not improve as much
+    # the drawn ones need not improve as much
+    assert cost < 0.8 * uniform or (p, epsilon, width) != (0.5, 1.0, 2)
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 99), st.floats(0.2, 3.0))
 def test_memory_of_earlier_batches_never_pays(seed, epsilon):
-    """The best response to (earlier, current) costs what the best to the current alone does: docs/errata/sip2023.md."""
+    """The best response to (earlier, current) costs what the best to the current alone does:
+    docs/errata/sip2023.md."""
     rng = np.random.default_rng(seed)
     joint, distance = rng.dirichlet(np.full(9, 0.5)), distances_in_a_square(rng, 3)
     with_memory = np.tile(distance, (3, 3))  # between pairs: that of their current batches
-    longer, shorter = least_cost(joint, with_memory, epsilon), least_cost(joint.reshape(3, 3).sum(0), distance, epsilon)
+    longer, shorter = (
+        least_cost(joint, with_memory, epsilon),
+        least_cost(joint.reshape(3, 3).sum(0), distance, epsilon),
+    )
     assert longer == pytest.approx(shorter, abs=1e-8)
     response = sip.OptimalResponse(epsilon, distance).response(joint.reshape(3, 3).sum(0))
     assert response.cost(distance) == pytest.approx(longer, abs=1e-7)

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.sip import setups
-from tests.tplrepro.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
+from tests.tplrepro.sip.oracles import (
+    beliefs,
+    budgets,
+    checked_rows,
+    distances_in_a_square,
+    least_cost,
+)
 from tplrepro import sip
 from tplrepro.sip.generation import generated_response
 
@@ -20,20 +26,30 @@ def looked_up(table):
 
 @settings(max_examples=40)
 @given(beliefs(2, 30), budgets, st.integers(0, 99))
-def test_a_generated_response_keeps_its_budget_and_is_never_better_than_the_best(belief, epsilon, seed):
+def test_a_generated_response_keeps_its_budget_and_is_never_better_than_the_best(
+    belief, epsilon, seed
+):
     table = distances_in_a_square(np.random.default_rng(seed), belief.size)
     response = generated_response(belief, looked_up(table), epsilon)
     assert sip.instantaneous_leakage(checked_rows(response, belief), belief) <= epsilon
     assert response.leakage <= epsilon
     assert response.cost(looked_up(table)) == pytest.approx(response.cost(table), rel=1e-12)
-    assert response.cost(table) >= sip.OptimalResponse(epsilon, table).response(belief).bound * (1 - 1e-9) - 1e-12
+    assert (
+        response.cost(table)
+        >= sip.OptimalResponse(epsilon, table).response(belief).bound * (1 - 1e-9) - 1e-12
+    )
 
 
-@pytest.mark.parametrize(("epsilon", "restart"), [(0.5, 0.05), (2.0, 0.05), (5.0, 0.05), (0.5, 1.0), (2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "restart"), [(0.5, 0.05), (2.0, 0.05), (5.0, 0.05), (0.5, 1.0), (2.0, 1.0)]
+)
 def test_a_generated_response_costs_little_more_than_the_best(epsilon, restart):
-    """Batches of five symbols, with beliefs as a chain with restarts gives them: few likely ones, all possible."""
+    """Batches of five symbols, with beliefs as a chain with restarts gives them: few likely ones,
+    all possible."""
     rng = np.random.default_rng(int(10 * epsilon))
-    batches = sip.observed_batches([rng.choice(6, size=1000, p=[0.4, 0.25, 0.15, 0.1, 0.06, 0.04])], 5)
+    batches = sip.observed_batches(
+        [rng.choice(6, size=1000, p=[0.4, 0.25, 0.15, 0.1, 0.06, 0.04])], 5
+    )
     n = batches.n_states
     belief = (1 - restart) * rng.dirichlet(np.full(n, 0.05)) + restart / n
     table = batches.distance()(np.arange(n)[:, None], np.arange(n))
@@ -45,21 +61,29 @@ def test_a_generated_response_costs_little_more_than_the_best(epsilon, restart):
 
 def test_few_symbols_are_answered_exactly_and_impossible_ones_by_the_marginal():
     rng = np.random.default_rng(5)
-    table, belief = distances_in_a_square(rng, 9), np.append(rng.dirichlet(np.ones(8)), 0.0)[rng.permutation(9)]
+    table, belief = (
+        distances_in_a_square(rng, 9),
+        np.append(rng.dirichlet(np.ones(8)), 0.0)[rng.permutation(9)],
+    )
     possible = np.flatnonzero(belief)
     response = sip.OptimalResponse(1.0, looked_up(table)).response(belief)
     rows = checked_rows(response, belief)
     assert rows[belief == 0] == pytest.approx(response.marginal[None])
     inside = table[np.ix_(possible, possible)]
-    assert response.cost(table) == pytest.approx(least_cost(belief[possible], inside, 1.0), abs=1e-7)
+    assert response.cost(table) == pytest.approx(
+        least_cost(belief[possible], inside, 1.0), abs=1e-7
+    )
     assert response.bound == -np.inf  # the impossible symbol might be a better output
     nearby, even = np.array([[0, 4, 1], [4, 0, 1], [1, 1, 0]]), [0.5, 0.5, 0.0]
-    bound, other = (sip.OptimalResponse(0.1, kind).response(even) for kind in (looked_up(nearby), nearby))
+    bound, other = (
+        sip.OptimalResponse(0.1, kind).response(even) for kind in (looked_up(nearby), nearby)
+    )
     assert bound.bound <= other.cost(nearby) < 1.01 < bound.cost(nearby)
 
 
 def test_gaze_on_a_fine_grid_is_answered_from_few_cells():
-    """Beliefs over 10,000 cells, even ones and those of a chain with restarts: Euclidean distance within the budget."""
+    """Beliefs over 10,000 cells, even ones and those of a chain with restarts: Euclidean distance
+    within the budget."""
     distance, rng = partial(setups.cell_distance, columns=100), np.random.default_rng(0)
     for likely in (0.0, 0.99):
         belief = np.full(10_000, (1 - likely) / 10_000)
@@ -71,13 +95,16 @@ def test_gaze_on_a_fine_grid_is_answered_from_few_cells():
 
 
 def test_rounding_errors_of_a_belief_do_not_change_the_response():
-    """Differences grow about thirtyfold with each release; solutions that are not rounded differ by 1e-10 here."""
+    """Differences grow about thirtyfold with each release; solutions that are not rounded differ by
+    1e-10 here."""
     rng = np.random.default_rng(4)
     table = distances_in_a_square(rng, 300)
     for epsilon in (0.5, 1.5):
         belief = 0.9 * rng.dirichlet(np.full(300, 0.05)) + 0.1 / 300
         disturbed = belief * (1 + 1e-15 * rng.standard_normal(300))
-        responses = [generated_response(each, looked_up(table), epsilon) for each in (belief, disturbed)]
+        responses = [
+            generated_response(each, looked_up(table), epsilon) for each in (belief, disturbed)
+        ]
         assert responses[1].marginal == pytest.approx(responses[0].marginal, abs=1e-14)
 
 
@@ -98,7 +125,9 @@ def test_symbols_that_are_equally_near_are_tried_in_the_same_order_on_every_proc
     command = [sys.executable, "-c", PRINT_OUTPUTS]
     few = {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512F AVX512_SKX AVX2 FMA3"}
     printed = [
-        subprocess.run(command, env=os.environ | disabled, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            command, env=os.environ | disabled, capture_output=True, text=True, check=True
+        ).stdout
         for disabled in ({}, few)
     ]
     assert printed[0] == printed[1] != ""

@@ -32,7 +32,9 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     batches = sip.observed_batches([everything], 2)
     between = distances_in_a_square(rng, 3)
     numbers = np.arange(9)
-    assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(sip.batch_distance(3, 2, between))
+    assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(
+        sip.batch_distance(3, 2, between)
+    )
     assert batches[0].tolist() == (everything[0:-1:2] * 3 + everything[1::2]).tolist()
     without_the_middle = sip.observed_batches([[0, 2, 2, 0]], 2, n_symbols=3)
     assert without_the_middle.distance(between)(0, 1) == between[0, 2] + between[2, 0]
@@ -51,13 +53,20 @@ def test_the_width_of_a_batch_is_known_and_each_keeps_its_budget(order):
     mechanisms = {width: sip.OptimalResponse(0.7 * width) for width in (1, 2)}
     for own in batches.select(batches.lengths > 1):
         paths = chain.start
-        for step, width in zip(sip.release(own, mechanisms, chain, rng=rng), batches.widths[own], strict=True):
+        for step, width in zip(
+            sip.release(own, mechanisms, chain, rng=rng), batches.widths[own], strict=True
+        ):
             paths = paths * (batches.widths == width)[chain.symbols]
             belief = np.bincount(chain.symbols, paths / paths.sum(), minlength=chain.n_symbols)
             response = mechanisms[width].response(belief)
-            assert step.likelihood == pytest.approx(response.column(step.output), rel=1e-6, abs=1e-9)
+            assert step.likelihood == pytest.approx(
+                response.column(step.output), rel=1e-6, abs=1e-9
+            )
             assert (
-                sip.instantaneous_leakage(response.matrix()[batches.widths == width], belief[belief > 0]) <= 0.7 * width
+                sip.instantaneous_leakage(
+                    response.matrix()[batches.widths == width], belief[belief > 0]
+                )
+                <= 0.7 * width
             )
             assert step.leakage <= 0.7 * width
             assert batches.widths[step.output] == width

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.tplrepro.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
+from tests.tplrepro.sip.oracles import (
+    beliefs,
+    budgets,
+    checked_rows,
+    distances_in_a_square,
+    least_cost,
+)
 from tplrepro import sip
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
@@ -64,7 +70,11 @@ def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):
 @pytest.mark.parametrize("epsilon", [0.3, 3.0, 10.0])
 def test_symbols_that_are_alike_are_treated_alike(epsilon):
     around = np.abs(np.arange(6) - np.arange(6)[:, None])
-    rows = sip.OptimalResponse(epsilon, np.minimum(around, 6 - around)).response(np.full(6, 1 / 6)).matrix()
+    rows = (
+        sip.OptimalResponse(epsilon, np.minimum(around, 6 - around))
+        .response(np.full(6, 1 / 6))
+        .matrix()
+    )
     # Among equally good responses the middle is met as exactly as the optimum, to 1e-9 of the cost.
     assert np.roll(rows, (1, 1), axis=(0, 1)) == pytest.approx(rows, abs=1e-7)
     assert rows.T == pytest.approx(rows, abs=1e-7)
@@ -85,9 +95,13 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     mechanism = pickle.loads(pickle.dumps(sip.OptimalResponse(0.8, distance)))
     response = mechanism.response(belief)
     assert mechanism.response(belief.tolist()) is response  # many users start from the same belief
-    assert response.cost(distance) == pytest.approx(least_cost(belief, distance, 0.8), abs=TOLERANCE)
+    assert response.cost(distance) == pytest.approx(
+        least_cost(belief, distance, 0.8), abs=TOLERANCE
+    )
     general = sip.OptimalResponse(0.8, (1 - np.eye(4))).response(belief)
-    assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)
+    assert general.cost() == pytest.approx(
+        sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])

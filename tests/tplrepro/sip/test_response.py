@@ -26,7 +26,9 @@ def test_the_papers_counterexample(belief, leakage, cost, least, needed):
 
 @given(beliefs(), budgets)
 @example(np.array([0.0, 1.0]), 1.0)
-def test_the_published_response_keeps_the_marginal_and_its_budget_exactly_when_no_belief_is_small(belief, epsilon):
+def test_the_published_response_keeps_the_marginal_and_its_budget_exactly_when_no_belief_is_small(
+    belief, epsilon
+):
     response = sip.ConditionalRandomizedResponse(epsilon).response(belief)
     assert belief @ checked_rows(response, belief) == pytest.approx(belief, rel=1e-9, abs=1e-15)
     assert response.marginal == pytest.approx(belief, rel=1e-9, abs=1e-15)
@@ -48,8 +50,12 @@ def test_closed_forms_of_appendix_d(p1, phi, first, second):
     e1, e12 = np.exp(first), np.exp(first + second)
     after = {y: b.matrix(belief.observe(y, response).current) for y in (0, 1)}
     exact = {"rel": 1e-12, "abs": 1e-14}
-    assert after[1][0, 1] == pytest.approx((phi * (1 - p1) + (1 - phi) * (e1 - 1 + p1)) / e12, **exact)
-    assert after[1][1, 0] == pytest.approx(((1 - phi) * (1 - p1) + phi * (e1 - 1 + p1)) / e12, **exact)
+    assert after[1][0, 1] == pytest.approx(
+        (phi * (1 - p1) + (1 - phi) * (e1 - 1 + p1)) / e12, **exact
+    )
+    assert after[1][1, 0] == pytest.approx(
+        ((1 - phi) * (1 - p1) + phi * (e1 - 1 + p1)) / e12, **exact
+    )
     assert after[0][0, 1] == pytest.approx((phi * (e1 - p1) + (1 - phi) * p1) / e12, **exact)
     assert after[0][1, 0] == pytest.approx(((1 - phi) * (e1 - p1) + phi * p1) / e12, **exact)
     # Eqs. (49) to (52): the joint posterior of X_1 and X_2 after Y_1 = 1.
@@ -80,7 +86,9 @@ def test_randomised_response_and_its_temporal_variant(belief, epsilon, data):
         rows = checked_rows(response, belief)
         assert not rows[:, ~among].any()
         assert np.diagonal(rows)[among] == pytest.approx(odds / (odds + among.sum() - 1), rel=1e-12)
-        assert sip.local_differential_privacy(rows) == pytest.approx(epsilon if among.sum() > 1 else 0.0, rel=1e-9)
+        assert sip.local_differential_privacy(rows) == pytest.approx(
+            epsilon if among.sum() > 1 else 0.0, rel=1e-9
+        )
         assert response.leakage <= epsilon + 1e-12
 
 

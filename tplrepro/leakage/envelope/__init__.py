@@ -4,18 +4,19 @@ With u = e^alpha - 1, two rows q and d and a set S of columns, the objective of 
 
     (q(S) u + 1) / (d(S) u + 1) = 1 + mu,    mu = gap(S) / (d(S) + 1/u),    gap(S) = q(S) - d(S),
 
-so mu is the slope of the line from (-1/u, 0) to the point (d(S), gap(S)). The maximum over all pairs and sets
-is the tangent from (-1/u, 0) to the upper hull of all these points: as alpha runs from 0 to infinity it
-touches the hull's vertices one after the other, from the largest gap to the largest gap(S)/d(S). Working with
-gaps instead of q(S) keeps full relative accuracy for small alpha and for rows that nearly agree.
+so mu is the slope of the line from (-1/u, 0) to the point (d(S), gap(S)). The maximum over all
+pairs and sets is the tangent from (-1/u, 0) to the upper hull of all these points: as alpha runs
+from 0 to infinity it touches the hull's vertices one after the other, from the largest gap to the
+largest gap(S)/d(S). Working with gaps instead of q(S) keeps full relative accuracy for small alpha
+and for rows that nearly agree.
 
-A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the
-hull's support function h at every edge slope of the hull. Both are convex, and h is linear between edge
-slopes, so the chord of s between two slopes settles everything between them unless it crosses h. `dense`
-evaluates a few slopes for one row d and many rows q at once, which settles nearly all pairs, and bisects for
-the rest. Only a pair that sticks out is sorted: its points are prefix sums in order of falling q_k/d_k
-(Theorem 8 of [1]). `sparse` dismisses most pairs by a bound for each row. `compiled` alone
-knows Numba; blocks of rows run on a thread pool.
+A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under
+the hull's support function h at every edge slope of the hull. Both are convex, and h is linear
+between edge slopes, so the chord of s between two slopes settles everything between them unless it
+crosses h. `dense` evaluates a few slopes for one row d and many rows q at once, which settles
+nearly all pairs, and bisects for the rest. Only a pair that sticks out is sorted: its points are
+prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` dismisses most pairs by a bound
+for each row. `compiled` alone knows Numba; blocks of rows run on a thread pool.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,14 @@ from tplrepro.leakage.envelope.dense import SMALL
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import frozen
 
-__all__ = ["SMALL", "best_pair", "compile_kernels", "hull_of_several", "joint_hull", "leakages_of_small"]
+__all__ = [
+    "SMALL",
+    "best_pair",
+    "compile_kernels",
+    "hull_of_several",
+    "joint_hull",
+    "leakages_of_small",
+]
 
 # Steps of each call, and of each column of a pair in the hull of few rows.
 CALL = 50
@@ -36,18 +44,19 @@ PASSES = 4
 
 
 def joint_hull(matrix, progress: bool = True) -> np.ndarray:
-    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal.
+    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows
+    are equal.
 
-    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows
-    q and d.
+    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the
+    numbers of rows q and d.
     """
     compiled.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
         points = dense.joint_hull(matrix.probabilities, progress)
-    # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is decided
-    # exactly.
+    # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is
+    # decided exactly.
     if points.size and points[-1, 0] == 0.0 and 0.0 < points[-1, 2] < 1e-8:
         return next(_disjoint_rows(matrix), points)
     return points
@@ -60,14 +69,18 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
     rows = csr_array(matrix.probabilities, dtype=float, copy=True)
     rows.data = (rows.data > 0) - np.repeat(background, np.diff(rows.indptr)).astype(float)
     for first in range(0, n, dense.BLOCK):
-        support = np.array([matrix.row(i) > 0 for i in range(first, min(first + dense.BLOCK, n))], dtype=float)
-        common = support @ rows.T + np.outer(support.sum(axis=1), background)  # the number of such columns
+        support = np.array(
+            [matrix.row(i) > 0 for i in range(first, min(first + dense.BLOCK, n))], dtype=float
+        )
+        # the number of such columns
+        common = support @ rows.T + np.outer(support.sum(axis=1), background)
         for i, j in np.argwhere(common == 0.0):
             yield np.array([(0.0, 1.0, 0.0, first + i, j)])
 
 
 def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), by one pass over all pairs, 0 < alpha <= 700.
+    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), by one pass over all
+    pairs, 0 < alpha <= 700.
 
     All three are 0, 0, 1 if all rows are equal.
     """
@@ -78,10 +91,11 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 
 
 def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
-    """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n), n <= SMALL.
+    """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n),
+    n <= SMALL.
 
-    They equal those of `accumulate_steps` with a `PrivacyLossFunction` of each bit for bit. NaN where rows
-    are nearly disjoint or numbers out of range, which needs that function.
+    They equal those of `accumulate_steps` with a `PrivacyLossFunction` of each bit for bit. NaN
+    where rows are nearly disjoint or numbers out of range, which needs that function.
     """
     compiled.expect(len(matrices) * budgets.size)
     found = _hulls_of_small(matrices)
@@ -90,11 +104,13 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
-    """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense matrices (M, n, n)."""
+    """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense
+    matrices (M, n, n)."""
     if matrices.shape[1] <= SMALL:
         points = np.concatenate(_hulls_of_small(matrices))
         nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
-        points[nearly_disjoint, 1:3] = 1.0, 0.0  # without the exact decision of `joint_hull`, on the safe side
+        # without the exact decision of `joint_hull`, on the safe side
+        points[nearly_disjoint, 1:3] = 1.0, 0.0
     else:
         points = np.vstack([joint_hull(TransitionMatrix(rows)) for rows in matrices])
     return hull_of_points(points)
@@ -112,7 +128,8 @@ def hull_of_points(points: np.ndarray) -> np.ndarray:
 
 
 def compile_kernels() -> None:
-    """Compile all kernels that are not stored compiled, before something is timed or run in several processes."""
+    """Compile all kernels that are not stored compiled, before something is timed or run in several
+    processes."""
     compiled.expect(compiled.WORTH)
     matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
     walk = np.random.default_rng(0).integers(0, 300, 3000)
@@ -121,6 +138,8 @@ def compile_kernels() -> None:
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
-    recursion.ascend(np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))
+    recursion.ascend(
+        np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1))
+    )
     recursion.ascend_from(frozen(np.ones((1, 5))), 1.0, *np.ones((2, 1)))
     recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)

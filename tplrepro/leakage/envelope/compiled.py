@@ -1,13 +1,16 @@
-"""Compilation: functions that run as plain Python first, and compiled by Numba once there is enough work.
+"""Compilation: functions that run as plain Python first, and compiled by Numba once there is enough
+work.
 
-A small problem takes less time than loading Numba, so kernels run as plain Python until `expect` announces
-more work, with the same results. Then each is compiled on its first call, for one type of argument only: rows
-are read-only, C-contiguous float64, rows in steps uint16, pairs of rows C-contiguous int64. Where
-`np.int64(0)` is written, a literal 0, which has a type of its own in Numba, would cause a second compilation.
-Kernels release the GIL, and all sums that enter a result are compensated. Inputs are finite.
+A small problem takes less time than loading Numba, so kernels run as plain Python until `expect`
+announces more work, with the same results. Then each is compiled on its first call, for one type of
+argument only: rows are read-only, C-contiguous float64, rows in steps uint16, pairs of rows
+C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which has a type of its own in
+Numba, would cause a second compilation. Kernels release the GIL, and all sums that enter a result
+are compensated. Inputs are finite.
 
-Numba keeps compiled functions on disk and compiles a function again if its own file has changed, but not if a
-function or constant in another file has. So the folder's name holds a hash of all files of the room.
+Numba keeps compiled functions on disk and compiles a function again if its own file has changed,
+but not if a function or constant in another file has. So the folder's name holds a hash of all
+files of the room.
 """
 
 import hashlib
@@ -25,8 +28,8 @@ import numpy as np
 
 from tplrepro.leakage import vertex
 
-# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any order, and
-# so vectorised. Compensated sums are compiled with neither.
+# EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
+# order, and so vectorised. Compensated sums are compiled with neither.
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
 # Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
@@ -37,14 +40,20 @@ LOCK = Lock()
 
 
 class Kernel:
-    """A function that runs as plain Python until `expect` has announced enough work to compile it."""
+    """A function that runs as plain Python until `expect` has announced enough work to compile
+    it."""
 
     def __init__(self, function: Callable, options: dict[str, Any]):
         self.function, self.options = function, options
 
     @cached_property
     def compiled(self):
-        options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | self.options
+        options = {
+            "cache": True,
+            "nogil": True,
+            "error_model": "numpy",
+            "no_cfunc_wrapper": True,
+        } | self.options
         numba = load_numba()
         with LOCK:
             previous, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
@@ -73,12 +82,14 @@ class Kernel:
 
 
 def kernel(**options) -> Callable[[Callable], Kernel]:
-    """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all kernels."""
+    """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all
+    kernels."""
     return lambda function: Kernel(function, options)
 
 
 def expect(steps: int) -> None:
-    """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are compiled."""
+    """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are
+    compiled."""
     Kernel.worth -= steps
 
 
@@ -95,7 +106,8 @@ def plain_names(module: str) -> dict[str, Any]:
 
 @cache
 def load_numba():
-    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles a kernel.
+    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles
+    a kernel.
 
     MemoryError if a limit of the address space (`ulimit -v`) leaves too little room.
     """
@@ -109,7 +121,12 @@ def load_numba():
     from numba.core import event
     from numba.extending import register_jitable
 
-    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope, vertex.ascend_from):
+    for formula in (
+        vertex.vertex_crossing,
+        vertex.vertex_loss,
+        vertex.vertex_slope,
+        vertex.ascend_from,
+    ):
         register_jitable(error_model="numpy")(formula)
     rooms = __package__, vertex.__package__, "tplfrontier"
 
@@ -122,7 +139,8 @@ def load_numba():
                 return
             self.said = True
             message = f"compiling kernels, which takes seconds, once: they are kept in {dispatcher.stats.cache_path}"
-            warnings.warn_explicit(message, UserWarning, "tplrepro", 1)  # in one line, as no source belongs to it
+            # in one line, as no source belongs to it
+            warnings.warn_explicit(message, UserWarning, "tplrepro", 1)
 
         def on_end(self, event):
             pass
@@ -132,12 +150,16 @@ def load_numba():
 
 
 def address_space_left() -> float:
-    """MiB up to this process's limit of the address space, inf without one or where it cannot be read."""
+    """MiB up to this process's limit of the address space, inf without one or where it cannot be
+    read."""
     try:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        used = (
+            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            * resource.getpagesize()
+        )
     except (ImportError, OSError):
         return inf
     return inf if limit == resource.RLIM_INFINITY else (limit - used) / 2**20
@@ -145,7 +167,8 @@ def address_space_left() -> float:
 
 @cache
 def cache_folder() -> str:
-    """Where kernels compiled from these sources are kept: below the folder that Numba takes for this room."""
+    """Where kernels compiled from these sources are kept: below the folder that Numba takes for
+    this room."""
     numba = load_numba()
     folder = numba.config.CACHE_DIR or numba.njit(cache=True)(hash_of_sources).stats.cache_path
     return str(Path(folder, f"kernels-{hash_of_sources()}"))
@@ -158,5 +181,6 @@ def hash_of_sources() -> str:
 
 
 def thread_count(n: int, enough: int) -> int:
-    """Number of threads that Numba may use; 1 for fewer states than `enough`, which do not repay starting more."""
+    """Number of threads that Numba may use; 1 for fewer states than `enough`, which do not repay
+    starting more."""
     return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS

@@ -1,19 +1,21 @@
 """The joint hull, and one tangent to it, of a dense matrix: O(n^3) time, O(n^2) memory.
 
-A screen settles most pairs together: a few slopes mu_l, each with a cap on the excess. If s(mu_l) is at most
-cap_l for every l, and the polygon through the points (mu_l, cap_l) runs under the hull's support function h,
-then s, being convex, is under h as well. For one row d and one slope, the excesses of all rows q are summed:
+A screen settles most pairs together: a few slopes mu_l, each with a cap on the excess. If s(mu_l)
+is at most cap_l for every l, and the polygon through the points (mu_l, cap_l) runs under the hull's
+support function h, then s, being convex, is under h as well. For one row d and one slope, the
+excesses of all rows q are summed:
 
     s(mu) = sum_k max(q_k, c_k) - sum_k c_k,    c_k = (1 + mu) d_k,
 
-over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. They
-are whole steps of 16 bits above each column's smallest entry, q rounded up and c down, so rounding settles no
-pair. Where caps leave no room for that, sums in single precision are taken. Pairs that no cap settles are tested one
-by one (`screens.mark_outside`).
+over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep
+slopes. They are whole steps of 16 bits above each column's smallest entry, q rounded up and c down,
+so rounding settles no pair. Where caps leave no room for that, sums in single precision are taken.
+Pairs that no cap settles are tested one by one (`screens.mark_outside`).
 
-What the parts buy, as the time of the whole function without one over the time with it: the screen 2.4, 4.8, 7.0 and
-9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first hull 3.1, 3.6,
-2.0 and 1.2; the hull of at most `SMALL` rows by `few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20.
+What the parts buy, as the time of the whole function without one over the time with it: the screen
+2.4, 4.8, 7.0 and 9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better
+partners in the first hull 3.1, 3.6, 2.0 and 1.2; the hull of at most `SMALL` rows by
+`few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20.
 """
 
 from collections.abc import Callable
@@ -30,7 +32,8 @@ from tplrepro.leakage.envelope.screens import Screen
 NO_POINTS = np.empty((0, 5))
 NO_SCREEN = Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 
-# Rows d after which the hull is updated. It does not depend on the number of threads, and so neither do ties.
+# Rows d after which the hull is updated. It does not depend on the number of threads, and so
+# neither do ties.
 BLOCK = 256
 # Parts of the work for each of several threads.
 PARTS = 4
@@ -38,22 +41,26 @@ PARTS = 4
 SMALL = 48
 # Slopes at which excesses of a sample of pairs are taken, for the first hull and for screens.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
-# Where pairs on the first hull look for better partners: in the middle of their tangents' slopes, or at the last.
+# Where pairs on the first hull look for better partners: in the middle of their tangents' slopes,
+# or at the last.
 CLIMBS = (0.5, 1.0, 0.5)
-# Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
+# Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first
+# test.
 FIRST = 4
 # Powers of the inverse of the plastic number, which spread points evenly over a square.
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # The most slopes of a screen; 12 serve for 5,000 random rows.
 MOST_SLOPES = 32
-# The share of a sample's excesses under the caps, how far caps are down to these, and these' most share of support.
+# The share of a sample's excesses under the caps, how far caps are down to these, and these' most
+# share of support.
 USUAL, BELOW, LITTLE_ROOM = 0.99, 0.6, 0.9999
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
 SETTLED = (0.99, 0.9, 0.5)
 
 
 def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
-    """The joint hull of all ordered pairs of `rows` (n, n), which are read-only, C-contiguous and row-stochastic."""
+    """The joint hull of all ordered pairs of `rows` (n, n), which are read-only, C-contiguous and
+    row-stochastic."""
     n = rows.shape[0]
     if n <= SMALL:
         return hull_of_few(rows)
@@ -103,7 +110,8 @@ def hull_of_few(rows: np.ndarray) -> np.ndarray:
 
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair of `rows` (n, n) and set that attain L(alpha), 0 < alpha <= 700."""
+    """(d(S), gap(S), 1 - q(S)) of the pair of `rows` (n, n) and set that attain L(alpha), 0 < alpha
+    <= 700."""
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     columns = screens.columns_of(rows)
@@ -122,7 +130,8 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
 def choose_screen(far, hull, usual) -> Screen:
     """Few slopes with caps that most pairs keep; NO_SCREEN if there are none.
 
-    `usual` holds what nearly all excesses of a sample keep at SEED_SLOPES, with terms rounded up to steps.
+    `usual` holds what nearly all excesses of a sample keep at SEED_SLOPES, with terms rounded up to
+    steps.
     """
     slopes, support, _ = hull
     # Higher caps leave fewer pairs, but need more slopes.
@@ -133,8 +142,12 @@ def choose_screen(far, hull, usual) -> Screen:
     lasts, enough = np.sort(far), 100.0 * screens.sum_error(far.size)
     for share in SETTLED:
         usual_far = lasts[int(share * (far.size - 1))]
-        edge = np.flatnonzero((shares < 1.0) | (support > enough) | (slopes >= min(usual_far, slopes[-1])))
-        chosen = edge[screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)]
+        edge = np.flatnonzero(
+            (shares < 1.0) | (support > enough) | (slopes >= min(usual_far, slopes[-1]))
+        )
+        chosen = edge[
+            screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)
+        ]
         if chosen.size:
             return Screen(slopes[chosen], caps[chosen], chosen)
     return NO_SCREEN
@@ -153,13 +166,16 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
 
 
 def _first_hull(different, rows, far, columns, best):
-    """The hull of row 0 and a different one, the best pairs of a sample and better partners for these."""
+    """The hull of row 0 and a different one, the best pairs of a sample and better partners for
+    these."""
     points = hulls.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
     points = hulls.grow(points, rows, best, far)
     for share in CLIMBS:
         slopes, pairs = hulls.edges(points)[hulls.SLOPE], points[:, 3:].tolist()
         starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
-        edge = [start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])]
+        edge = [
+            start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])
+        ]
         partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
         screens.improve_partners(columns, rows, slopes[edge], partners)
         points = hulls.grow(points, rows, partners, far)
@@ -167,7 +183,8 @@ def _first_hull(different, rows, far, columns, best):
 
 
 def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:
-    """The results of work(0), ..., work(parts - 1), in any order, computed by this thread and threads - 1 others."""
+    """The results of work(0), ..., work(parts - 1), in any order, computed by this thread and
+    threads - 1 others."""
     remaining = iter(range(parts))  # its `next` is atomic; kernels release the GIL
 
     def take_turns(_=None) -> list:

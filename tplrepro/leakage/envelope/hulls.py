@@ -1,18 +1,20 @@
 """The hull of all points of pairs of rows, and whether a pair sticks out of it.
 
-A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are indexed, not sliced,
-because making a slice costs as much as a pass over 200 columns. Points are rows d(S), gap(S), 1 - q(S), i, j of an
-array (see the package's docstring).
+A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are
+indexed, not sliced, because making a slice costs as much as a pass over 200 columns. Points are
+rows d(S), gap(S), 1 - q(S), i, j of an array (see the package's docstring).
 """
 
 import numpy as np
 
 from tplrepro.leakage.envelope.compiled import FAST, kernel
 
-# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every ratio".
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above
+# every ratio".
 STEEPEST = 1e300
-# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by at
-# most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is
+# then off by at most this fraction, and pairs that tie in exact arithmetic are not sorted again and
+# again.
 TIE = 1e-15
 # Rows of the array that `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
@@ -60,7 +62,8 @@ def point_at(rows, i, j, size, mu):
 
 @kernel()
 def best_slope(rows, i, j, size, inverse, best):
-    """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
+    """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than
+    `best`; else `best`."""
     while True:
         d_sum, gap_sum = point_at(rows, i, j, size, best)
         slope = gap_sum / (d_sum + inverse)
@@ -71,7 +74,8 @@ def best_slope(rows, i, j, size, inverse, best):
 
 @kernel()
 def prefix_points(rows, i, j, size):
-    """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
+    """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up
+    (Theorem 8 of [1])."""
     chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
     m = np.int64(0)
     rest = rest_lost = 0.0
@@ -101,8 +105,9 @@ def prefix_points(rows, i, j, size):
 def edges(points):
     """Rows SLOPE, SUPPORT and D (3, k + 1) of the hull of k vertices.
 
-    They are the slopes of its edges, beginning with 0 and ending with the tangent through the origin; the support
-    function h at each slope; and d of each vertex, followed by that of the origin, 0.
+    They are the slopes of its edges, beginning with 0 and ending with the tangent through the
+    origin; the support function h at each slope; and d of each vertex, followed by that of the
+    origin, 0.
     """
     hull = np.empty((3, points.shape[0] + 1))
     d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
@@ -119,7 +124,8 @@ def edges(points):
 
 @kernel()
 def is_diagonal(points):
-    """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing can exceed it."""
+    """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing
+    can exceed it."""
     return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0
 
 
@@ -127,7 +133,8 @@ def is_diagonal(points):
 def hull_in_order(points):
     """The vertices, from the largest gap to the largest gap/d, of points with rising d.
 
-    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
+    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is
+    left out.
     """
     stack = np.empty((points.shape[0] + 1, 5))
     top = stack[0, 0] = stack[0, 1] = 0  # under the first vertex lies the origin (S empty)
@@ -150,7 +157,8 @@ def hull_in_order(points):
 
 @kernel()
 def add_pair(points, new):
-    """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising d."""
+    """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising
+    d."""
     merged, old, at = np.empty((points.shape[0] + new.shape[0], 5)), points.shape[0] - 1, 0
     for m in range(merged.shape[0]):
         is_old = at == new.shape[0] or (old >= 0 and points[old, 0] <= new[at, 0])
@@ -162,7 +170,8 @@ def add_pair(points, new):
 
 @kernel()
 def outside(rows, i, j, size, mu, support):
-    """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is reduced by TIE.
+    """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is
+    reduced by TIE.
 
     Columns that add only rounding at this slope are thus not part of the point.
     """
@@ -172,7 +181,8 @@ def outside(rows, i, j, size, mu, support):
 
 @kernel()
 def sticks_out(rows, i, j, size, far, hull, pending):
-    """Whether the points of the pair leave the hull, given by its `edges`: s(mu) > h(mu) at the slope of some edge.
+    """Whether the points of the pair leave the hull, given by its `edges`: s(mu) > h(mu) at the
+    slope of some edge.
 
         h *                    The chord of s from slope mu_a to mu_b is s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
            *                   s is convex, so it runs under its chord, and h is linear between slopes of edges. If
@@ -196,7 +206,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     left = 0
     while True:
         fall = (s_a - s_b) / (mu_b - mu_a)
-        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's fall.
+        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's
+        # fall.
         low, half = a + 1, b - a - 1
         while half > 0:
             step = (half + 1) >> 1
@@ -208,7 +219,9 @@ def sticks_out(rows, i, j, size, far, hull, pending):
         if low < b and mu < mu_b and chord > support * (1.0 + TIE):
             s = excess(rows, i, j, size, mu)
             # Where `pending` is full, the pair is sorted instead, which gives the same hull.
-            if left == PENDING or (s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)):
+            if left == PENDING or (
+                s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)
+            ):
                 return True
             pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
             left += 1

@@ -1,4 +1,5 @@
-"""Compiled recursions of `vertex`, and the search for the largest range of differences (`prior_free`)."""
+"""Compiled recursions of `vertex`, and the search for the largest range of differences
+(`prior_free`)."""
 
 import numpy as np
 
@@ -13,7 +14,8 @@ ascend_from = kernel()(vertex.ascend_from)
 
 @kernel(fastmath=FAST)
 def farthest(first, second, least):
-    """The largest range above `least` of the difference of a row of `first` and one of `second`, and their numbers."""
+    """The largest range above `least` of the difference of a row of `first` and one of `second`,
+    and their numbers."""
     best_i, best_j = np.int64(0), np.int64(0)
     for i in range(first.shape[0]):
         for j in range(second.shape[0]):

@@ -5,16 +5,28 @@ from typing import NamedTuple
 import numpy as np
 
 from tplrepro.leakage.envelope.compiled import FAST, kernel
-from tplrepro.leakage.envelope.hulls import PENDING, SLOPE, STEEPEST, SUPPORT, TIE, best_slope, excess, sticks_out
+from tplrepro.leakage.envelope.hulls import (
+    PENDING,
+    SLOPE,
+    STEEPEST,
+    SUPPORT,
+    TIE,
+    best_slope,
+    excess,
+    sticks_out,
+)
 
-# Columns of one sum in 16 bits, those added at a time, and rows d that go through such a chunk together.
+# Columns of one sum in 16 bits, those added at a time, and rows d that go through such a chunk
+# together.
 CHUNK, LANES, GROUP = 64, 8, 16
-# The most steps of a row q in one chunk, but for CHUNK of rounding; more than an entry's relative rounding.
+# The most steps of a row q in one chunk, but for CHUNK of rounding; more than an entry's relative
+# rounding.
 STEPS, ROOM = 65_400, 2.0**-50
 
 
 class Columns(NamedTuple):
-    """Row i is at most steps[k, i] / scale, a whole number of steps, above column k's smallest entry least[k]."""
+    """Row i is at most steps[k, i] / scale, a whole number of steps, above column k's smallest
+    entry least[k]."""
 
     steps: np.ndarray
     least: np.ndarray
@@ -23,7 +35,8 @@ class Columns(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """Slopes, the cap on the excess at each, and the number of the hull's edge with that slope; empty: no screen."""
+    """Slopes, the cap on the excess at each, and the number of the hull's edge with that slope;
+    empty: no screen."""
 
     slope: np.ndarray
     cap: np.ndarray
@@ -32,7 +45,8 @@ class Screen(NamedTuple):
 
 @kernel()
 def last_slopes(rows, largest):
-    """For each row d a slope from which on its excess over any row q is 0; `largest` holds each column's largest."""
+    """For each row d a slope from which on its excess over any row q is 0; `largest` holds each
+    column's largest."""
     last = np.empty(rows.shape[0])
     for j in range(rows.shape[0]):
         last[j] = 1e-300
@@ -63,14 +77,20 @@ def columns_of(rows):
     most = np.sort(largest - least)[-CHUNK:].sum()  # of a row in a chunk
     scale, steps = STEPS / min(max(most, 1e-100), 1.0), np.empty(rows.shape, np.uint16)
     for at in range(0, len(rows), CHUNK):
-        steps[:, at : at + CHUNK] = np.ceil((rows[at : at + CHUNK] - least) * (scale * (1.0 + ROOM))).T
+        steps[:, at : at + CHUNK] = np.ceil(
+            (rows[at : at + CHUNK] - least) * (scale * (1.0 + ROOM))
+        ).T
     return Columns(steps, least, largest, scale)
 
 
 @kernel()
 def room_for(n):
-    """Arrays for a group of rows d: each one's columns in use, their levels and their number; and sums of a chunk."""
-    columns, levels = np.zeros((GROUP, n + LANES), np.int64), np.empty((GROUP, n + LANES), np.uint16)
+    """Arrays for a group of rows d: each one's columns in use, their levels and their number; and
+    sums of a chunk."""
+    columns, levels = (
+        np.zeros((GROUP, n + LANES), np.int64),
+        np.empty((GROUP, n + LANES), np.uint16),
+    )
     return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.uint16)
 
 
@@ -87,7 +107,8 @@ def use(m, n, room):
 def set_levels(rows, j, mu, of, room, m):
     """Put (1 + mu) d for d = row j, rounded down to steps, next to the columns in use.
 
-    A column stays in use as long as some row of the matrix, and so the largest entry, exceeds (1 + mu) d there.
+    A column stays in use as long as some row of the matrix, and so the largest entry, exceeds (1 +
+    mu) d there.
     """
     columns, levels, size, _ = room
     factor, kept = (1.0 + mu) * (1.0 - ROOM), 0
@@ -104,7 +125,8 @@ def set_levels(rows, j, mu, of, room, m):
 
 @kernel()
 def bound_excesses(of, rows, first, mu, room, bounds):
-    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, in a group with columns in use."""
+    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, in a group with
+    columns in use."""
     size, longest = room[2], 0
     bounds[:] = 0
     for m in range(GROUP):
@@ -119,9 +141,11 @@ def bound_excesses(of, rows, first, mu, room, bounds):
 
 @kernel()
 def add_excesses(q, m, start, stop, room, totals):
-    """Add to totals[m, i] the sum of max(q_k - level_k, 0) over columns start..stop in use, for each row q = i.
+    """Add to totals[m, i] the sum of max(q_k - level_k, 0) over columns start..stop in use, for
+    each row q = i.
 
-    It is the sum of max(q_k, level_k) less that of level_k, both modulo 2^16, and is itself below 2^16.
+    It is the sum of max(q_k, level_k) less that of level_k, both modulo 2^16, and is itself below
+    2^16.
     """
     columns, levels, _, part = room
     stop, all_levels = start + -(-(stop - start) // LANES) * LANES, np.int64(0)
@@ -130,12 +154,21 @@ def add_excesses(q, m, start, stop, room, totals):
     part[:] = -all_levels & 65535
     for c in range(start, stop, LANES):
         k_a, k_b, k_c, k_d = columns[m, c], columns[m, c + 1], columns[m, c + 2], columns[m, c + 3]
-        k_e, k_f, k_g, k_h = columns[m, c + 4], columns[m, c + 5], columns[m, c + 6], columns[m, c + 7]
+        k_e, k_f, k_g, k_h = (
+            columns[m, c + 4],
+            columns[m, c + 5],
+            columns[m, c + 6],
+            columns[m, c + 7],
+        )
         l_a, l_b, l_c, l_d = levels[m, c], levels[m, c + 1], levels[m, c + 2], levels[m, c + 3]
         l_e, l_f, l_g, l_h = levels[m, c + 4], levels[m, c + 5], levels[m, c + 6], levels[m, c + 7]
         for i in range(part.size):
-            first = (max(q[k_a, i], l_a) + max(q[k_b, i], l_b)) + (max(q[k_c, i], l_c) + max(q[k_d, i], l_d))
-            second = (max(q[k_e, i], l_e) + max(q[k_f, i], l_f)) + (max(q[k_g, i], l_g) + max(q[k_h, i], l_h))
+            first = (max(q[k_a, i], l_a) + max(q[k_b, i], l_b)) + (
+                max(q[k_c, i], l_c) + max(q[k_d, i], l_d)
+            )
+            second = (max(q[k_e, i], l_e) + max(q[k_f, i], l_f)) + (
+                max(q[k_g, i], l_g) + max(q[k_h, i], l_h)
+            )
             part[i] += first + second
     for i in range(part.size):
         totals[m, i] += part[i]
@@ -143,7 +176,8 @@ def add_excesses(q, m, start, stop, room, totals):
 
 @kernel()
 def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
-    """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
+    """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges
+    first..last before mu_b."""
     for e in range(first, last + 1):
         mu = hull[SLOPE, e]
         if mu >= mu_b:
@@ -156,9 +190,11 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
 
 @kernel()
 def fewest_caps(slopes, caps, edge, far, hull, most):
-    """Numbers of the fewest caps, chosen greedily, that settle a row d whose excesses are 0 from slope `far` on.
+    """Numbers of the fewest caps, chosen greedily, that settle a row d whose excesses are 0 from
+    slope `far` on.
 
-    `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are needed.
+    `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are
+    needed.
     """
     chosen, last = np.zeros(most, dtype=np.int64), hull.shape[1] - 1
     for size in range(1, most + 1):
@@ -166,7 +202,9 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
         if far <= slopes[a] or runs_under(hull, edge[a] + 1, last, slopes[a], caps[a], far, 0.0):
             return chosen[:size]
         b = edge.size - 1
-        while b > a and not runs_under(hull, edge[a] + 1, edge[b], slopes[a], caps[a], slopes[b], caps[b]):
+        while b > a and not runs_under(
+            hull, edge[a] + 1, edge[b], slopes[a], caps[a], slopes[b], caps[b]
+        ):
             b -= 1
         if b == a or size == most:
             break
@@ -180,7 +218,15 @@ def settles(screen, far, hull):
     last = screen.slope.size - 1
     if last < 0 or far <= screen.slope[last]:
         return last >= 0
-    return runs_under(hull, screen.edge[last] + 1, hull.shape[1] - 1, screen.slope[last], screen.cap[last], far, 0.0)
+    return runs_under(
+        hull,
+        screen.edge[last] + 1,
+        hull.shape[1] - 1,
+        screen.slope[last],
+        screen.cap[last],
+        far,
+        0.0,
+    )
 
 
 @kernel()
@@ -191,11 +237,13 @@ def sum_error(n):
 
 @kernel(fastmath=FAST)
 def mark_above(rows, far, first, mu, cap, marks):
-    """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be above `cap`."""
+    """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be
+    above `cap`."""
     n, none, limit = rows.shape[1], np.float32(0.0), cap - sum_error(rows.shape[1])
     q, levels = np.empty(n, np.float32), np.empty(marks.shape, np.float32)
     for m in range(marks.shape[0]):
-        for k in range(n):  # for an assignment of arrays, Numba compiles 36 functions of its own, in 2 s
+        # for an assignment of arrays, Numba compiles 36 functions of its own, in 2 s
+        for k in range(n):
             levels[m, k] = (1.0 + mu) * rows[first + m, k]
     for i in range(n):
         for k in range(n):
@@ -210,8 +258,8 @@ def mark_above(rows, far, first, mu, cap, marks):
 
 @kernel()
 def mark_outside(rows, of, far, hull, screen, first, marks):
-    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those that the screen
-    does not settle are tested one by one.
+    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those
+    that the screen does not settle are tested one by one.
     """
     n, pending = rows.shape[1], np.empty((PENDING, 3))
     room, bounds = room_for(n), np.empty((GROUP, n), np.int32)
@@ -225,7 +273,9 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
                 marks[j, :] = True
         for a in range(screen.slope.size):
             if screen.cap[a] >= hull[SUPPORT, screen.edge[a]]:  # no room for steps
-                mark_above(rows, far, first + at, screen.slope[a], screen.cap[a], marks[at : at + GROUP])
+                mark_above(
+                    rows, far, first + at, screen.slope[a], screen.cap[a], marks[at : at + GROUP]
+                )
                 continue
             bound_excesses(of, rows, first + at, screen.slope[a], room, bounds)
             cap = np.int32(screen.cap[a] * of.scale)
@@ -241,9 +291,11 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
 
 @kernel()
 def improve_partners(of, rows, slopes, pairs):
-    """Look for better partners of pairs (2 S, 2) at slopes (S,), where each pair comes twice, one after the other.
+    """Look for better partners of pairs (2 S, 2) at slopes (S,), where each pair comes twice, one
+    after the other.
 
-    The first is given the row q with the largest excess over its d, the second the row d over which its q has it.
+    The first is given the row q with the largest excess over its d, the second the row d over which
+    its q has it.
     """
     n = rows.shape[1]
     room, totals = room_for(n), np.empty((GROUP, n), np.int32)
@@ -261,8 +313,8 @@ def improve_partners(of, rows, slopes, pairs):
 
 @kernel()
 def improve(rows, of, inverse, first, stop, best):
-    """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in first..stop, if
-    steeper than `best`, and its rows.
+    """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
+    first..stop, if steeper than `best`, and its rows.
     """
     n, best_i, best_j = rows.shape[1], -1, -1
     room, bounds = room_for(n), np.empty((GROUP, n), np.int32)

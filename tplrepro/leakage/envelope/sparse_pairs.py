@@ -1,9 +1,9 @@
 """Rows of a sparse matrix over a background, and a pair of them as a short dense pair.
 
-Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total
-mass; so do the columns that only row d stores, for each of its few distinct values. A pair then has about as
-many columns as row q stores, and goes through the same kernels as a dense one. `rows` are `SparseRows`,
-`work` is a `Workspace`, `bounds` are `Bounds` of `sparse`.
+Columns stored in neither row of a pair all have the same ratio, so they act as one column with
+their total mass; so do the columns that only row d stores, for each of its few distinct values. A
+pair then has about as many columns as row q stores, and goes through the same kernels as a dense
+one. `rows` are `SparseRows`, `work` is a `Workspace`, `bounds` are `Bounds` of `sparse`.
 """
 
 import numpy as np
@@ -27,7 +27,8 @@ ROOM = 1.0 + 1e-12
 
 @kernel()
 def sums_of_largest(rows):
-    """Sums of each row's m largest entries, and m, where a stored entry or the background, as a whole, is the last.
+    """Sums of each row's m largest entries, and m, where a stored entry or the background, as a
+    whole, is the last.
 
     A row has one more of them than it stores entries; those of row i begin at start[i] + i.
     """
@@ -50,7 +51,8 @@ def sums_of_largest(rows):
 
 @kernel()
 def scatter(j, rows, work):
-    """Write row j into the workspace as d; returns its numbers of runs and of entries, and background."""
+    """Write row j into the workspace as d; returns its numbers of runs and of entries, and
+    background."""
     runs = 0
     for k in range(rows.start[j], rows.start[j + 1]):
         c, value = rows.column[k], rows.value[k]
@@ -75,7 +77,8 @@ def gather(j, rows, work):
 
 @kernel()
 def compress(i, rows, scattered, work):
-    """Row i as q and the scattered row j as d with equal columns merged, and a slope from which on the excess is 0.
+    """Row i as q and the scattered row j as d with equal columns merged, and a slope from which on
+    the excess is 0.
 
     The columns of the short pair, in work.buffer, with b_i and b_j the backgrounds:
 
@@ -90,8 +93,8 @@ def compress(i, rows, scattered, work):
     column, entries, dense, taken = rows.column, rows.value, work.dense, work.taken
     run_of, run_value, q, d = work.run_of, work.run_value, work.buffer[0], work.buffer[1]
     used, shared, rest = 0, 0, 0.0
-    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten, or counted
-    # in the last place of `taken`.
+    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten,
+    # or counted in the last place of `taken`.
     for k in range(first, stop):
         value, value_j = entries[k], dense[column[k]]
         shared += value_j >= 0.0
@@ -155,7 +158,8 @@ def excess_over(low, candidates, rows, top, size, slopes):
 
 @kernel()
 def exceeds_a_level(i, rows, slope, level, b_d, dense):
-    """Whether an entry of row i exceeds `slope` times that of the scattered row; `level`: its smallest one's."""
+    """Whether an entry of row i exceeds `slope` times that of the scattered row; `level`: its
+    smallest one's."""
     if rows.background[i] * ROOM > level:
         return True
     for k in range(rows.start[i], rows.start[i + 1]):
@@ -170,15 +174,17 @@ def exceeds_a_level(i, rows, slope, level, b_d, dense):
 
 @kernel()
 def may_exceed(bounds, rows, j, rows_d, work):
-    """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the cap at some slope.
+    """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the
+    cap at some slope.
 
     With the levels c_k = (1 + mu) d_k, and c that of the smallest entry of d,
 
         s(mu)  =  sum_k max(q_k - c, 0)  -  sum_k (max(min(q_k, c_k), c) - c).
 
-    `bounds` bounds the first sum. Terms of the second, none negative, are subtracted until the rest is within the
-    cap: first all terms of a row that is q's background everywhere, then, from the largest stored q_k on, what that
-    entry's own term adds. One loop covers all candidates: a call for each would take ten times as long.
+    `bounds` bounds the first sum. Terms of the second, none negative, are subtracted until the rest
+    is within the cap: first all terms of a row that is q's background everywhere, then, from the
+    largest stored q_k on, what that entry's own term adds. One loop covers all candidates: a call
+    for each would take ten times as long.
     """
     candidates, low, excess_of, fall, slopes, caps = bounds
     start, column, value, background, lows = rows
@@ -188,10 +194,12 @@ def may_exceed(bounds, rows, j, rows_d, work):
     n, low_d, above = background.size, rows_d.low[j], rows_d.low[j] - low
     stop_d, b_d = rows_d.start[j + 1], rows_d.background[j]
     stored_d = stop_d - rows_d.start[j]
-    under = np.zeros(slopes.size, dtype=np.int64)  # how many entries of row d were below the last background
+    # how many entries of row d were below the last background
+    under = np.zeros(slopes.size, dtype=np.int64)
     for c in range(candidates.size):
         i = candidates[c]
-        # Entries under the background would raise the bound again: then the background's terms are left in it.
+        # Entries under the background would raise the bound again: then the background's terms are
+        # left in it.
         base = background[i] if lows[i] >= background[i] else 0.0
         exceeds = slopes.size == 0
         for e in range(slopes.size):
@@ -201,7 +209,8 @@ def may_exceed(bounds, rows, j, rows_d, work):
                 continue
             slope = 1.0 + slopes[e]
             level = slope * low_d
-            if cap == 0.0:  # a rounded sum cannot decide this, so each entry is compared with its level
+            # a rounded sum cannot decide this, so each entry is compared with its level
+            if cap == 0.0:
                 exceeds = exceeds_a_level(i, rows, slope, level, b_d, dense)
             else:
                 if base > level:
@@ -229,7 +238,8 @@ def may_exceed(bounds, rows, j, rows_d, work):
 
 @kernel()
 def extend(first, stop, bounds, rows, work, points):
-    """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of it."""
+    """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of
+    it."""
     hull = edges(points)
     for j in range(first, stop):
         scattered = scatter(j, rows, work)
@@ -252,7 +262,8 @@ def extend(first, stop, bounds, rows, work, points):
 
 @kernel()
 def steepen(first, stop, bounds, rows, work, inverse, best):
-    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j.
+    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its
+    rows i and j.
 
     The cap, at one slope if any, is updated from the next row d on.
     """
