@@ -140,11 +140,10 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
     for file in others:
         file.read()  # which tells a damaged name
         is_plt = file.label.lower().endswith(".plt")
-        place = file.place
         defects.known(
             "trajectory in another folder than NNN/Trajectory",
             is_plt,
-            lambda place=place: (place, None),
+            lambda: (file.place, None),  # noqa: B023 - called before the next file
         )
     return files[len(others) :]
 
