@@ -4,6 +4,7 @@ from tplreport.grid import LOS_ANGELES as LOS_ANGELES
 from tplreport.grid import NEW_YORK as NEW_YORK
 from tplreport.grid import Box as Box
 from tplreport.grid import Grid as Grid
+from tplreport.logs import read_log_csv as read_log_csv
 from tplreport.logs import read_xes as read_xes
 from tplreport.observations import read_sequences as read_sequences
 from tplreport.observations import read_table as read_table

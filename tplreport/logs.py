@@ -80,7 +80,7 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     )
 
 
-def read_csv(path: str | Path) -> pd.DataFrame:
+def read_log_csv(path: str | Path) -> pd.DataFrame:
     """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are
     ignored.
 
@@ -95,7 +95,7 @@ def read_csv(path: str | Path) -> pd.DataFrame:
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("Case ID;Activity;Complete Timestamp\\n7;register;2022-08-03 10:00:00\\n"), file.flush()
-    ...     log = read_csv(file.name)
+    ...     log = read_log_csv(file.name)
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """

@@ -241,7 +241,8 @@ def _of_users(data: Any, n_states: int | None) -> Sequences:
     if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
         kind = type(data).__name__
         raise ValueError(
-            f"sequences_by_user must map each user to her sequences, found {kind}; give a dict"
+            f"sequences_by_user must map each user to her sequences, found {kind}; give a dict, or "
+            "read a file with tplreport.read_sequences"
         )
     if not len(data):
         raise ValueError(

@@ -252,6 +252,11 @@ def _reports(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Times, user codes, users and states, sorted by user and time; reports at one time keep their
     order."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"the reports must be a DataFrame, found {type(frame).__name__}; "
+            "read a file with tplreport.read_sequences"
+        )
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:

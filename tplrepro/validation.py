@@ -246,15 +246,28 @@ def check_budgets(
     return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
 
 
-def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = None) -> np.ndarray:
-    """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
+def over_time(
+    values: np.ndarray,
+    name: str,
+    one: str,
+    horizon: int | None = None,
+    *,
+    has_horizon: bool = True,
+) -> np.ndarray:
+    """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all.
+
+    `has_horizon` says whether the reader could have given a horizon, which the remedy then names.
+    """
     horizon = None if horizon is None else check_horizon(horizon)
     if horizon is not None and values.ndim == 0:
         values = np.full(horizon, values)
     if values.ndim != 1 or values.size == 0:
+        remedy = f"give one {one} for each time point, such as [0.1] * T"
+        if values.ndim == 0 and has_horizon:
+            remedy += ", or one number and horizon=T"
         raise ValueError(
             f"{name} must be one-dimensional and hold at least one {one}, found shape {values.shape}; "
-            f"give one {one} for each time point, such as [0.1] * T"
+            f"{remedy}"
         )
     if horizon not in (None, values.size):
         raise ValueError(

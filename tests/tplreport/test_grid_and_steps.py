@@ -186,3 +186,11 @@ def test_arguments_of_time_steps_are_checked(change, options, message):
         frame = frame.drop(columns=name) if value is None else frame.assign(**{name: value})
     with pytest.raises(ValueError, match=message):
         fixed_steps(frame, **{"step": 1, "max_gap": 5, **options})
+
+
+@pytest.mark.parametrize("read", [lambda file: fixed_steps(file, 1), observed_sequences])
+def test_a_file_in_place_of_reports_is_an_error_that_names_the_reader(read):
+    with pytest.raises(
+        ValueError, match=r"DataFrame, found str; read a file with .*read_sequences"
+    ):
+        read("my.csv")

@@ -15,8 +15,7 @@ from experiments.datasets.event_logs import (
     write_synthetic,
 )
 from tests.tplrepro.eventlog.logs import COLUMNS, event, named, recorded, trace, write
-from tplreport import DataFormatError, read_xes
-from tplreport.logs import read_csv
+from tplreport import DataFormatError, read_log_csv, read_xes
 from tplrepro.eventlog import TransitionSystem
 from workflow.configuration import ROOT
 
@@ -95,7 +94,7 @@ def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once)
 )
 def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, row, reason):
     good = "1,a,2022-01-01"
-    kinds = [(read_csv, "row", "\n".join([HEAD.strip(), good, row, row, good, ""]))]
+    kinds = [(read_log_csv, "row", "\n".join([HEAD.strip(), good, row, row, good, ""]))]
     if bad is not None:
         kinds.append((read_xes, "event", f"<log>{trace(event(), bad, bad, event())}</log>"))
     for read, unit, text in kinds:
@@ -133,7 +132,7 @@ def test_cases_without_a_name_and_with_one_twice(tmp_path):
     ],
 )
 def test_headers_and_separators_of_process_mining_tools(tmp_path, text):
-    log = read_csv(write(tmp_path, text, "log.csv"))
+    log = read_log_csv(write(tmp_path, text, "log.csv"))
     assert list(log.columns) == COLUMNS
     assert log.iloc[0].tolist() == ["7", "register", pd.Timestamp("2022-08-03T08:00:00", tz="UTC")]
 
@@ -156,7 +155,7 @@ NO_TIMES = [
 )
 def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
     by_xes = read_xes(write(tmp_path, f"<log>{trace(event(), event(time=time))}</log>"))
-    by_csv = read_csv(write(tmp_path, f"{HEAD}1,a,2022-01-01\n1,a,{time}\n", "log.csv"))
+    by_csv = read_log_csv(write(tmp_path, f"{HEAD}1,a,2022-01-01\n1,a,{time}\n", "log.csv"))
     pd.testing.assert_frame_equal(by_xes, by_csv)
     for log, unit in ((by_xes, "event"), (by_csv, "row")):
         assert log.attrs["skipped"] == {f"{unit} with an unreadable time:timestamp": 1}
@@ -165,25 +164,25 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_csv, HEAD, "an activity and a readable time .no rows.; check the file"),
-        (read_csv, f"{HEAD}1,a,soon\n", "1 times row with an unreadable time:timestamp"),
+        (read_log_csv, HEAD, "an activity and a readable time .no rows.; check the file"),
+        (read_log_csv, f"{HEAD}1,a,soon\n", "1 times row with an unreadable time:timestamp"),
         (
-            read_csv,
+            read_log_csv,
             f"{HEAD}1{',a' * 10_000},2022-01-01\n",
             "line 2: expected as many fields as in line 1, .*; mend",
         ),
         (
-            read_csv,
+            read_log_csv,
             f'{HEAD}7",a,2022-01-01\n',
             "line 2: .*any with a quote in quotes, .*found '7\",a,2022-01-01'",
         ),
         (
-            read_csv,
+            read_log_csv,
             "case,Case,activity,time\n1,2,a,2022-01-01\n",
             "column of user, found 'case', 'Case'",
         ),
         (
-            read_csv,
+            read_log_csv,
             "who,activity,time\n1,a,2022-01-01\n",
             "name it by a header such as case,activity,timestamp",
         ),

@@ -12,7 +12,7 @@ import pytest
 from tests.fuzzing import mutations, read_within_limits
 from tests.tplrepro.eventlog.logs import COLUMNS, event, trace
 from tplreport import read_xes
-from tplreport.logs import read_csv
+from tplreport.logs import read_log_csv
 from tplreport.table import USUAL_NAMES
 
 TIME = re.compile(
@@ -87,7 +87,7 @@ XES = f"<log>{''.join(trace(*(event('ab'[k % 2]) for k in range(n)), name=str(n)
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(
-    ("read", "events_of", "text"), [(read_csv, csv_events, CSV), (read_xes, xes_events, XES)]
+    ("read", "events_of", "text"), [(read_log_csv, csv_events, CSV), (read_xes, xes_events, XES)]
 )
 def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(
     tmp_path, read, events_of, text, packed

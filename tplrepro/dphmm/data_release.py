@@ -218,7 +218,7 @@ class DataRelease:
                 log_prior = log_product(
                     log_posterior, self._chain[time - 1 if self._changes else 0]
                 )
-            (state,) = check_states([true_state], self.policy.n_states, "true state")
+            state = _state_number(true_state, self.policy.n_states)
             possible, perturbed = self._constraint(log_prior)
             possible = self.policy.constrain(possible).possible
             log_posterior = log_prior
@@ -271,3 +271,15 @@ class DataRelease:
             body = self._kind(protection.policy, f, 1.0, protection.hull).body
             protections[name] = protection, constrained_dp_factor(constrained, f, body)
         return protections
+
+
+def _state_number(true_state: Any, n_states: int) -> int:
+    """A true state as the number of its row of answers."""
+    if np.size(true_state) != 1:
+        raise ValueError(
+            f"each true state must be the number of a state, 0..{n_states - 1}, "
+            f"found {np.size(true_state)} numbers; give the row of the position in answers, "
+            "not its coordinates"
+        )
+    (number,) = check_states([np.ravel(true_state)[0]], n_states, "true state")
+    return int(number)

@@ -108,7 +108,7 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
 def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
-            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
+            f"an event log must be a DataFrame, found {type(log).__name__}; read it by tplreport.read_xes or read_log_csv"
         )
     for name in wanted:
         count = np.count_nonzero(log.columns == name)

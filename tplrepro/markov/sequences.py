@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Number
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -263,6 +264,11 @@ def _coded(data) -> Sequences:
     """Any data but Sequences as `Sequences` over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
+    if isinstance(data, (str, bytes, PathLike)):
+        raise ValueError(
+            f"sequences must be a list of sequences, a mapping or a DataFrame, found {data!r}; "
+            "read a file with tplreport.read_sequences"
+        )
     pairs: Any = enumerate(data if np.iterable(data) else [data])
     if isinstance(data, Mapping):
         pairs = (

@@ -116,7 +116,7 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
     """
-    values = over_time(check_alpha(leakages, "leakages"), "leakages", "leakage")
+    values = over_time(check_alpha(leakages, "leakages"), "leakages", "leakage", has_horizon=False)
     delta = check_probability(delta, "delta", one=False)
     if delta == 0:
         return float(values.sum())

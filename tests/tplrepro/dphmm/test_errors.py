@@ -122,6 +122,13 @@ CASES = [
         lambda: list(running_example([1, 1], epsilon=[1.0])),
         "one budget a timestamp, found 1 for a longer series",
     ),
+    *(
+        (
+            lambda position=position: list(running_example([position])),
+            r"number of a state, 0\.\.5, found 2 numbers; give the row of the position in answers",
+        )
+        for position in ([2, 1], (2.0, 1.0), np.array([2, 1]))
+    ),
 ]
 
 

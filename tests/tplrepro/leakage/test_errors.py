@@ -170,6 +170,13 @@ CASES = [
     # many users
     (lambda: of_users({}), "at least one user"),
     (lambda: of_users([[0, 1]]), "each user to her sequences, found list"),
+    (lambda: of_users("my.csv"), r"found str; give a dict, or read a file with .*read_sequences"),
+    # one number without a horizon
+    *(
+        (lambda call=call: call(0.1, FORWARD, FORWARD), r"such as \[0.1\] \* T, or .* horizon=T")
+        for call in (tpl.temporal_privacy_leakage, tpl.exact_leakage, tf.ExactGaussianProfile)
+    ),
+    (lambda: of_users(epsilons=0.1), r"such as \[0.1\] \* T, or one number and horizon=T"),
     (lambda: of_users({"a": [0, 1], "b": []}), "found none for user 'b'; leave her out"),
     (lambda: of_users({"a": [0, 9]}, n_states=3), "unknown state 9"),
     (lambda: of_users(smoothing=-1.0), "smoothing must be .*found -1"),

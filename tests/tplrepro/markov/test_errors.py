@@ -1,6 +1,7 @@
 """Messages of the folder's errors: one case a constraint."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -137,6 +138,11 @@ SEQUENCES = [
     *((bad, {}, f"found {bad[0]!r} at position 0; wrap") for bad in ([0, 1], [b"ab"], [{1, 2}])),
     ({"ann": "abc"}, {}, "found 'abc' at position 0; wrap"),
     (None, {}, "found None at position 0"),
+    *(
+        (file, {}, rf"a list of sequences, .* found {file!r}; read a file with tplreport\.read_seq")
+        for file in ("my.csv", b"my.csv")
+    ),
+    (Path("my.csv"), {}, r"a list of sequences, .* found PosixPath\('my\.csv'\); read a file"),
     (
         [[0, 1], [1, 7]],
         {"n_states": 3},
