@@ -113,7 +113,7 @@ clean-all: clean ## remove the environment as well
 #: To check that all is as it says
 
 # Before processes of tests start that would each compile them.
-COMPILE := $(PY) -c "from tplfrontier.pairwise import compile_kernels; compile_kernels()"
+COMPILE := $(PY) -c "from tplfrontier.pairs.leakage import compile_kernels; compile_kernels()"
 
 # Of processes that share the cores each would wait for the others' BLAS threads, which took the tests 1.7 times as long.
 test test-slow: export OPENBLAS_NUM_THREADS = 1

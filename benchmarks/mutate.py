@@ -25,7 +25,7 @@ ROOMS = {
         *("tests/tplrepro/leakage/test_loss_function.py", "tests/tplrepro/leakage/test_errors.py"),
         *("tests/tplrepro/leakage/test_filter.py", "tests/tplrepro/leakage/test_prior_free.py"),
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
-        "tests/tplfrontier/test_estimated.py::test_a_state_that_was_never_left_may_do_anything",
+        "tests/tplfrontier/chains/test_confidence.py::test_a_state_that_was_never_left_may_do_anything",
     ],
     "tplrepro/leakage/vertex.py": [
         "tests/tplrepro/leakage/test_loss_function.py",
@@ -37,7 +37,7 @@ ROOMS = {
         *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
         "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
         "tests/tplrepro/leakage/test_kernels.py::test_the_recursion_ends_where_it_is_known",
-        "tests/tplfrontier/test_event_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
+        "tests/tplfrontier/profiles/test_event_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
     ],
     "tplrepro/allocation/published.py": [
         "tests/tplrepro/allocation/test_published.py",
@@ -56,7 +56,7 @@ ROOMS = {
             "tests/test_states.py",
         ),
         "tests/tplrepro/leakage/test_temporal.py::test_both_sides_have_the_same_states",
-        "tests/tplfrontier/test_gaussian_series.py",
+        "tests/tplfrontier/series/test_leakage.py",
     ],
 }
 LIBRARIES = ("mpmath", "numba", "pandas", "scipy.optimize", "scipy.stats")

@@ -47,7 +47,7 @@ import tplreport as tr
 import tplrepro as tpl
 from experiments.datasets.readers import geolife, gowalla, kosarak
 from experiments.provenance import machine as this_machine
-from tplfrontier.pairwise import compile_kernels
+from tplfrontier.pairs.leakage import compile_kernels
 from tplreport import fixed_steps, grid, observed_sequences
 from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compiled, dense, hull_of_several, hulls, screens

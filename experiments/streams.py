@@ -12,8 +12,8 @@ import numpy as np
 from scipy.signal import fftconvolve
 from scipy.sparse import csr_array, vstack
 
-from tplfrontier.gaussian import gaussian_mu
-from tplfrontier.linear import gaussian_budgets_of_columns
+from tplfrontier.budgets.linear_mechanisms import gaussian_budgets_of_columns
+from tplfrontier.profiles.gaussian import gaussian_mu
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.search import fit_to_level, largest_within
 

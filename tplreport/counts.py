@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplfrontier.checks import check_noise_multipliers
+from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import (

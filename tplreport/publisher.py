@@ -38,7 +38,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 import tplfrontier as tf
-from tplfrontier.checks import check_noise_multipliers
+from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplreport.clock import Clock
 from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored

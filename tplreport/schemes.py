@@ -77,7 +77,7 @@ def gaussian_error(
 ) -> float:
     """Mean absolute error of a count under equal noise that keeps (alpha, delta), where two cells
     change."""
-    from tplfrontier.noise import allocate_noise
+    from tplfrontier.budgets.gaussian_noise import allocate_noise
 
     return (
         float(allocate_noise(alpha, delta, *functions, horizon).max())

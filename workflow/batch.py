@@ -19,7 +19,7 @@ from functools import partial
 
 import psutil
 
-from tplfrontier.pairwise import compile_kernels
+from tplfrontier.pairs.leakage import compile_kernels
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 from workflow.fingerprint import outdated, read_status

@@ -15,7 +15,7 @@ import time
 
 import nbformat
 
-from tplfrontier.pairwise import compile_kernels
+from tplfrontier.pairs.leakage import compile_kernels
 from tplreport.files import write_whole
 from workflow.configuration import METADATA, ROOT, sources
 from workflow.run_notebook import kernel_environment

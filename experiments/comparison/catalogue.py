@@ -18,7 +18,7 @@ from experiments.comparison.markov_quilt import quilt_level
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
 from tplfrontier import gaussian_epsilon
-from tplfrontier.temporal_profile import temporal_privacy_profile
+from tplfrontier.profiles.temporal_profile import temporal_privacy_profile
 from tplrepro import allocate_by_quantification, allocate_optimally
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor, protect

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 import tplfrontier as tf
 import tplrepro as tpl
 from experiments import streams
-from tplfrontier import linear
+from tplfrontier.budgets import linear_mechanisms
 
 
 def plain_strategies(T, window):
@@ -106,7 +106,9 @@ def test_gaussian_noise_of_a_stream_keeps_the_level():
         whole = np.sqrt(2 * strategy.together.sum()) / tf.gaussian_mu(1.0, 1e-5)
         assert scale <= whole * (1 + 1e-12)
         squares, together = strategy.squares / scale**2, strategy.together / scale**2
-        budgets = linear.gaussian_budgets_of_columns(squares, together, 1e-5, 2, np.sqrt(2))
+        budgets = linear_mechanisms.gaussian_budgets_of_columns(
+            squares, together, 1e-5, 2, np.sqrt(2)
+        )
         assert (
             scale == pytest.approx(whole)
             or tpl.temporal_privacy_leakage(budgets, *chain).tpl.max() <= 1.0

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tplfrontier.estimated import loss_from_counts
+from tplfrontier.chains.confidence import loss_from_counts
 from tplreport.population import loss_of_all_users
 from tplreport.schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction

@@ -9,7 +9,7 @@ import pytest
 import tplfrontier as tf
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD
-from tplfrontier.stopping import EndlessBudgets
+from tplfrontier.budgets.stopping import EndlessBudgets
 
 SIDES = {"backward": BACKWARD, "forward": FORWARD}
 BY_BOUND = partial(tpl.allocate_by_upper_bound, **SIDES, alpha=1.0)

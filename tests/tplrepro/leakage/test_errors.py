@@ -12,8 +12,8 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, THREE
-from tplfrontier.linear_gaussian import LinearGaussianSeries
-from tplfrontier.profile import PrivacyProfile
+from tplfrontier.profiles.privacy_profile import PrivacyProfile
+from tplfrontier.series.state_space import LinearGaussianSeries
 from tplrepro.leakage import linear_program, published
 
 L = tpl.PrivacyLossFunction(FIG_4)

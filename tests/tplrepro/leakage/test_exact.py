@@ -13,7 +13,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import exhaustive_leakage
 from tests.tplrepro.leakage.matrices import FORWARD, THREE, matrices
-from tplfrontier import exact_finite
+from tplfrontier.exact import finite_mechanism
 
 
 def vertices(n, epsilon, released=None):
@@ -226,7 +226,7 @@ def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
     np.testing.assert_allclose(
         r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD, None).tpl, rtol=1e-12
     )
-    monkeypatch.setattr(exact_finite, "MAX_MESSAGES", 5)
+    monkeypatch.setattr(finite_mechanism, "MAX_MESSAGES", 5)
     with pytest.raises(ValueError, match="at most 5 messages at a time, found 3 times 3 outputs"):
         tf.mechanism_leakage(np.exp(np.eye(3)), THREE, None, horizon=3)
 

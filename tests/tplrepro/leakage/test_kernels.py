@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import tplreport as tr
 import tplrepro as tpl
-from tplfrontier import pairwise, trees
+from tplfrontier.pairs import leakage as pairwise
+from tplfrontier.pairs import tree_simplex
 from tplreport.population import loss_of_all_users
 from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
@@ -40,7 +41,7 @@ from tplrepro.leakage.envelope.compiled import Kernel
 from tplrepro.leakage.temporal import accumulate, accumulate_steps, leakage_after
 from tplrepro.validation import frozen
 
-ROOMS = few, hulls, recursion, screens, sparse_pairs, trees
+ROOMS = few, hulls, recursion, screens, sparse_pairs, tree_simplex
 
 
 @pytest.fixture(autouse=True)
@@ -169,8 +170,8 @@ def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp
 def test_all_kernels_can_be_compiled_at_once():
     # Those that Python calls; with them come those that they call.
     rooms = {room.__name__.rpartition(".")[2]: room for room in ROOMS}
-    code = "from tplfrontier import trees; from tplfrontier.pairwise import compile_kernels; compile_kernels();"
-    code += f"from tplrepro.leakage.envelope import {', '.join(rooms.keys() - {'trees'})};"
+    code = "from tplfrontier.pairs import leakage, tree_simplex; leakage.compile_kernels();"
+    code += f"from tplrepro.leakage.envelope import {', '.join(rooms.keys() - {'tree_simplex'})};"
     code += (
         f"names = {{name: f for room in ({', '.join(rooms)}) for name, f in vars(room).items()}};"
     )

@@ -18,7 +18,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import brute_force_loss, recursion
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, matrices
-from tplfrontier.stopping import EndlessBudgets
+from tplfrontier.budgets.stopping import EndlessBudgets
 from tplrepro.leakage.temporal import accumulate_steps, dense
 
 

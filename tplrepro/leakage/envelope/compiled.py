@@ -128,7 +128,7 @@ def load_numba():
         vertex.ascend_from,
     ):
         register_jitable(error_model="numpy")(formula)
-    rooms = __package__, vertex.__package__, "tplfrontier"
+    rooms = __package__, vertex.__package__, "tplfrontier.pairs"
 
     class Announcer(event.Listener):
         said = False

@@ -1,0 +1,111 @@
+"""Budgets for a series of unknown length, against series of known length, search and high
+precision."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplfrontier as tf
+import tplrepro as tpl
+from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
+from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
+from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
+from tplfrontier.budgets.stopping import Endless, EndlessBudgets
+
+
+def exact_endless_tpl(endless, loss_b, loss_f, alpha):
+    """The suprema over the length T of the TPL at the first times and in the tail's limit, with 50
+    digits."""
+    with mpmath.workdps(DIGITS):
+        tail, ceiling = mpmath.mpf(endless.tail), mpmath.mpf(2 * alpha)
+        budgets = [*(mpmath.mpf(float(epsilon)) for epsilon in endless.first), tail]
+        limit_b, limit_f = (exact_supremum(loss, tail, ceiling) for loss in (loss_b, loss_f))
+        bpl = recursion(budgets, loss_b, loss_f)[0]
+        fpl = recursion([*budgets[:-1], limit_f], loss_b, loss_f)[1]
+        at_times = [b + f - epsilon for b, f, epsilon in zip(bpl, fpl, budgets, strict=True)]
+        return max([*at_times, limit_b + limit_f - tail])
+
+
+ARGUMENTS = st.floats(0.2, 0.95), st.sampled_from(["absolute", "squared"])
+
+
+@pytest.mark.parametrize(
+    ("count", "kinds"),
+    [
+        (4, ("zeros", "sharp", "strong")),
+        pytest.param(40, (*KINDS, "strong", None), marks=pytest.mark.slow),
+    ],
+)
+def test_never_above_alpha_for_any_length_and_never_worse_than_algorithm_7(count, kinds):
+    @given(problems(kinds), *ARGUMENTS)
+    @settings(max_examples=count)
+    def check(problem, p, error):
+        alpha, *sides = problem
+        known = as_functions(*sides)
+        try:
+            constant = tpl.allocate_by_upper_bound(alpha, *known)
+        except tpl.NoFiniteSupremumError:
+            with pytest.raises(tpl.NoFiniteSupremumError):
+                tf.allocate_with_stopping(alpha, *known, p, error=error)
+            return
+        endless = tf.allocate_with_stopping(alpha, *known, p, error=error)
+        assert min([*endless.first, endless.tail]) > 0
+        budgets = endless.budgets(200)
+        assert tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= alpha
+        if endless.first.size <= 60:
+            largest = exact_endless_tpl(endless, *map(exact_loss, sides), alpha)
+            assert largest <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
+        power = 1 if error == "absolute" else 2
+        assert endless.expected_error(p, error) <= 1 / p / constant**power * (1 + 1e-12)
+
+    check()
+
+
+@pytest.mark.parametrize("error", ["absolute", "squared"])
+@pytest.mark.parametrize(("p", "horizon"), [(0.2, 90), (0.5, 30)])
+@pytest.mark.parametrize("alpha", [1.0, 6.0])
+def test_agrees_with_a_long_known_series_of_falling_weights(alpha, p, horizon, error):
+    # A series that ends asks for less and counts all but (1 - p)^T of the error, so its error is a
+    # lower bound.
+    weights = (1 - p) ** np.arange(horizon)
+    known = tpl.allocate_optimally(alpha, BACKWARD, FORWARD, horizon, weights=weights, error=error)
+    power = 1 if error == "absolute" else 2
+    bound = (weights / known**power).sum()
+    endless = tf.allocate_with_stopping(alpha, BACKWARD, FORWARD, p, error=error)
+    assert bound * (1 - 1e-6) <= endless.expected_error(p, error) <= bound * (1 + 1e-5)
+    series = (
+        tpl.temporal_privacy_leakage(endless.budgets(T), BACKWARD, FORWARD) for T in range(1, 99)
+    )
+    largest = max(leakage.tpl.max() for leakage in series)
+    assert alpha * (1 - 1e-9) < largest <= alpha
+
+
+def test_tends_to_algorithm_7_as_the_series_gets_longer():
+    constant, few = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD), (1e-2, 1e-4, 1e-6)
+    endless = [tf.allocate_with_stopping(1.0, BACKWARD, FORWARD, p) for p in few]
+    assert [one.tail for one in endless] == pytest.approx([constant] * 3, rel=1e-5)
+    gains = [1 - p * constant * one.expected_error(p) for p, one in zip(few, endless, strict=True)]
+    assert 0 < gains[2] < gains[1] / 50 < gains[0] / 2000
+
+
+@pytest.mark.parametrize("count", [5, 50])
+def test_derivatives_agree_with_differences(count):
+    rng = np.random.default_rng(8)
+    backward, forward = as_functions(*(random_matrix(rng, "dense", 4) for _ in range(2)))
+    for sides in ((backward, forward), (backward, None), (None, forward)):
+        assert_derivatives(
+            Endless(1.3, *sides, 0.1, 1, count), rng.uniform(0.1, 0.3, count + 1), rng
+        )
+
+
+def test_the_expected_error_is_that_of_drawn_lengths():
+    endless = EndlessBudgets(np.array([0.5, 0.25]), 0.1)
+    lengths = np.random.default_rng(1).geometric(0.3, 20000)
+    drawn = np.cumsum(1 / endless.budgets(lengths.max()))[lengths - 1]
+    assert endless.expected_error(0.3) == pytest.approx(
+        drawn.mean(), abs=4 * drawn.std() / np.sqrt(20000)
+    )
+    assert endless.budgets(4).tolist() == [0.5, 0.25, 0.1, 0.1]
+    assert endless.expected_error(0.5, "squared") == pytest.approx(4 + 0.5 * 16 + 0.25 / 0.5 * 100)

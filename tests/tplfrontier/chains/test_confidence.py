@@ -1,0 +1,121 @@
+"""The loss function of all matrices that counts leave: every set enumerated, coverage, and rows
+without steps."""
+
+from itertools import permutations, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+import tplfrontier as tf
+import tplrepro as tpl
+from tplfrontier.chains import confidence as estimated
+
+
+def upper_end(share, radius):
+    """The largest p with KL(share || p) <= radius, by bisection."""
+
+    def excess(p):
+        terms = [q * np.log(q / r) for q, r in ((share, p), (1 - share, 1 - p)) if q > 0]
+        return sum(terms) - radius
+
+    most = 1 - 1e-16
+    return (
+        1.0
+        if share >= 1 or excess(most) < 0
+        else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
+    )
+
+
+def enumerated_loss(counts, alpha, confidence):
+    """The largest loss over all pairs of rows and sets of columns, each probability at its worse
+    end."""
+    totals = counts.sum(axis=1)
+    radius, u, largest = estimated.radii(totals, len(counts), confidence), np.expm1(alpha), 0.0
+    for chosen in product([False, True], repeat=len(counts)):
+        if 0 < sum(chosen) < len(counts):
+            shares = counts[:, list(chosen)].sum(axis=1) / totals
+            ends = list(zip(shares.tolist(), radius.tolist(), strict=True))
+            high = [upper_end(share, r) for share, r in ends]
+            low = [1 - upper_end(1 - share, r) for share, r in ends]
+            pairs = permutations(range(len(counts)), 2)
+            largest = max(
+                [largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)]
+            )
+    return largest
+
+
+@given(st.floats(0, 1), st.floats(-11, 0))
+def test_ends_of_intervals_are_rounded_outwards(share, size):
+    end = float(estimated.upper_end(np.array(share), 10.0**size))
+    with mpmath.workdps(40):
+        parts = ((mpmath.mpf(share), end), (1 - mpmath.mpf(share), 1 - mpmath.mpf(end)))
+        assert end == 1.0 or 10.0**size <= sum(q * mpmath.log(q / r) for q, r in parts if q > 0)
+
+
+def random_counts(rng, n, steps):
+    return np.array([rng.multinomial(steps, row) for row in rng.dirichlet(np.ones(n), n)])
+
+
+def test_it_is_at_least_the_loss_of_every_set_and_hardly_more():
+    rng = np.random.default_rng(2)
+    ratios = []
+    for _ in range(60):
+        counts = random_counts(rng, int(rng.integers(2, 6)), int(10 ** rng.uniform(1, 5)))
+        alpha, confidence = float(10 ** rng.uniform(-1, 1)), float(rng.choice([0.5, 0.95, 0.999]))
+        loss = tf.loss_from_counts(counts, confidence)(alpha)
+        ratios.append(loss / enumerated_loss(counts, alpha, confidence))
+    assert min(ratios) >= 1
+    assert max(ratios) < 1.2
+    assert np.median(ratios) < 1.005
+
+
+@pytest.mark.slow
+def test_it_is_above_the_truth_as_often_as_it_says_and_the_shares_are_not():
+    rng = np.random.default_rng(3)
+    above = []
+    for _ in range(300):
+        n, steps = int(rng.integers(2, 8)), int(10 ** rng.uniform(1.5, 4))
+        rows = rng.dirichlet(np.ones(n), n)
+        counts = np.array([rng.multinomial(steps, row) for row in rows])
+        truth = tpl.privacy_loss(rows, 1.0)
+        plug_in = tpl.privacy_loss(tpl.TransitionMatrix.from_counts(counts), 1.0)
+        above.append((tf.loss_from_counts(counts)(1.0) >= truth, plug_in >= truth))
+    covered, plug_in = np.mean(above, axis=0)
+    assert covered >= 0.95
+    assert plug_in < 0.9
+
+
+def test_more_steps_tighten_it_and_it_serves_wherever_a_loss_function_does():
+    counts = np.array([[80, 20], [10, 90]])
+    truth = tpl.PrivacyLossFunction(counts / 100)
+    losses = [tf.loss_from_counts(counts * 10**k) for k in range(8)]
+    at_one = [loss(1.0) for loss in losses]
+    assert at_one == sorted(at_one, reverse=True)
+    assert at_one[-1] == pytest.approx(truth(1.0), rel=1e-2)
+    assert (losses[3].hockey_stick([1.0, 2.0]) >= truth.hockey_stick([1.0, 2.0])).all()
+    budget = tpl.allocate_by_upper_bound(1.0, losses[3], losses[3])
+    assert 0 < budget < tpl.allocate_by_upper_bound(1.0, truth, truth)
+    assert losses[3].supremum(budget) <= 1.0
+    more = tf.loss_from_counts(counts, confidence=0.999)
+    assert more(1.0) > tf.loss_from_counts(counts, confidence=0.5)(1.0)
+
+
+def test_a_state_that_was_never_left_may_do_anything():
+    loss = tf.loss_from_counts([[8, 2], [0, 0]], states=["home", "work"])
+    assert (loss(2.0), loss.is_identity, loss.matrix.states) == (2.0, True, ["home", "work"])
+    with pytest.raises(ValueError, match="confidence must be a probability"):
+        tf.loss_from_counts([[1, 1], [1, 1]], confidence=1.0)
+
+
+def test_nothing_is_computed_from_the_shares_instead(tmp_path):
+    """Their products over skipped times, and a loss function made of them again, would leak more
+    than stated."""
+    loss = tf.loss_from_counts([[80, 20], [10, 90]])
+    with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
+        tpl.leakage_at_all_times([0.1, 0.1], loss, None, times=[0, 2], horizon=3)
+    with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
+        tpl.TemporalAccountant(loss, None).skip()

@@ -1,0 +1,1 @@
+"""Budgets and noise over time: under a delta, for a series that may end, for several chains, of linear mechanisms."""

@@ -1,0 +1,1 @@
+"""Leakages of each ordered pair of states, for releases that separate some pairs less than others."""

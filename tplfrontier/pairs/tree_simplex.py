@@ -1,0 +1,258 @@
+"""The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method (see `pairs.leakage`).
+
+A basis is a tree of tight constraints over the columns, with node 0 as its root: with p =
+parent[m], the node above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange
+cuts the tree above one node and scales x below the cut until another constraint becomes tight,
+which joins both parts again.
+"""
+
+import numpy as np
+
+from tplrepro.leakage.envelope.compiled import FAST, kernel
+from tplrepro.leakage.envelope.hulls import STEEPEST, equal_rows
+
+# FLOW and CLEAR only decide which cut comes next and when a search ends; `proved_ratio` is a bound
+# for any last tree. A flow is a difference of two numbers. It counts as negative only if it is
+# below minus this share of their sum.
+FLOW = 2.0**-48
+# The sign of a flow that is a sum over the nodes below is certain where it exceeds this share of
+# all gains.
+CLEAR = 1e-12
+
+
+@kernel()
+def place(parent, upper, bounds, order, y):
+    """Set y = log x, where every constraint of the tree is tight, and an order with each node after
+    its parent."""
+    y[:] = np.nan
+    y[0], order[0], placed = 0.0, 0, 1
+    path = np.empty(parent.size, np.int64)
+    for start in range(parent.size):
+        length, m = 0, start
+        while np.isnan(y[m]):
+            path[length] = m
+            length, m = length + 1, parent[m]
+        for at in range(length - 1, -1, -1):
+            m = path[at]
+            p = parent[m]
+            y[m] = y[p] + bounds[m, p] if upper[m] else y[p] - bounds[p, m]
+            order[placed] = m
+            placed += 1
+
+
+@kernel()
+def gains_and_costs(q, d, x):
+    """q_k x_k and d_k x_k for each column, and the ratio q x / d x."""
+    gain, cost = q * x, d * x
+    return gain, cost, gain.sum() / cost.sum()
+
+
+@kernel()
+def sums_of_both_sides(values, factor, parent, order):
+    """For a cut above each node but the root, the sums of factor * values (n,), all >= 0, below the
+    cut and elsewhere.
+
+    Nothing is subtracted, so that small sums are accurate.
+    """
+    below, beside = factor * values, np.zeros(values.size)
+    passed = below.copy()
+    for m in order[:0:-1]:
+        below[parent[m]] += below[m]
+    for m in order[1:]:
+        beside[m] = passed[parent[m]]
+        passed[parent[m]] += below[m]
+    passed[:] = 0.0
+    for m in order[:0:-1]:
+        beside[m] += passed[parent[m]]
+        passed[parent[m]] += below[m]
+    for m in order[1:]:
+        beside[m] += beside[parent[m]]
+    return below, beside
+
+
+@kernel()
+def arc_to_cut(q, d, parent, upper, order, x):
+    """The node above which a cut raises q x / d x most, -1 if none does; and that ratio."""
+    gain, cost, ratio = gains_and_costs(q, d, x)
+    gains_below, gains_beside = sums_of_both_sides(gain, 1.0, parent, order)
+    costs_below, costs_beside = sums_of_both_sides(cost, ratio, parent, order)
+    cut, least = -1, 0.0
+    for m in order[1:]:
+        below, beside = gains_below[m] + costs_below[m], gains_beside[m] + costs_beside[m]
+        flow = (
+            gains_below[m] - costs_below[m] if below < beside else costs_beside[m] - gains_beside[m]
+        )
+        flow = flow if upper[m] else -flow
+        if flow < least and flow < -FLOW * min(below, beside):
+            cut, least = m, flow
+    return cut, ratio
+
+
+@kernel()
+def clear_cut(q, d, parent, upper, order, x):
+    """As `arc_to_cut`, from fewer sums: the node is -1 where rounding errors of these could
+    decide."""
+    gain, cost, ratio = gains_and_costs(q, d, x)
+    cut, least = -1, -CLEAR * gain.sum()
+    for m in range(gain.size):
+        gain[m] -= ratio * cost[m]
+    for m in order[:0:-1]:
+        flow = gain[m] if upper[m] else -gain[m]
+        if flow < least:
+            cut, least = m, flow
+        gain[parent[m]] += gain[m]
+    return cut, ratio
+
+
+@kernel(fastmath=FAST)
+def least_sum(row, levels):
+    """The smallest row[k] + levels[k]."""
+    least = row[0] + levels[0]
+    for k in range(1, row.size):
+        least = min(least, row[k] + levels[k])
+    return least
+
+
+@kernel()
+def exchange(cut, parent, upper, bounds, transposed, order, y):
+    """Cut the tree above a node, and join both parts by the first constraint that becomes tight as
+    x changes in one.
+
+    Returns which nodes were below the cut, (n,) of bool.
+    """
+    below = np.zeros(parent.size, np.bool_)
+    below[cut] = True
+    for m in order[1:]:
+        below[m] = below[m] or below[parent[m]]
+    above_falls = not upper[cut]
+    # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all
+    # others.
+    table, sign = (bounds, -1.0) if above_falls else (transposed, 1.0)
+    levels = np.empty(below.size)
+    for m in range(below.size):
+        levels[m] = STEEPEST if below[m] else -sign * y[m]
+    least, node = np.inf, cut
+    for m in range(below.size):
+        if below[m]:
+            slack = least_sum(table[m], levels) + sign * y[m]
+            if slack < least:
+                least, node = slack, m
+    above = 0
+    for m in range(1, below.size):
+        above = m if table[node, m] + levels[m] < table[node, above] + levels[above] else above
+    larger, m = above_falls, -1
+    while m != cut:  # the path from the new end to the old one is turned round
+        m = node
+        node, was_larger = parent[m], upper[m]
+        parent[m], upper[m] = above, larger
+        above, larger = m, not was_larger
+    return below
+
+
+@kernel()
+def proved_ratio(q, d, parent, upper, order, bounds, ratio):
+    """A ratio, little above the one given, that no x exceeds; inf if none is proved.
+
+    Weights w >= 0 of the tree's constraints, a dual solution, prove q x <= r d x if at each node m
+
+        q_m + sum of w e^D, constraints whose smaller end is m  <=  r d_m + sum of w, those whose
+        larger end is m.
+
+    From the leaves up, each constraint carries what its lower node has too much, or can still take.
+    What a node has is rounded up, what it can take down.
+    """
+    error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
+    for m in order[1:]:
+        error[parent[m]] += 2.0**-53  # of a sum with one more term
+    while step < 1e30:
+        level = ratio * (1.0 + step)
+        has, takes, proved = q.copy(), level * d, True
+        for m in order[::-1]:
+            p, rest = parent[m], has[m] * (1.0 + error[m]) - takes[m] * (1.0 - error[m])
+            if rest > 0.0:
+                if m == 0 or not upper[m]:
+                    proved = False
+                    break
+                has[p] += rest * np.exp(bounds[m, p]) * (1.0 + error[m])
+            elif m != 0 and not upper[m]:
+                takes[p] -= rest * np.exp(-bounds[p, m]) * (1.0 - error[m])
+        if proved:
+            return level
+        step *= 2.0
+    return np.inf
+
+
+@kernel()
+def climb(q, d, parent, upper, bounds, transposed, order, y, patience):
+    """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not."""
+    best, stalled = 0.0, 0
+    place(parent, upper, bounds, order, y)
+    x = np.exp(y)
+    while True:
+        cut, ratio = clear_cut(q, d, parent, upper, order, x)
+        if cut < 0:
+            cut, ratio = arc_to_cut(q, d, parent, upper, order, x)
+        stalled = 0 if ratio > best else stalled + 1
+        if cut < 0 or stalled > patience:
+            break
+        best = max(best, ratio)
+        moved = exchange(cut, parent, upper, bounds, transposed, order, y)
+        place(parent, upper, bounds, order, y)
+        for m in range(x.size):
+            if moved[m]:
+                x[m] = np.exp(y[m])
+
+
+@kernel()
+def restricted(matrix, columns):
+    """The rows and columns of a matrix that have the numbers `columns`."""
+    part = np.empty((columns.size, columns.size))
+    for k in range(columns.size):
+        for m in range(columns.size):
+            part[k, m] = matrix[columns[k], columns[m]]
+    return part
+
+
+@kernel()
+def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
+    """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l]
+    x_l, for each row j.
+
+    The search starts from the tree of the row before, or from a star where other columns are above
+    0 in one of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are
+    chosen; `finite`, the smaller of these and `bounds`, gives the x whose ratio is proved.
+    """
+    # those in use, and how many were before
+    columns, previous = np.empty(rows.shape[1], np.int64), -1
+    for j in range(rows.shape[0]):
+        if equal_rows(rows, i, j):
+            ratios[j] = 1.0
+            continue
+        size, same = 0, True
+        for k in range(rows.shape[1]):
+            if rows[i, k] + rows[j, k] > 0.0:
+                same = same and columns[size] == k
+                columns[size] = k
+                size += 1
+        if size != previous or not same:
+            previous = size
+            used = columns[:size]
+            near, far, least = (
+                restricted(tilted, used),
+                restricted(bounds, used),
+                restricted(finite, used),
+            )
+            transposed = near.T.copy()
+            parent, order, upper = (
+                np.zeros(size, np.int64),
+                np.zeros(size, np.int64),
+                np.zeros(size, np.bool_),
+            )
+            upper[:] = True
+            y, q, d = np.empty(size), np.empty(size), np.empty(size)
+        for m in range(size):
+            q[m], d[m] = rows[i, columns[m]], rows[j, columns[m]]
+        climb(q, d, parent, upper, near, transposed, order, y, patience)
+        place(parent, upper, least, order, y)
+        _, _, ratio = gains_and_costs(q, d, np.exp(y - y.max()))
+        ratios[j] = proved_ratio(q, d, parent, upper, order, far, ratio)
