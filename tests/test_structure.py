@@ -25,7 +25,7 @@ ROOT = Path(tpl.__file__).parents[1]
 ROOFS = ({"tplrepro"}, {"tplfrontier"}, {"tplreport"}, {"experiments"}, {"page", "workflow"})
 #: The same for the rooms of the papers.
 FLOORS = (
-    {"lazy", "progress"},
+    {"lazy", "locks", "progress"},
     {"words"},
     {"blas", "search", "validation"},
     {"mechanisms"},

@@ -12,7 +12,6 @@ from __future__ import annotations
 from copy import copy
 from math import inf
 from operator import itemgetter
-from threading import Lock
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -27,8 +26,12 @@ from tplrepro.leakage.temporal import (
     loss_functions,
     safely_below,
 )
+from tplrepro.locks import ForkLock
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import as_html, counted
+
+#: Held while an account with a level spends; shared by all accounts, for it is held shortly.
+SPENDING = ForkLock()
 
 
 class Account:
@@ -179,11 +182,10 @@ class TemporalAccountant(Account):
             if alpha is None
             else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
         )
-        self._spending = Lock()
 
     def __getstate__(self) -> tuple:
         read = self._read  # first: it must not be newer than the ledger
-        with self._spending:
+        with SPENDING:
             return self._backward, self._forward, read, copy(self._filter), self._ledger[:]
 
     def __setstate__(self, state: tuple) -> None:
@@ -209,7 +211,7 @@ class TemporalAccountant(Account):
         return self
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
-        with self._spending:
+        with SPENDING:
             if self._filter:
                 self._filter.spend(epsilon, count) if epsilon else self._filter.skip(count)
             self._ledger.append((release, epsilon, count))

@@ -2,7 +2,10 @@
 adversary."""
 
 import copy
+import os
 import pickle
+import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,6 +91,42 @@ def test_threads_compose_copy_and_read():
     for entry in shared.ledger:
         plain.compose(*entry)
     np.testing.assert_allclose(shared.tpl, plain.tpl, rtol=4e-16)
+
+
+def test_a_fork_while_another_thread_spends_leaves_a_child_that_can_spend(monkeypatch):
+    def slow(self, epsilon, count=1):
+        monkeypatch.undo()
+        reached.set()
+        time.sleep(0.3)
+        return spend(self, epsilon, count)
+
+    shared = tpl.TemporalAccountant(WEAK, WEAK, alpha=1.0)
+    spend = tpl.TemporalFilter.spend
+    reached = threading.Event()
+    monkeypatch.setattr(tpl.TemporalFilter, "spend", slow)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(shared.compose, 0.1)
+        reached.wait()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+            try:
+                shared.compose(0.1)
+            finally:
+                os._exit(shared.ledger != ((0.1, 1), (0.1, 1)))
+        assert os.waitpid(child, 0)[1] == 0
+    assert shared.ledger == ((0.1, 1),)
+
+
+def test_what_interrupts_a_spending_may_not_spend(monkeypatch):
+    """A handler's budget would be forgotten: the call that it interrupts stores its own state."""
+    account = tpl.TemporalAccountant(WEAK, WEAK, alpha=1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(tpl.TemporalFilter, "spend", lambda *words: account.compose(0.1))
+        with pytest.raises(RuntimeError, match="taken by the call that a signal interrupted"):
+            account.compose(0.2)
+    assert account.compose(0.3).ledger == ((0.3, 1),)
 
 
 @pytest.mark.parametrize(

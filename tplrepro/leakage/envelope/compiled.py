@@ -20,13 +20,13 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from math import inf
 from pathlib import Path
-from threading import Lock
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tplrepro.leakage import vertex
+from tplrepro.locks import ForkLock
 
 # EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
 # order, and so vectorised. Compensated sums are compiled with neither.
@@ -36,7 +36,7 @@ FAST = EXACT_ORDER | {"reassoc"}
 WORTH = 200_000
 #: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM aborts the process.
 ROOM = 700
-LOCK = Lock()
+LOCK = ForkLock()
 
 
 class Kernel:
