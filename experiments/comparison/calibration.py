@@ -67,24 +67,31 @@ def infer_counts(
     times s <= t have covariance N (diag(pi) P^(t - s) - pi pi^T). The noise `variances` (T,) are
     infinite where nothing was published; the noise of one count has a `correlation` over time.
     """
-    pi, horizon = setting.adversary.initial, len(variances)
-    counts = np.empty((horizon, pi.size, horizon, pi.size))
-    joint = np.diag(pi)  # Pr(l_s = j, l_t = k)
-    for apart in range(horizon):
-        for t in range(horizon - apart):
-            counts[t, :, t + apart] = setting.n_users * (joint - np.outer(pi, pi))
-            counts[t + apart, :, t] = counts[t, :, t + apart].T
-        joint = joint @ setting.adversary.transitions.toarray()
+    horizon = len(variances)
+    n_cells = setting.n_cells
     published = np.isfinite(variances)
     deviations = np.sqrt(np.where(published, variances, 0.0))
     noise = toeplitz(correlation ** np.arange(horizon)) * np.outer(deviations, deviations)
-    seen = np.repeat(published, pi.size)
-    with_counts = counts.reshape(seen.size, seen.size)[:, seen]
-    total = (with_counts + np.kron(noise, np.eye(pi.size))[:, seen])[seen]
+    seen = np.repeat(published, n_cells)
+    with_counts = _covariance_of_counts(setting, horizon)[:, seen]
+    total = (with_counts + np.kron(noise, np.eye(n_cells))[:, seen])[seen]
     residual = (np.asarray(noisy, dtype=float) - setting.expected_counts).ravel()[seen]
-    return setting.expected_counts + (with_counts @ np.linalg.solve(total, residual)).reshape(
-        horizon, pi.size
-    )
+    correction = with_counts @ np.linalg.solve(total, residual)
+    return setting.expected_counts + correction.reshape(horizon, n_cells)
+
+
+def _covariance_of_counts(setting: Setting, horizon: int) -> np.ndarray:
+    """The covariance of the true counts of all times and cells, (T n, T n)."""
+    pi = setting.adversary.initial
+    step = setting.adversary.transitions.toarray()
+    covariance = np.empty((horizon, pi.size, horizon, pi.size))
+    joint = np.diag(pi)  # Pr(l_s = j, l_t = k)
+    for apart in range(horizon):
+        for t in range(horizon - apart):
+            covariance[t, :, t + apart] = setting.n_users * (joint - np.outer(pi, pi))
+            covariance[t + apart, :, t] = covariance[t, :, t + apart].T
+        joint = joint @ step
+    return covariance.reshape(horizon * pi.size, horizon * pi.size)
 
 
 def simulate(
@@ -112,16 +119,18 @@ def simulate(
     def error(estimate: np.ndarray) -> float:
         return float(np.abs(estimate - crowd.counts).mean())
 
-    worst, near = (
-        realised_leakage(log_likelihoods, pairs).max(axis=-1) for pairs in (None, crowd.near)
-    )
+    released_error = np.nan
+    if release.counts is not None:
+        released_error = error(release.counts)
+    worst = realised_leakage(log_likelihoods).max(axis=-1)
+    near = realised_leakage(log_likelihoods, crowd.near).max(axis=-1)
     return Outcome(
         parameter=parameter,
         # The method never interpolates, so infinite values stay infinite.
         leakage=float(np.quantile(worst, quantile, method="higher")),
         leakage_near=float(np.quantile(near, quantile, method="higher")),
         largest=float(worst.max()),
-        error=np.nan if release.counts is None else error(release.counts),
+        error=released_error,
         inferred_error=error(inferred),
         prior_error=error(crowd.expected_counts),
     )
@@ -148,15 +157,15 @@ def sweep(
     def outcome(parameter: float) -> Outcome:
         return simulate(mechanism, parameter, setting, n_users, seeds[0], quantile)
 
-    first = _end(lambda parameter: outcome(parameter).leakage, low, -1)
-    last = _end(lambda parameter: outcome(parameter).leakage_near, high, 1)
+    first = _extreme_parameter(lambda parameter: outcome(parameter).leakage, low, -1)
+    last = _extreme_parameter(lambda parameter: outcome(parameter).leakage_near, high, 1)
+    # All seeds of a parameter one after the other: its budgets are computed once and cached.
     grid = list(product(np.geomspace(first, last, points).tolist(), seeds))
     rows = []
-    for parameter, seed in tracked(
-        grid, mechanism.name, "release"
-    ):  # a parameter's budgets are computed once and cached
+    for parameter, seed in tracked(grid, mechanism.name, "release"):
         rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
-    return Outcome(*np.array(rows).T.reshape(-1, points, len(seeds)).swapaxes(1, 2))
+    fields = np.array(rows).T.reshape(-1, points, len(seeds))
+    return Outcome(*fields.swapaxes(1, 2))
 
 
 def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outcome:
@@ -167,16 +176,21 @@ def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outco
     `near`) and the field, from the last parameter whose leakage is below the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
+    leakage = swept.leakage_near if near else swept.leakage
     with np.errstate(divide="ignore"):
-        leakages = np.log(swept.leakage_near if near else swept.leakage)
+        leakages = np.log(leakage)
         logs = [np.log(field) for field in astuple(swept)]
-    crossings = (
-        [_crossing(*row, wanted) for row in zip(leakages, log, strict=True)] for log in logs
-    )
-    return Outcome(*map(np.exp, crossings))
+    fields = []
+    for log in logs:
+        crossings = [
+            _value_at_crossing(of_seed, values, wanted)
+            for of_seed, values in zip(leakages, log, strict=True)
+        ]
+        fields.append(np.exp(crossings))
+    return Outcome(*fields)
 
 
-def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
+def _value_at_crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
     """The value where the log leakages last cross `wanted`; the value before the crossing if that
     leaks nothing."""
     below = np.flatnonzero(leakages <= wanted)
@@ -189,7 +203,7 @@ def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
     return (1 - share) * values[i] + share * values[i + 1]
 
 
-def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
+def _extreme_parameter(leakage: Callable[[float], float], wanted: float, side: int) -> float:
     """The extreme parameter whose leakage is at most (side -1) or at least (side 1) `wanted`, up to
     a factor of 1.3."""
 
@@ -200,11 +214,12 @@ def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
     while not reaches(size):
         size /= 8
         if size < SMALLEST:
-            found = (size * 8) ** -side
+            last = (size * 8) ** -side
             raise ValueError(
-                f"the measured leakage must reach {wanted:g} nats, found {leakage(found):g} at parameter {found:g}; "
-                "choose a range that the mechanism has"
+                f"the measured leakage must reach {wanted:g} nats, found {leakage(last):g} "
+                f"at parameter {last:g}; choose a range that the mechanism has"
             )
     while size * 8 <= LARGEST and reaches(size * 8):
         size *= 8
-    return largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True) ** -side
+    largest = largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True)
+    return largest**-side

@@ -71,11 +71,9 @@ def _largest_parameter(level_of: Level, setting: Setting, target: float) -> floa
     def within(parameter: float) -> bool:
         return level_of(setting, parameter) <= highest
 
-    return (
-        largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True)
-        if within(SMALLEST)
-        else np.nan
-    )
+    if not within(SMALLEST):
+        return np.nan
+    return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True)
 
 
 def mechanisms(
@@ -86,16 +84,19 @@ def mechanisms(
     `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side
     `block`, and cells within `radius`, in the unit of the positions.
     """
-    n, square = setting.n_cells, np.floor(setting.positions / block + 1e-9)
+    n = setting.n_cells
+    square = np.floor(setting.positions / block + 1e-9)
+    in_one_square = (square[:, None] == square).all(axis=-1)
     policies = {
         "complete": PolicyGraph.complete(n),
-        "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
+        "blocks": PolicyGraph.from_edges(n, np.argwhere(in_one_square)),
         "radius": PolicyGraph.utility(setting.positions, radius),
     }
     absorption: dict[str, Any] = {"window": window, "scheme": by_absorption}
     distribution: dict[str, Any] = {"window": window, "scheme": by_distribution}
     # Correlation between being in a cell and being in it one time later, over all cells.
-    pi, staying = setting.adversary.initial, np.diag(setting.adversary.transitions.toarray())
+    pi = setting.adversary.initial
+    staying = np.diag(setting.adversary.transitions.toarray())
     correlation = float(pi @ (staying - pi) / (pi @ (1 - pi)))
 
     def windows_bound(s: Setting, level: float) -> float:
@@ -136,9 +137,12 @@ def mechanisms(
         ("LBA", partial(local.release_reports_by_window, **absorption), windows_bound),
         ("LBD", partial(local.release_reports_by_window, **distribution), windows_bound),
     ]
-    made = [CountMechanism(name, True, release, bound) for name, release, bound in trusted]
-    made += [CountMechanism(name, False, release, bound) for name, release, bound in untrusted]
-    return {mechanism.name: mechanism for mechanism in made}
+    by_name = {}
+    for name, release, bound in trusted:
+        by_name[name] = CountMechanism(name, True, release, bound)
+    for name, release, bound in untrusted:
+        by_name[name] = CountMechanism(name, False, release, bound)
+    return by_name
 
 
 def notions(window: int) -> list[Notion]:
@@ -188,10 +192,9 @@ def _equal_bound(setting: Setting, epsilon: float) -> float:
 
 def _supremum(setting: Setting, epsilon: float) -> float:
     """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
-    adversary = setting.adversary
-    return float(
-        adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
-    )
+    backward = setting.adversary.backward.supremum(epsilon)
+    forward = setting.adversary.forward.supremum(epsilon)
+    return float(backward + forward - epsilon)
 
 
 @lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter
@@ -202,11 +205,8 @@ def _gaussian_bound(setting: Setting, shift: float) -> float:
 
     adversary = setting.adversary
     releases = [(GaussianDpEvent(1 / shift), setting.horizon)]
-    return (
-        temporal_privacy_profile(releases, adversary.backward, adversary.forward)
-        .epsilon(DELTA)
-        .max()
-    )
+    profile = temporal_privacy_profile(releases, adversary.backward, adversary.forward)
+    return profile.epsilon(DELTA).max()
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
@@ -222,19 +222,19 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
 def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:
     """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
     fitted = protect(policy, setting.positions)
-    return _equal_bound(
-        setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull)
-    )
+    factor = constrained_dp_factor(fitted.policy, setting.positions, fitted.hull)
+    return _equal_bound(setting, epsilon * factor)
 
 
 def _release_allocated(
     allocate: Callable, setting: Setting, level: float, *, rng: np.random.Generator
 ) -> SimulatedRelease:
-    return central.release_laplace(
-        setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng=rng
-    )
+    budgets = _allocated_budgets(allocate, setting.adversary, level, setting.horizon)
+    return central.release_laplace(setting, budgets, rng=rng)
 
 
 @lru_cache(maxsize=256)  # all seeds of a sweep use the same budgets
-def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: int) -> np.ndarray:
+def _allocated_budgets(
+    allocate: Callable, adversary: Adversary, level: float, horizon: int
+) -> np.ndarray:
     return allocate(level, adversary.backward, adversary.forward, horizon)

@@ -31,9 +31,8 @@ def release_laplace(
     noise = laplace.sample(setting.present.shape, rng=rng)
     # The adversary subtracts the other users' counts; the target adds 1 to the count of its cell.
     log_likelihoods = laplace.log_ratio(setting.present + noise)
-    return SimulatedRelease(
-        log_likelihoods, setting.counts + noise[0], np.ravel(laplace.mean_square)
-    )
+    counts = setting.counts + noise[0]
+    return SimulatedRelease(log_likelihoods, counts, np.ravel(laplace.mean_square))
 
 
 def release_gaussian(
@@ -56,9 +55,9 @@ def release_gaussian(
     whitened[:, 1:] -= correlation * whitened[:, :-1]
     log_likelihoods = whitened / steps[:, None]
     log_likelihoods[:, :-1] -= correlation * log_likelihoods[:, 1:]
-    return SimulatedRelease(
-        log_likelihoods, setting.counts + noise[0], np.full(setting.horizon, variance), correlation
-    )
+    counts = setting.counts + noise[0]
+    variances = np.full(setting.horizon, variance)
+    return SimulatedRelease(log_likelihoods, counts, variances, correlation)
 
 
 def release_by_window(
@@ -92,9 +91,9 @@ def release_by_window(
         true_change = (change * target).sum(axis=1)
         publish = may_publish & (true_change + deciding_noise[:, t] > scale)
         values = target + noise[:, t] * scale[:, None]
-        log_publish = deciding.log_cdf(change - scale[:, None]) + LaplaceNoise(
-            scale[:, None]
-        ).log_ratio(values)
+        publishing = LaplaceNoise(scale[:, None])
+        log_decision = deciding.log_cdf(change - scale[:, None])
+        log_publish = log_decision + publishing.log_ratio(values)
         log_repeat = np.where(may_publish[:, None], deciding.log_cdf(scale[:, None] - change), 0.0)
         log_likelihoods[:, t] = np.where(publish[:, None], log_publish, log_repeat)
         last = np.where(publish[:, None], others + values, last)

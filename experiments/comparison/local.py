@@ -69,11 +69,9 @@ class Reports:
     def mean_variance(self) -> float:
         """The mean variance of the counts over values, per user."""
         truth = self.other + self.gain
-        return (
-            (truth * (1 - truth) + (self.n - 1) * self.other * (1 - self.other))
-            / self.n
-            / self.gain**2
-        )
+        of_holders = truth * (1 - truth)
+        of_others = (self.n - 1) * self.other * (1 - self.other)
+        return (of_holders + of_others) / self.n / self.gain**2
 
 
 def release_reports(
@@ -146,15 +144,15 @@ def release_conditional_response(
     one. The counts are unbiased.
     """
     level = check_level(epsilon, "epsilon")
-    lie, truth = np.exp(-level), -np.expm1(-level)
+    lie = np.exp(-level)
+    truth = -np.expm1(-level)
     draws = rng.random((2, *setting.paths.shape))
     beliefs = np.tile(setting.adversary.initial, (setting.n_users, 1))
     log_likelihoods = np.empty(setting.present.shape)
     counts = np.empty(setting.counts.shape)
     for t in range(setting.horizon):
-        outputs = np.where(
-            draws[1, :, t] < lie, _draw(beliefs, draws[0, :, t]), setting.paths[:, t]
-        )
+        drawn = _draw_cells(beliefs, draws[0, :, t])
+        outputs = np.where(draws[1, :, t] < lie, drawn, setting.paths[:, t])
         hit = outputs[:, None] == np.arange(setting.n_cells)
         likelihood = lie * (beliefs * hit).sum(axis=1, keepdims=True) + truth * hit
         log_likelihoods[:, t] = np.log(likelihood)
@@ -178,7 +176,7 @@ def release_optimal_response(
     log_likelihoods = np.empty(setting.present.shape)
     for t in range(setting.horizon):
         tables = np.array([mechanism.response(belief).matrix() for belief in beliefs])
-        outputs = _draw(tables[history, setting.paths[:, t]], draws[:, t])
+        outputs = _draw_cells(tables[history, setting.paths[:, t]], draws[:, t])
         pairs = np.column_stack((history, outputs))
         distinct, history = np.unique(pairs, axis=0, return_inverse=True)
         before, last_output = distinct.T
@@ -188,14 +186,12 @@ def release_optimal_response(
     return SimulatedRelease(log_likelihoods)
 
 
-def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+def _draw_cells(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """A cell from each of the distributions (m, n), by inversion of uniform numbers (m,)."""
     cumulative = np.cumsum(distributions, axis=1)
-    return (
-        (cumulative <= (uniform * cumulative[:, -1])[:, None])
-        .sum(axis=1)
-        .clip(max=distributions.shape[1] - 1)
-    )
+    levels = uniform * cumulative[:, -1]
+    cells = (cumulative <= levels[:, None]).sum(axis=1)
+    return cells.clip(max=distributions.shape[1] - 1)
 
 
 def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ more than the quilt does. Without a quilt this is group privacy, their GroupDP.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,25 +24,36 @@ ROUNDING = 2.0**-49
 def quilt_level(setting: Setting, budget: float) -> float:
     """The smallest level in nats that the quilts prove for releases with this budget at each time
     of the setting."""
-    largest = max(float((budget * sizes + e).min()) for sizes, e in _quilts(setting))
-    return largest * (1.0 + ROUNDING)
-
-
-def _quilts(setting: Setting) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each time, the number of times within each of its quilts, and the quilts'
-    max-influences."""
-    horizon = setting.horizon
-    sides = [
-        _influences(side, horizon)
-        for side in (setting.adversary.reversed, setting.adversary.transitions)
+    levels = [
+        float((budget * quilts.sizes + quilts.influences).min()) for quilts in _quilts(setting)
     ]
+    return max(levels) * (1.0 + ROUNDING)
+
+
+@dataclass(frozen=True)
+class Quilts:
+    """All quilts of a time, by their distances before it and after it; 0: no time on this side."""
+
+    sizes: np.ndarray  # the number of times within each
+    influences: np.ndarray  # the max-influence of each
+
+
+def _quilts(setting: Setting) -> Iterator[Quilts]:
+    """The quilts of each time."""
+    horizon = setting.horizon
+    influences_before = _influences(setting.adversary.reversed, horizon)
+    influences_after = _influences(setting.adversary.transitions, horizon)
     # The states at both ends of a quilt are independent given the state between them.
-    influence = np.array([[(before + after).max() for after in sides[1]] for before in sides[0]])
+    influences = np.array(
+        [[(before + after).max() for after in influences_after] for before in influences_before]
+    )
     for t in range(horizon):
-        # Distance 0 means that the quilt has no time on this side.
-        before, after = np.arange(t + 1), np.arange(horizon - t)
-        sizes = np.where(before, before, t + 1)[:, None] + np.where(after, after, horizon - t) - 1
-        yield sizes, influence[: t + 1, : horizon - t]
+        distances_before = np.arange(t + 1)
+        distances_after = np.arange(horizon - t)
+        times_before = np.where(distances_before, distances_before, t + 1)
+        times_after = np.where(distances_after, distances_after, horizon - t)
+        sizes = times_before[:, None] + times_after - 1
+        yield Quilts(sizes, influences[: t + 1, : horizon - t])
 
 
 def _influences(matrix: TransitionMatrix, horizon: int) -> list[np.ndarray]:

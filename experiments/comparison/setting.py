@@ -12,7 +12,7 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import messages
-from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
 
@@ -61,21 +61,17 @@ class Adversary:
         correlated noise.
         """
         observed = np.asarray(log_likelihoods, dtype=float)
+        reversed_observed = observed[..., ::-1, :]
+        n_steps = observed.shape[-2] - 1
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
-        before, after = (
-            messages(side, [chain.toarray() * weights] * (observed.shape[-2] - 1))
-            for side, chain in (
-                (observed, self.reversed),
-                (observed[..., ::-1, :], self.transitions),
-            )
-        )
+        before = messages(observed, [self.reversed.toarray() * weights] * n_steps)
+        after = messages(reversed_observed, [self.transitions.toarray() * weights] * n_steps)
         return before + observed + after[..., ::-1, :]
 
     def posteriors(self, log_likelihoods: np.ndarray) -> np.ndarray:
         """Pr(l_t = k | all outputs), (..., T, n), from `output_log_likelihoods`."""
-        weights = self.initial * np.exp(
-            log_likelihoods - log_likelihoods.max(axis=-1, keepdims=True)
-        )
+        largest = log_likelihoods.max(axis=-1, keepdims=True)
+        weights = self.initial * np.exp(log_likelihoods - largest)
         return weights / weights.sum(axis=-1, keepdims=True)
 
 
@@ -92,8 +88,9 @@ class Setting(FrozenArrays):
     def __post_init__(self):
         super().__post_init__()
         if not (self.adversary.initial > 0).all():
+            impossible = np.argmin(self.adversary.initial)
             raise ValueError(
-                f"every cell must stay possible, found cell {np.argmin(self.adversary.initial)} of stationary "
+                f"every cell must stay possible, found cell {impossible} of stationary "
                 "probability 0; estimate the chain with smoothing > 0"
             )
 
@@ -165,19 +162,27 @@ def setting_from_sequences(
     Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once.
     Cells at most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
     """
-    n = positions.shape[0] if hasattr(positions, "shape") else len(positions)
-    coded, length = as_sequences(sequences, n), check_horizon(horizon)
+    if hasattr(positions, "shape"):
+        n_cells = positions.shape[0]
+    else:
+        n_cells = len(positions)
+    coded = as_sequences(sequences, n_cells)
     aligned = by_state(positions, coded.labels.tolist(), "positions")
     places = as_numbers(aligned, "positions must be numbers", "give a row for each state")
     transitions = TransitionMatrix.from_sequences(coded, smoothing=smoothing, sparse=False)
-    pieces = [s[: s.size // length * length].reshape(-1, length) for s in coded]
+    neighbours = PolicyGraph.utility(places, radius).edge_array
+    paths = _stretches(coded, check_horizon(horizon))
+    return Setting(paths, Adversary(transitions), places, neighbours)
+
+
+def _stretches(sequences: Sequences, length: int) -> np.ndarray:
+    """All stretches of so many consecutive states, (N, length), one after the other."""
+    pieces = []
+    for sequence in sequences:
+        n_whole = sequence.size // length
+        pieces.append(sequence[: n_whole * length].reshape(-1, length))
     if not any(map(len, pieces)):
         raise ValueError(
             f"some sequence must have {length} states, found none so long; choose a smaller horizon"
         )
-    return Setting(
-        np.concatenate(pieces),
-        Adversary(transitions),
-        places,
-        PolicyGraph.utility(places, radius).edge_array,
-    )
+    return np.concatenate(pieces)
