@@ -7,15 +7,13 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.files import write_whole
+from tplreport.files import check_spares, write_whole
 from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import extra
 
@@ -95,6 +93,9 @@ MORE: dict[str, dict] = {
     "scheme": {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]},
     "resume": {"nargs": "?", "const": ""},
 }
+#: Options that name files which are read, and those that name files which are written.
+INPUTS = ("observations", "file", "counts", "data", "matrix", "backward", "plan")
+OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
 #: All options and arguments; a flag is bool.
 OPTIONS = COLUMNS | NUMBERS
 OPTIONS |= {
@@ -139,7 +140,6 @@ OPTIONS |= {
     "leakage": (bool, "the leakages of all times, in place of what was spent"),
     "noisy": (bool, "the noisy counts, in place of what was spent"),
     "backup": (str, "write a copy of the file, which is whole also while others publish"),
-    "convert": (str, "make the file from this account's file of version 0.3, with --sensitivity"),
 }
 
 
@@ -155,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = lambda message, *_: print(
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
+            _check_outputs(command, options)
             return run(options)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
         # a fault of ours
@@ -182,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
     new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
     once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
-    asked = ("leakage", "noisy", "csv", "json", "backup", "convert", "alpha", "sensitivity")
+    asked = ("leakage", "noisy", "csv", "json", "backup")
     for run, about, required, names in (
         (
             _leakage,
@@ -232,6 +233,17 @@ def _parser() -> argparse.ArgumentParser:
                 f"--{name.replace('_', '-')}", help=about, **words, **MORE.get(name, {})
             )
     return parser
+
+
+def _check_outputs(command: str, options: dict) -> None:
+    """ValueError if a file that is to be written is one that is read, or another one to be
+    written."""
+    budgets_are_read = command == "leakage"
+    needed = [*_given(options, INPUTS).values()]
+    for name, path in _given(options, OUTPUTS).items():
+        if name != "budgets" or not budgets_are_read:
+            check_spares(path, needed)
+        needed.append(path)
 
 
 def _given(options: dict, names: Iterable[str]) -> dict:
@@ -368,17 +380,6 @@ def _time(text: str | None) -> Any:
 
 
 def _ledger(options: dict) -> int:
-    if options["convert"]:
-        from tplreport.stored import old_account
-
-        settings, entries = old_account(options["convert"])
-        made = tr.Publisher(options["file"], **settings | _given(options, ("alpha", "sensitivity")))
-        if len(made):
-            raise ValueError(
-                f"{made.path} must be new, found one with {len(made)} times; take another name"
-            )
-        for budget, run in groupby(entries, itemgetter(0)):
-            made.skip(len(made), len(made) + sum(count for _, count in run) - 1, budget)
     publisher = tr.Publisher(options["file"])
     if options["backup"]:
         publisher.backup(options["backup"])

@@ -1,7 +1,8 @@
-"""Files that are never seen half-written."""
+"""Files that are never seen half-written, and never written over what somebody needs."""
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -21,3 +22,24 @@ def write_whole(target: Path, content: bytes) -> None:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def is_same_file(path: str | os.PathLike, other: str | os.PathLike) -> bool:
+    """Whether two paths lead to one file, by links of either kind, too; it need not exist yet."""
+    try:
+        return os.path.samefile(path, other)
+    except FileNotFoundError:
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def check_spares(target: str | os.PathLike, needed: Iterable[str | os.PathLike]) -> None:
+    """ValueError if what is written to `target` would destroy one of the files that are needed."""
+    is_device = os.path.exists(target) and not os.path.isfile(target)
+    if is_device:
+        return
+    for path in needed:
+        if is_same_file(target, path):
+            raise ValueError(
+                f"what is written to {target} must spare {path}, found the same file; take another "
+                "name"
+            )

@@ -1,10 +1,6 @@
-"""Loss functions as JSON, and what files of accounts of version 0.3 held."""
+"""Loss functions as JSON."""
 
 import json
-from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -54,53 +50,3 @@ def loss_of(content: dict | None) -> PrivacyLossFunction | None:
     if "hull" in content:
         return PrivacyLossFunction.of_hull(matrix, np.array(content["hull"]))
     return LOSSES[content["loss"]](matrix)
-
-
-def old_account(path: str | Path) -> tuple[dict, list[tuple[float, int]]]:
-    """Settings (alpha, floor, backward, forward) and entries (budget, count) of an account's file
-    of version 0.3.
-
-    ValueError if it is damaged, or holds releases that are no budgets.
-    """
-    *complete, last = Path(path).read_bytes().split(b"\n")
-    try:
-        lines = [*map(json.loads, complete)]
-    except ValueError:
-        raise ValueError(
-            f"each line of {path} must be JSON, found another; restore a copy"
-        ) from None
-    with suppress(ValueError):  # of what is cut off the release was never made
-        lines.append(json.loads(last))
-    header = lines[0] if lines and isinstance(lines[0], dict) else {}
-    if header.get("format") != "tplrepro account":
-        raise ValueError(f"{path} must be an account's file, found another; check its name")
-    content = {name: header[name] for name in ("settings", "sides")}
-    digest, entries = header["digest"], []
-    if _digest(content) != digest:
-        raise ValueError(
-            f"the first line of {path} must have its digest, found another; restore a copy"
-        )
-    for number, (release, count, *found) in enumerate(lines[1:], 2):
-        if header["version"] == 2:
-            digest = _digest([digest, [release, count]])[:16]
-            if found != [digest]:
-                raise ValueError(
-                    f"line {number} of {path} must be as it was written, found another; restore a copy"
-                )
-        if not isinstance(release, (int, float)):
-            raise ValueError(
-                f"releases must be budgets to be converted, found {str(release)[:40]} in line {number}"
-            )
-        entries.append((float(release), count))
-    sides = {name: loss_of(side) for name, side in content["sides"].items()}
-    return {
-        "alpha": content["settings"]["alpha"],
-        "floor": content["settings"]["floor"],
-        **sides,
-    }, entries
-
-
-def _digest(content: Any) -> str:
-    return sha256(
-        (json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n").encode()
-    ).hexdigest()

@@ -237,41 +237,28 @@ def test_a_fault_of_the_program_keeps_its_traceback(run, fault):
         run("report", "counts.csv", "--alpha", 1, "--horizon", 3)
 
 
-def old_account():
-    """A file as version 0.3 wrote it: two releases, a pause, and a line that a kill cut off."""
-    from tplreport.stored import _digest
-
-    sides = {"backward": None, "forward": {"loss": "PrivacyLossFunction", "states": 2, "rows": P}}
-    content = {"settings": {"alpha": 1.0, "floor": 0.1, "grid": None}, "sides": sides}
-    digest = _digest(content)
-    lines = [{"format": "tplrepro account", "version": 2, "digest": digest} | content]
-    for entry in ([0.2, 2], [0.0, 3], [0.1, 1]):
-        digest = _digest([digest, entry])[:16]
-        lines.append([*entry, digest])
-    return "\n".join(json.dumps(line) for line in lines)
-
-
-@pytest.mark.parametrize("end", ["\n", "", '\n[0.1,1,"ab'])
-def test_an_old_account_is_converted(run, tmp_path, end):
-    """A last line that lacks its end counts; what is left of one does not."""
-    (tmp_path / "old.json").write_text(old_account() + end)
-    status, printed, errors = run(
-        "ledger", "new.sqlite", "--convert", "old.json", "--sensitivity", 1, "--json"
-    )
-    assert (status, errors) == (0, "")
-    assert [(row["count"], row["epsilon"]) for row in json.loads(printed)] == [
-        (2, 0.2),
-        (3, 0.0),
-        (1, 0.1),
-    ]
-    account = (
-        tpl.TemporalAccountant(None, P, alpha=1.0, floor=0.1).compose(0.2, 2).skip(3).compose(0.1)
-    )
-    made = tr.Publisher("new.sqlite")
-    assert made.remaining == account.remaining
-    assert made.leakage.tpl.tolist() == account.tpl.tolist()
-    made.publish(6, 10)
-    (tmp_path / "old.json").write_text(old_account().replace("[0.0, 3", "[0.0, 4"))
-    status, _, errors = run("ledger", "other.sqlite", "--convert", "old.json", "--sensitivity", 1)
-    assert status == 2
-    assert "line 3 of old.json must be as it was written" in errors
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("publish", "own.sqlite", "counts.csv", "--csv", "counts.csv"),
+        ("publish", "own.sqlite", "counts.csv", "--csv", "./linked.csv"),
+        ("publish", "own.sqlite", "counts.csv", "--csv", "own.sqlite"),
+        ("ledger", "own.sqlite", "--csv", "own.sqlite"),
+        ("ledger", "own.sqlite", "--csv", "hard.sqlite"),
+        ("ledger", "own.sqlite", "--csv", "new.csv", "--backup", "new.csv"),
+        ("leakage", "--matrix", "moves.csv", "--budgets", "b.csv", "--csv", "b.csv"),
+        ("leakage", "--matrix", "moves.csv", "--budgets", "b.csv", "--plot", "moves.csv"),
+        ("report", "counts.csv", "--alpha", 1, "--horizon", 3, "--budgets", "counts.csv"),
+        ("report", "counts.csv", "--alpha", 1, "--horizon", 3, "--html", "counts.csv"),
+    ],
+)
+def test_what_is_read_is_not_written_over(run, tmp_path, words):
+    assert run("publish", "own.sqlite", *NEW)[0] == 0
+    (tmp_path / "b.csv").write_text("epsilon\n0.1\n0.1\n")
+    (tmp_path / "linked.csv").symlink_to("counts.csv")
+    (tmp_path / "hard.sqlite").hardlink_to("own.sqlite")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    status, printed, errors = run(*words)
+    assert (status, printed) == (2, "")
+    assert re.search("must spare .*, found the same file; take another name$", errors.strip())
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
