@@ -1,4 +1,4 @@
-"""A time names one time point of its step, whatever the day on which it is read, or it is refused."""
+"""A time names one time point of its step, whenever it is read, or it is refused."""
 
 from datetime import date, datetime
 
