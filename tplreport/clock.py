@@ -76,7 +76,7 @@ class Clock:
     def starting(cls, time: Any, step: int | str) -> dict:
         """The fields of the clock whose first time this is."""
         is_text = isinstance(step, str)
-        width = _duration(step).value if is_text else step
+        width = _duration(step).value if isinstance(step, str) else step
         moments = _moments([time], width if is_text else DAY)
         if moments.dates != is_text:
             must = "a whole number as step if times are"
