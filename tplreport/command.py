@@ -14,6 +14,7 @@ from typing import Any
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.files import check_spares, write_whole
+from tplreport.matrices import EPSILON, NOISE_MULTIPLIER, read_column, read_matrix
 from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import extra
 
@@ -113,7 +114,7 @@ OPTIONS |= {
     "json": (bool, "print JSON in place of text"),
     "matrix": (
         str,
-        "CSV of the forward matrix Pr(next state | state): names of the states, then a row for each",
+        "CSV of the forward matrix Pr(next state | state): a row for each state, with or without names",
     ),
     "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
     "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
@@ -274,33 +275,14 @@ def _chain(options: dict) -> tuple[Any, Any]:
 
         data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
         return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
-    forward = _matrix(options["matrix"])
-    return _matrix(options["backward"]) if options["backward"] else forward.reverse(
-        forward.stationary()
-    ), forward
-
-
-def _matrix(path: str) -> Any:
-    """A matrix from CSV: the names of the states, then a row for each, with or without its name."""
-    import pandas as pd
-
-    frame = pd.read_csv(path)
-    is_square = frame.shape[1] == len(frame)
-    frame = frame.set_axis(frame.columns) if is_square else frame.set_index(frame.columns[0])
-    return tpl.TransitionMatrix(frame.rename(index=str, columns=str))
-
-
-def _column(path: str, *names: str) -> Any:
-    """The column of a CSV file that has one of the names, or its only one."""
-    import pandas as pd
-
-    frame = pd.read_csv(path)
-    found = [name for name in frame if name in names] or [*frame]
-    if len(found) != 1:
-        raise ValueError(
-            f"{path} must have one column {' or '.join(names)}, found {', '.join(found)}; rename it"
-        )
-    return frame[found[0]].to_numpy(dtype=float)
+    forward = read_matrix(options["matrix"])
+    if options["backward"]:
+        return read_matrix(options["backward"]), forward
+    try:
+        return forward.reverse(forward.stationary()), forward
+    except ValueError as error:
+        reason = str(error).partition(";")[0]
+        raise ValueError(f"{reason}; give backward=, or smooth the matrix") from None
 
 
 def _leakage(options: dict) -> int:
@@ -308,9 +290,9 @@ def _leakage(options: dict) -> int:
         raise ValueError(
             "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
         )
-    budgets = (
-        options["epsilon"] if options["budgets"] is None else _column(options["budgets"], "epsilon")
-    )
+    budgets = options["epsilon"]
+    if options["budgets"] is not None:
+        budgets = read_column(options["budgets"], EPSILON)
     leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
     return _show(leakage.to_frame(), options, leakage)
 
@@ -343,7 +325,8 @@ def _publish(options: dict) -> int:
     given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
     if given:
         sides = dict(zip(("backward", "forward"), _chain(options), strict=True))
-        plan = _column(options["plan"], "epsilon", "noise_multiplier") if options["plan"] else None
+        level = EPSILON if options["delta"] is None else NOISE_MULTIPLIER
+        plan = read_column(options["plan"], level) if options["plan"] else None
         given |= {
             "plan": plan,
             "allow_large": options["allow_large"],

@@ -262,3 +262,53 @@ def test_what_is_read_is_not_written_over(run, tmp_path, words):
     assert (status, printed) == (2, "")
     assert re.search("must spare .*, found the same file; take another name$", errors.strip())
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1,0\n0,1\n", [[1, 0], [0, 1]]),
+        ("0,8;0,2\n0,1;0,9\n", P),
+        ("# moves\n0.8,0.2\n0.1,0.9\n", P),
+    ],
+)
+def test_a_matrix_without_names_is_read_whole(run, tmp_path, text, rows):
+    """Its first line was taken for names, and one state leaks nothing more than the budget."""
+    (tmp_path / "own.csv").write_text(text)
+    words = ("--backward", "own.csv", "--epsilon", 0.1, "--horizon", 10, "--json")
+    status, printed, _ = run("leakage", "--matrix", "own.csv", *words)
+    expected = tpl.temporal_privacy_leakage([0.1] * 10, rows, rows)
+    assert status == 0
+    assert [row["tpl"] for row in json.loads(printed)] == pytest.approx(expected.tpl.tolist())
+
+
+def test_budgets_without_a_heading_are_all_read(run, tmp_path):
+    """The first was taken for the name of the column."""
+    (tmp_path / "budgets.csv").write_text("2.0\n0.1\n0.1\n")
+    words = ("leakage", "--matrix", "moves.csv", "--budgets", "budgets.csv", "--json")
+    status, printed, _ = run(*words)
+    rows = json.loads(printed)
+    assert (status, [row["epsilon"] for row in rows]) == (0, [2.0, 0.1, 0.1])
+    assert max(row["tpl"] for row in rows) > 2.0
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--matrix", "0,1\n0.8,0.2\n0.1,0.9\n", "own.csv: the first line must be names or prob"),
+        (
+            "--matrix",
+            "1,0\n0,1\n",
+            "closed classes of states (one holds 0, another 1); give --backward",
+        ),
+        ("--budgets", "2,0\n0,1\n0,1\n", "own.csv: each of several columns must have a heading"),
+        ("--budgets", "noise_multiplier\n7\n7\n", "own.csv: there must be one column epsilon"),
+    ],
+)
+def test_a_text_that_may_be_two_things_is_refused(run, tmp_path, option, text, message):
+    (tmp_path / "own.csv").write_text(text)
+    (tmp_path / "budgets.csv").write_text("0.1\n0.1\n")
+    files = {"--matrix": "moves.csv", "--budgets": "budgets.csv"} | {option: "own.csv"}
+    status, printed, errors = run("leakage", *(word for pair in files.items() for word in pair))
+    assert (status, printed) == (2, "")
+    assert message in errors
