@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.provenance import provenance, repository_folder, write_with_record
-from tplrepro.words import shortened
+from tplrepro.display import shorten_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,7 +139,7 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
 
 def show_steps(axis, counts, labels):
     """Draw the shares of the steps (n, n) from each of the labelled states."""
-    labels = shortened(labels)
+    labels = shorten_labels(labels)
     image = axis.imshow(
         counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1
     )

@@ -9,7 +9,7 @@ from page.analysis import Analysis, verdict_on
 from page.plots import CHOSEN
 from tplreport.reporting.report import Report
 from tplreport.schemes import mean_error
-from tplrepro.words import counted
+from tplrepro.display import count_noun
 
 # class and mark of an answer
 MARKS = {"yes": ("good", "✓"), "no": ("bad", "✗"), "unknown": ("doubt", "?")}
@@ -23,12 +23,12 @@ def verdict_html(analysis: Analysis) -> str:
     apart."""
     leakage, inputs, verdict = analysis.leakage, analysis.inputs, analysis.verdict
     kind, mark = MARKS[verdict.answer]
-    peak, supremum = int(np.argmax(leakage.tpl)), counted(analysis.supremum, "nat", ".4g")
+    peak, supremum = int(np.argmax(leakage.tpl)), count_noun(analysis.supremum, "nat", ".4g")
     supremum = supremum if np.isfinite(analysis.supremum) else "infinite, it grows without bound"
     said = [
-        f"Largest TPL{' by the estimate' if inputs.report else ''}: {counted(leakage.tpl[peak], 'nat', '.4g')}, at "
+        f"Largest TPL{' by the estimate' if inputs.report else ''}: {count_noun(leakage.tpl[peak], 'nat', '.4g')}, at "
         f"release {peak + 1}. Supremum if the largest ε is spent forever: {supremum}.",
-        f"All releases together: {counted(leakage.user_level, 'nat', '.4g')}. "
+        f"All releases together: {count_noun(leakage.user_level, 'nat', '.4g')}. "
         f"Mean absolute error of Laplace noise: {mean_error(leakage.epsilons, inputs.sensitivity):.4g}.",
     ]
     if np.isfinite(analysis.gaussian):

@@ -26,7 +26,7 @@ ROOFS = ({"tplrepro"}, {"tplfrontier"}, {"tplreport"}, {"experiments"}, {"page",
 #: The same for the rooms of the papers.
 FLOORS = (
     {"lazy", "locks", "progress"},
-    {"words"},
+    {"display"},
     {"blas", "search", "validation"},
     {"mechanisms"},
     {"markov"},

@@ -12,6 +12,7 @@ import tplreport as tr
 from tplrepro.validation import (
     FrozenArrays,
     as_generator,
+    as_scalar,
     check_budgets,
     check_choice,
     check_codes,
@@ -21,12 +22,11 @@ from tplrepro.validation import (
     check_probability,
     check_smoothing,
     frozen,
-    one_number,
 )
 
 
 def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one():
-    assert one_number(np.array(0.5), "x") == check_probability(np.float32(0.5)) == 0.5
+    assert as_scalar(np.array(0.5), "x") == check_probability(np.float32(0.5)) == 0.5
     assert check_smoothing(0) == 0.0
     check_choice("a", "letter", {"a": 1})
     assert (
@@ -81,7 +81,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
             for bad in ("0", 0.5, True, -1, [0], random)
         ),
         (
-            one_number,
+            as_scalar,
             (np.array([0.5]), "x"),
             r"x must be one number, found shape \(1,\); call once",
         ),

@@ -16,7 +16,7 @@ import tplrepro as tpl
 from tplreport.files import check_spares, write_whole
 from tplreport.matrices import EPSILON, NOISE_MULTIPLIER, read_column, read_matrix
 from tplreport.memory import spare_address_space, told
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
 EPILOG = (
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run, command = options.pop("run"), options.pop("command")
     try:
         spare_address_space()
-        with extra(), warnings.catch_warnings():
+        with optional_import(), warnings.catch_warnings():
             # without the line of Python that said so
             warnings.showwarning = lambda message, *_: print(
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplfrontier.profiles.gaussian import check_noise_multipliers
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import (
     RngLike,
@@ -130,7 +130,7 @@ def release_counts(
     make: Callable = _laplace
     if gaussian:
         make = _rounded_gaussian if whole else _gaussian
-    with extra():
+    with optional_import():
         add = {level: make(whole, sensitivity, level) for level in {*levels.tolist()}}
     noisy = np.empty_like(counts)
     order = np.argsort(levels, kind="stable")  # one call for all counts of a level

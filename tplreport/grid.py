@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.validation import as_numbers, check_codes, check_positive
 
 CHUNK = 1 << 20
@@ -107,7 +107,7 @@ class Grid:
     _projection: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        with extra():
+        with optional_import():
             import pyproj
 
         box, cell_km = (

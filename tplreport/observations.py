@@ -45,10 +45,10 @@ from tplreport.times import (
     texts_of,
     with_instants,
 )
+from tplrepro.display import count_noun
 from tplrepro.markov.sequences import Sequences
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import check_choice, warn_caller
-from tplrepro.words import counted
 
 if TYPE_CHECKING:
     from tplreport.grid import Box, Grid
@@ -246,14 +246,16 @@ def read_table(
     )
     try:
         _gather(
-            table, tracked(source.blocks, "reading", "row", size=len, show=progress), time_format
+            table,
+            with_progress(source.blocks, "reading", "row", size=len, show=progress),
+            time_format,
         )
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
     for text, count in table.states.absent.items():
         if text and missing is None:
             warn_caller(
-                f"{counted(count, 'row', ',')} of {source.name} with state {text!r}, which stands for a missing value: "
+                f"{count_noun(count, 'row', ',')} of {source.name} with state {text!r}, which stands for a missing value: "
                 "each ends a sequence; give missing='' if it is a state"
             )
     notes = data.attrs if isinstance(data, pd.DataFrame) else {}
@@ -483,7 +485,7 @@ def to_sequences(
         )
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     rows = table.rows
-    of_users = tracked(
+    of_users = with_progress(
         ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
     )
     is_timed = step is not None or max_gap is not None or "until" in table.columns

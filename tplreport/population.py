@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.files import write_whole
 from tplreport.shrinkage import pooled_matrices, sparse_user_matrix, user_matrices
+from tplrepro.display import count_noun, frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
@@ -32,7 +33,6 @@ from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import Bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
-from tplrepro.words import as_html, counted, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +93,8 @@ class PopulationLeakage(FrozenArrays):
         from pandas import DataFrame, Index
 
         users = Index(self.users, name="user", tupleize_cols=False)
-        heading = f"leakages of {counted(len(users), 'user', ',')} by {counted(self.epsilons.size, 'release')}, nats"
-        return as_html(
+        heading = f"leakages of {count_noun(len(users), 'user', ',')} by {count_noun(self.epsilons.size, 'release')}, nats"
+        return frame_as_html(
             heading, DataFrame({"steps": self.transitions, "largest TPL": self.largest}, users)
         )
 
@@ -105,7 +105,7 @@ class PopulationLeakage(FrozenArrays):
 
         tpl = {"largest": self.maximum, "median": np.median(self.tpl, axis=0)}
         frame = DataFrame(tpl, RangeIndex(self.epsilons.size, name="time"))
-        return drawn(frame, ax, marker=".", ylabel="TPL of users (nats)")
+        return plot_frame(frame, ax, marker=".", ylabel="TPL of users (nats)")
 
 
 def population_leakage(

@@ -42,6 +42,7 @@ from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplreport.clock import Clock
 from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored
+from tplrepro.display import frame_as_html
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
@@ -53,7 +54,6 @@ from tplrepro.validation import (
     check_level,
     check_sensitivity,
 )
-from tplrepro.words import as_html
 
 LOG = logging.getLogger(__name__)
 FORMAT = "tplreport publisher 2"
@@ -166,7 +166,7 @@ class Publisher:
         return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {len(self)} times)"
 
     def _repr_html_(self) -> str:
-        return as_html(repr(self), self.ledger.set_index("time"))
+        return frame_as_html(repr(self), self.ledger.set_index("time"))
 
     def __len__(self) -> int:
         """The number of time points so far."""

@@ -40,8 +40,8 @@ from tplreport.reading import (
 )
 from tplreport.rows import MISSING
 from tplreport.times import SAMPLE
+from tplrepro.display import count_noun
 from tplrepro.validation import warn_caller
-from tplrepro.words import counted
 
 #: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
 USUAL_NAMES = {
@@ -610,7 +610,7 @@ def _files_of(path: Path) -> list[Path]:
         ]:
             ends = f"only those that end in {', '.join(TABLES)} are read"
             warn_caller(
-                f"{counted(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}"
+                f"{count_noun(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}"
             )
         return files
     if next(path.rglob("*.parquet"), None):

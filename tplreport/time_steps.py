@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from tplreport.times import LOCAL, PlaceOfRow
+from tplrepro.display import count_noun
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
-from tplrepro.words import counted
 
 OUTSIDE = -1
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
@@ -224,7 +224,7 @@ class Cutter:
                     "pandas' tz_localize(zone, ambiguous='infer') gives"
                 )
             raise ValueError(
-                f"a user must be in one state at a time, found another one in {counted(len(others), 'row')}, such as "
+                f"a user must be in one state at a time, found another one in {count_noun(len(others), 'row')}, such as "
                 f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
             )
         self._drop(REPEATED, len(reports) - len(distinct))

@@ -24,10 +24,10 @@ OPTIONAL = ("matplotlib",)
 
 
 @contextmanager
-def extra() -> Iterator[None]:
+def optional_import() -> Iterator[None]:
     """Around the imports of a library that an extra brings: without it, an error names the extra.
 
-    >>> with extra():
+    >>> with optional_import():
     ...     raise ModuleNotFoundError(name="pyarrow.csv")
     Traceback (most recent call last):
     ModuleNotFoundError: pyarrow must be installed, found none; install it with: pip install "tplrepro[data]"
@@ -70,7 +70,7 @@ def lazy_names(
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}", name=name, obj=module
             )
-        with extra():
+        with optional_import():
             home = None if homes[name] == package else import_module(homes[name])
             value = (
                 getattr(home, name)

@@ -51,7 +51,7 @@ class Bar:
                 self._drawn = (std if log else auto).tqdm(initial=self.n, **self._settings, **look)
 
 
-def tracked(
+def with_progress(
     items: Iterable[Any],
     description: str,
     unit: str,
@@ -63,7 +63,7 @@ def tracked(
     """The items, with a bar over them, or over their sizes; `total` is by default their number, if
     they have one.
 
-    >>> [*tracked([3, 4], "squares", "number")]
+    >>> [*with_progress([3, 4], "squares", "number")]
     [3, 4]
     """
     known = len(items) if total is None and isinstance(items, Sized) else total

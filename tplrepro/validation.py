@@ -117,13 +117,13 @@ def by_state(
     >>> by_state({"a": 0.2, "b": 0.8}, ["b", "a"], "initial")
     [0.8, 0.2]
     """
-    values = framed(values)
+    values = rows_as_frame(values)
     if isinstance(values, Mapping):
         held = [*values.values()]
         ordered = [held[k] for k in _order([*values], states, name)]
         return ordered if axes[0] == 0 else np.stack(ordered, axis=axes[0])
     if isinstance(values, list | tuple) and any(
-        hasattr(framed(each), "columns") for each in values
+        hasattr(rows_as_frame(each), "columns") for each in values
     ):
         return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
@@ -139,7 +139,7 @@ def by_state(
     return values
 
 
-def framed(values: Any) -> Any:
+def rows_as_frame(values: Any) -> Any:
     """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as
     they are."""
     rows = values if isinstance(values, list | tuple) else ()
@@ -213,27 +213,27 @@ def check_probability(
     least, left = (0.0, "[") if zero else (SMALLEST, "(")
     most, right = (1.0, "]") if one else (BELOW_ONE, ")")
     must = f"{name} must be a probability in {left}0, 1{right}"
-    return one_number(within(probability, least, most, must, remedy), name)
+    return as_scalar(check_range(probability, least, most, must, remedy), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
     must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
-    return one_number(
-        within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name
+    return as_scalar(
+        check_range(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name
     )
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     """Leakages in nats as a float array; they must be finite and not negative."""
     must = f"{name} must be a finite leakage in nats, at least 0"
-    return within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
+    return check_range(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
 
 
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
-    return within(
+    return check_range(
         epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released"
     )
 
@@ -243,10 +243,10 @@ def check_budgets(
 ) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one
     for all."""
-    return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
+    return check_series(check_epsilon(epsilons, name), name, "budget", horizon)
 
 
-def over_time(
+def check_series(
     values: np.ndarray,
     name: str,
     one: str,
@@ -280,8 +280,8 @@ def over_time(
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return one_number(
-        within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name
+    return as_scalar(
+        check_range(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name
     )
 
 
@@ -296,13 +296,13 @@ def check_sensitivity(sensitivity: Any) -> float:
 def check_positive(number: Any, name: str, remedy: str) -> float:
     """One number that is finite and positive."""
     must = f"{name} must be finite and greater than 0"
-    return one_number(within(number, SMALLEST, LARGEST, must, remedy), name, remedy)
+    return as_scalar(check_range(number, SMALLEST, LARGEST, must, remedy), name, remedy)
 
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
     remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-    return within(
+    return check_range(
         delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy
     )
 
@@ -375,14 +375,14 @@ def check_whole(number: SupportsIndex, name: str) -> int:
         raise ValueError(f"{name} must be a whole number, found {number!r}; give an int") from None
 
 
-def one_number(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
+def as_scalar(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
     """The number in a checked array, which must have no axis."""
     if values.ndim:
         raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
     return float(values)
 
 
-def within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
+def check_range(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
     """Numbers from `least` to `most`, both included."""
     if type(values) is float and least <= values <= most:
         return np.array(values)  # searches call with one float at a time

@@ -20,7 +20,7 @@ from scipy.linalg import toeplitz
 from experiments.comparison.catalogue import LARGEST, SMALLEST, CountMechanism
 from experiments.comparison.setting import Setting
 from tplrepro.blas import one_blas_thread
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.search import largest_within
 from tplrepro.validation import FrozenArrays, check_level
 
@@ -162,7 +162,7 @@ def sweep(
     # All seeds of a parameter one after the other: its budgets are computed once and cached.
     grid = list(product(np.geomspace(first, last, points).tolist(), seeds))
     rows = []
-    for parameter, seed in tracked(grid, mechanism.name, "release"):
+    for parameter, seed in with_progress(grid, mechanism.name, "release"):
         rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
     fields = np.array(rows).T.reshape(-1, points, len(seeds))
     return Outcome(*fields.swapaxes(1, 2))

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.markov.filtering import forward_backward, log_probabilities
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
@@ -119,7 +119,7 @@ class RecurrentClassifier:
     def fit(self, sequences: OfUsers, *, rng: np.random.Generator) -> Self:
         """Learn from the sequences; returns itself."""
         os.environ.setdefault("KERAS_BACKEND", "jax")
-        with extra():
+        with optional_import():
             import keras
         self.users = np.array(list(sequences))
         seeds = iter(rng.integers(2**31, size=3).tolist())

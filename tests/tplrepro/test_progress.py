@@ -9,7 +9,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplrepro import progress, sip
-from tplrepro.progress import Bar, tracked
+from tplrepro.progress import Bar, with_progress
 
 P, Q = [[0.8, 0.2], [0.1, 0.9]], tpl.TransitionMatrix.random(300, rng=0)
 SERIES = tf.LinearGaussianSeries.autoregressive(0.9, 5)
@@ -62,5 +62,5 @@ def test_a_bar_is_drawn_on_a_terminal_and_in_a_notebook_after_two_seconds(monkey
     monkeypatch.delitem(sys.modules, "IPython")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert drawn()
-    assert [*tracked(iter("ab"), "letters", "letter", size=ord)] == ["a", "b"]
+    assert [*with_progress(iter("ab"), "letters", "letter", size=ord)] == ["a", "b"]
     assert "letters: 97letter" in "".join(capsys.readouterr())

@@ -21,7 +21,7 @@ from tplfrontier.profiles.gaussian import gaussian_delta, gaussian_epsilon, gaus
 from tplfrontier.profiles.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.allocation.minimisation import LeastError
 from tplrepro.allocation.optimal import MANY, solve_on_knots
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import (
     Correlation,
@@ -31,11 +31,11 @@ from tplrepro.leakage.temporal import (
 )
 from tplrepro.search import fit_to_level
 from tplrepro.validation import (
+    as_scalar,
     check_choice,
     check_delta,
     check_horizon,
     check_level,
-    one_number,
     with_index,
 )
 
@@ -79,7 +79,7 @@ def allocate_noise(
     [5.4, 6.7, 6.2, 5.2]
     """
     epsilon, horizon = check_level(epsilon, "epsilon"), check_horizon(horizon)
-    delta = one_number(check_delta(delta), "delta")
+    delta = as_scalar(check_delta(delta), "delta")
     check_choice(method, "method", ("equal", "least_variance"))
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     series = _Series(epsilon, delta, float(gaussian_mu(epsilon, delta)), before, after)
@@ -126,7 +126,7 @@ class _Series:
         return self.epsilon * (np.asarray(gaussian_mu(epsilons, self.delta)) / self.mu) ** 2
 
     def profile(self, budgets: np.ndarray) -> TemporalPrivacyProfile:
-        with extra():
+        with optional_import():
             from dp_accounting import GaussianDpEvent
 
         multipliers = (1.0 / self.shift(budgets)).tolist()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tplrepro.allocation.published import NoFiniteSupremumError
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import check_probability
 
 
@@ -34,7 +34,7 @@ def allocate_for_several(
     """
     share = check_probability(share, "share", zero=False)
     found, failures = [], []
-    for pair in tracked(pairs, "allocations", "pair"):
+    for pair in with_progress(pairs, "allocations", "pair"):
         try:
             found.append(allocate(*pair))
         except NoFiniteSupremumError as error:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import REQUIRED, Correlation
-from tplrepro.validation import check_alpha, check_probability, one_number
+from tplrepro.validation import as_scalar, check_alpha, check_probability
 
 STEPS = 4  # of the grid, in one standard deviation of a release and in one nat
 NEGLIGIBLE = 1e-22  # grid points of smaller probability are left out
@@ -76,7 +76,7 @@ class ExactGaussianProfile:
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
-        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
+        epsilon = as_scalar(check_alpha(epsilon, "epsilon"), "epsilon")
         return np.array([self._delta(t, epsilon) for t in range(self._shifts.size)])
 
     def epsilon(self, delta: float) -> np.ndarray:

@@ -30,7 +30,7 @@ from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation, OverTime, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import as_numbers, by_state, check_horizon, frozen
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
     t."""
     leakages = [bounds[0]]
     steps = [*zip(matrices, bounds[1:], strict=True)]
-    for P, bound in tracked(steps, "pairwise leakage", "step"):
+    for P, bound in with_progress(steps, "pairwise leakage", "step"):
         leakages.append(
             bound if P is None else (bound + log_ratios(P.toarray(), leakages[-1])) * UP
         )

@@ -29,12 +29,12 @@ from tplrepro.leakage.temporal import REQUIRED, LossLike
 from tplrepro.progress import Bar
 from tplrepro.search import largest_within
 from tplrepro.validation import (
+    as_scalar,
     check_alpha,
     check_delta,
     check_epsilon,
     check_horizon,
     check_level,
-    one_number,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class EventAccountant(Account):
                 return self.skip(count)
             release = kept.event
         else:
-            release = epsilon = one_number(
+            release = epsilon = as_scalar(
                 check_epsilon(release), "epsilon", "compose each budget in turn"
             )
         return self._add(release, epsilon, check_horizon(count, "count"))
@@ -125,7 +125,7 @@ class EventAccountant(Account):
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T of each release, (T,); 0 < delta <
         1."""
-        delta = one_number(check_delta(delta), "delta")
+        delta = as_scalar(check_delta(delta), "delta")
         return (
             self.profile.epsilon(delta)
             if any(bound for _, bound, _ in self._ledger)
@@ -135,7 +135,7 @@ class EventAccountant(Account):
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP_T of each release, (T,); epsilon in
         nats."""
-        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
+        epsilon = as_scalar(check_alpha(epsilon, "epsilon"), "epsilon")
         return (
             self.profile.delta(epsilon)
             if any(bound for _, bound, _ in self._ledger)
@@ -236,4 +236,4 @@ class EventAccountant(Account):
 def _share(delta: float, plans: SupportsIndex) -> float:
     """The delta of each of so many plans."""
     delta = float(delta) / check_horizon(plans, "plans")
-    return one_number(check_delta(delta), "delta") if delta else 0.0
+    return as_scalar(check_delta(delta), "delta") if delta else 0.0

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tplfrontier.profiles.gaussian import gaussian_delta
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.validation import (
     as_numbers,
+    as_scalar,
     check_epsilon,
     check_horizon,
     check_probability,
-    one_number,
 )
 
 # exceeds that of a curve, relative to the larger of the two probabilities that it subtracts
@@ -72,9 +72,9 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
     """
     if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
         return pure_curve(
-            one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon")
+            as_scalar(check_epsilon(event, "an event's epsilon"), "an event's epsilon")
         )
-    with extra():
+    with optional_import():
         from dp_accounting import dp_event
 
     readers: dict[type, Callable[[Any], Curve | Composed | Sampled]] = {
@@ -120,7 +120,7 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
 
 
 def _number(value: Any, name: str) -> float:
-    return one_number(
+    return as_scalar(
         as_numbers(value, f"{name} of an event must be a number", "give a float"), name, "give one"
     )
 

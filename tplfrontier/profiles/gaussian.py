@@ -21,8 +21,8 @@ from tplrepro.validation import (
     as_numbers,
     check_alpha,
     check_delta,
-    over_time,
-    within,
+    check_range,
+    check_series,
 )
 
 
@@ -65,10 +65,10 @@ def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = 
     """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for
     budgets."""
     must = "noise_multipliers must be finite and greater than 0"
-    values = within(
+    values = check_range(
         noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities"
     )
-    return over_time(values, "noise_multipliers", "multiplier", horizon)
+    return check_series(values, "noise_multipliers", "multiplier", horizon)
 
 
 def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:

@@ -21,8 +21,8 @@ from tplfrontier.profiles.privacy_profile import EPS, PrivacyProfile, bound_afte
 from tplfrontier.profiles.repeated_releases import Step, after_release, along
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import accumulate_steps
-from tplrepro.progress import tracked
-from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_time, one_number
+from tplrepro.progress import with_progress
+from tplrepro.validation import FrozenArrays, as_scalar, check_alpha, check_delta, check_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +40,14 @@ class ProfileSeries(FrozenArrays):
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if
         none."""
-        delta = one_number(check_delta(delta), "delta")
+        delta = as_scalar(check_delta(delta), "delta")
         epsilons = np.array([overall(profile).epsilon(delta) for profile in self.profiles])
         return np.minimum(epsilons[self.position], self.largest)
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0,
         nats."""
-        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
+        epsilon = as_scalar(check_alpha(epsilon, "epsilon"), "epsilon")
         deltas = np.array([overall(profile).delta(epsilon) for profile in self.profiles])[
             self.position
         ]
@@ -133,7 +133,7 @@ class Side:
         steps = along(
             runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing
         )
-        for base, times in tracked(
+        for base, times in with_progress(
             steps, "profiles", "time", total=len(self.released), size=lambda step: step[1]
         ):
             if (

@@ -36,7 +36,7 @@ from tplrepro.leakage.temporal import (
     check_window,
     steps_of_both_sides,
 )
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import FrozenArrays, check_horizon
 
 
@@ -175,7 +175,7 @@ class TemporalPrivacyProfile(FrozenArrays):
         ]
         # those of most rows come first, so that their composition is shared
         usual = Counter(chain.from_iterable(rows))
-        for parts in tracked(rows, "profiles together", "time"):
+        for parts in with_progress(rows, "profiles together", "time"):
             profiles.append(
                 overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True)))
             )

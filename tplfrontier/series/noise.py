@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from tplfrontier.series.leakage import gaussian_series_limit, information, regression
 from tplfrontier.series.state_space import LinearGaussianSeries, check_covariance
 from tplrepro.leakage.temporal import safely_below
-from tplrepro.progress import Bar, tracked
+from tplrepro.progress import Bar, with_progress
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_level, warn_caller
 
@@ -163,7 +163,7 @@ def _least_cost(
     inner = 2.0 * best
     inner_values, _ = tightest(inner)
     lowest = float(cost[0])  # until a program says more
-    for _round in tracked(range(ROUNDS), "least noise, at most", "round"):
+    for _round in with_progress(range(ROUNDS), "least noise, at most", "round"):
         solved = linprog(
             cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs"
         )

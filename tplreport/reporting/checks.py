@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tplrepro.display import count_noun, format_number
 from tplrepro.markov.sequences import Sequences
-from tplrepro.words import counted, plain_number
 
 #: Weights w of the row without context, in steps.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -86,9 +86,9 @@ class Steps:
         after = np.flatnonzero(inside)
         earlier = np.where(inside[after - 1], data.values[after - 2], -1)
         user = np.repeat(users, data.lengths)[after]
-        counted = np.bincount(user, minlength=1)
-        place = np.arange(user.size) - (np.cumsum(counted) - counted)[user]
-        quarter = (4 * place // np.maximum(counted[user], 1)).astype(np.int8)
+        count_noun = np.bincount(user, minlength=1)
+        place = np.arange(user.size) - (np.cumsum(count_noun) - count_noun)[user]
+        quarter = (4 * place // np.maximum(count_noun[user], 1)).astype(np.int8)
         return cls(
             data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states
         )
@@ -108,7 +108,7 @@ class Evidence(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        return f"{plain_number(self.nats)} ± {plain_number(self.error)} nats"
+        return f"{format_number(self.nats)} ± {format_number(self.error)} nats"
 
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
@@ -227,7 +227,7 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
     time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
     few = moves < FEW_STEPS
     words = (
-        f"the median state is left {counted(float(np.median(moves)), 'time', ',.4g')}; {few.mean():.0%} of the states, "
+        f"the median state is left {count_noun(float(np.median(moves)), 'time', ',.4g')}; {few.mean():.0%} of the states, "
         f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
     )
     is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES

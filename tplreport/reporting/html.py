@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from tplreport.reporting.plans import ANYBODY
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 
 #: Lines of the schemes, in the order of the plans.
 DASHES = ("dotted", "solid", "dashed", "dashdot")
@@ -73,7 +73,7 @@ def _table(report: Any) -> str:
 def figure_of(report: Any) -> Any:
     """Budgets over time, in a panel for each adversary, and the errors of all plans, as a figure of
     Matplotlib."""
-    with extra():
+    with optional_import():
         from matplotlib.figure import Figure
     plans = [plan for plan in report.plans if plan.budgets is not None]
     schemes = dict.fromkeys(plan.scheme for plan in plans)

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from tplfrontier.chains.confidence import loss_from_counts
 from tplreport.population import loss_of_all_users
 from tplreport.schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplrepro.display import frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 from tplrepro.validation import FrozenArrays
-from tplrepro.words import as_html, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,14 +63,16 @@ class Plan(FrozenArrays):
         return pd.DataFrame({"epsilon": budgets}, pd.RangeIndex(1, len(budgets) + 1, name="t"))
 
     def _repr_html_(self) -> str:
-        return as_html(
+        return frame_as_html(
             f"{self.scheme}, against {self.against}: {self.message or 'budgets, nats'}",
             self.to_frame(),
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
-        return drawn(self.to_frame(), ax, marker=".", xlabel="release t", ylabel="budget (nats)")
+        return plot_frame(
+            self.to_frame(), ax, marker=".", xlabel="release t", ylabel="budget (nats)"
+        )
 
     @property
     def user_level(self) -> float:

@@ -44,6 +44,7 @@ from tplreport.uncertainty import (
     leakage_interval,
     posterior_draws,
 )
+from tplrepro.display import count_noun, frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.validation import (
@@ -57,7 +58,6 @@ from tplrepro.validation import (
     check_sensitivity,
     check_smoothing,
 )
-from tplrepro.words import as_html, counted, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ class Report:
     def size_in_words(self) -> str:
         """How many users, sequences, states and steps there are."""
         return ", ".join(
-            counted(value, name.removesuffix("s"), ",") for name, value in self.size.items()
+            count_noun(value, name.removesuffix("s"), ",") for name, value in self.size.items()
         )
 
     @property
@@ -189,7 +189,7 @@ class Report:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns
         the axes."""
-        return drawn(
+        return plot_frame(
             self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True
         )
 
@@ -216,7 +216,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         table = self.table[self.table["message"] == ""].drop(columns="message")
-        return as_html(f"{self.size_in_words}. {' '.join(self.sentences)}", table)
+        return frame_as_html(f"{self.size_in_words}. {' '.join(self.sentences)}", table)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class Report:
         if self.interval is not None:
             low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
             confidence = f"{self.interval.confidence:.0%} interval"
-            note = f"Redrawn data leak {low:.4g} to {counted(f'{high:.4g}', 'nat')} {each} ({confidence})"
+            note = f"Redrawn data leak {low:.4g} to {count_noun(f'{high:.4g}', 'nat')} {each} ({confidence})"
             if not low <= now <= high:
                 why = "leakage is a maximum, which noise in redrawn data raises"
                 note += f"; the estimate, {now:.4g}, is outside: {why}"
@@ -364,8 +364,8 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
     counts, states = count_transitions(data)
     if not counts.nnz or len(states) < 2:
         raise ValueError(
-            f"there must be steps between at least two states, found {counted(data.n_transitions, 'step')} and "
-            f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
+            f"there must be steps between at least two states, found {count_noun(data.n_transitions, 'step')} and "
+            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the step"
         )
     return counts, states
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tplreport.reporting.checks import DOUBTFUL, REFUSED
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
 from tplreport.schemes import COMPOSED, equal_shares, rounded_down
-from tplrepro.words import counted, plain_number
+from tplrepro.display import count_noun, format_number
 
 
 def verdict(report: Any) -> tuple[str, ...]:
@@ -49,7 +49,10 @@ def judge(
     data show no model.
     """
     budgets = np.ravel(budgets).tolist()
-    promised, series = counted(alpha, "nat", "g"), f"{counted(len(budgets), 'release')} {each}"
+    promised, series = (
+        count_noun(alpha, "nat", "g"),
+        f"{count_noun(len(budgets), 'release')} {each}",
+    )
     s = "s" if len(budgets) == 1 else ""
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
     if fsum(budgets) <= alpha:
@@ -58,7 +61,7 @@ def judge(
         sentence = f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
         return Verdict("unknown", sentence, worst)
     if worst > alpha:
-        sentence = f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
+        sentence = f"No: {series} leak{s} {count_noun(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
         if len(leaked) > 1:
             sentence += (
                 f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
@@ -69,7 +72,7 @@ def judge(
             f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
         )
         return Verdict("unknown", sentence, worst)
-    most = counted(rounded_up(worst), "nat")
+    most = count_noun(rounded_up(worst), "nat")
     return Verdict("yes", f"Yes: {series} leak{s} at most {most} about a time point.", worst)
 
 
@@ -91,7 +94,7 @@ def at_each_time(settings: dict) -> str:
 def _how(report: Any) -> str:
     """With which scheme and noise?"""
     plan, settings = report.recommendation, report.settings
-    releases, sensitivity = counted(settings["horizon"], "release"), settings["sensitivity"]
+    releases, sensitivity = count_noun(settings["horizon"], "release"), settings["sensitivity"]
     if plan is None or plan.budgets is None:
         each = rounded_down(equal_shares(settings["alpha"], settings["horizon"]))[0]
         return f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
@@ -114,19 +117,19 @@ def _error(report: Any) -> str:
     """What does it mean for the counts?"""
     plan, settings, count = report.recommendation or report.plans[0], report.settings, report.count
     would = "would then be" if report.withheld else "is then"
-    words = f"A count of about {plain_number(count)} {would} off by {plain_number(plan.error)} on average"
+    words = f"A count of about {format_number(count)} {would} off by {format_number(plan.error)} on average"
     if plan.error > count:
         longest = int(settings["alpha"] * count / settings["sensitivity"])
         limit = "even a single release would be"
         if longest:
-            limit = f"for up to {counted(longest, 'release')} α/T is off by at most the count"
+            limit = f"for up to {count_noun(longest, 'release')} α/T is off by at most the count"
         words += f", more than the count itself; {limit}"
     else:
         words += f", {plan.error / count:.2%} of it"
     if report.gaussian:
         adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
         keeps, error = f"({settings['alpha']:g}, {settings['delta']:g})", report.gaussian[adversary]
-        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {plain_number(error)}"
+        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {format_number(error)}"
     return f"{words}."
 
 
@@ -135,9 +138,9 @@ def _assumes(report: Any) -> str:
     plan, settings, size = report.recommendation, report.settings, report.size
     person = f"one person's move changes the counts of a time by at most {settings['sensitivity']:g} in sum"
     if plan is None or plan.scheme == COMPOSED:
-        releases = counted(settings["horizon"], "release")
+        releases = count_noun(settings["horizon"], "release")
         return f"It assumes nothing about the correlation, only that {person}, and no more than {releases}."
-    steps = counted(size["steps"], "step", ",")
+    steps = count_noun(size["steps"], "step", ",")
     return (
         f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
         f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
@@ -153,12 +156,12 @@ def _breaks(report: Any) -> str:
         return f"{words}."
     words += (
         ", or a user with other habits, or a change of habits; all releases together leak up to "
-        f"{counted(rounded_up(plan.user_level), 'nat')}"
+        f"{count_noun(rounded_up(plan.user_level), 'nat')}"
     )
     if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
         words += (
             f", and an adversary who also has evidence about other times learns up to "
-            f"{counted(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the estimated chain"
+            f"{count_noun(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the estimated chain"
         )
     return f"{words}."
 

@@ -21,10 +21,10 @@ from tplrepro.markov.transition import MatrixLike
 from tplrepro.validation import (
     FrozenArrays,
     as_numbers,
+    as_scalar,
     check_codes,
     check_horizon,
     frozen,
-    one_number,
 )
 
 
@@ -87,7 +87,7 @@ class PolicyGraph(FrozenArrays):
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
-        radius = one_number(
+        radius = as_scalar(
             as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius"
         )
         if not (np.isfinite(radius) and radius >= 0):

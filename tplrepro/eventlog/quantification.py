@@ -27,15 +27,15 @@ from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, r
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import MatrixLike, as_transition_matrix
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import (
     RngLike,
+    as_scalar,
     check_alpha,
     check_budgets,
     check_choice,
     check_epsilon,
     check_smoothing,
-    one_number,
 )
 
 #: How each rule makes backward matrices, by default.
@@ -98,7 +98,7 @@ def quantify_releases(
     published = releases(
         log, window, certain=certain, start=start, max_releases=max_releases, rng=rng
     )
-    for release in tracked(published, "leakage of a log", "release"):
+    for release in with_progress(published, "leakage of a log", "release"):
         began = perf_counter()
         system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
         if states:
@@ -202,7 +202,7 @@ class PublishedLoss:
 
     def at(self, alpha: float) -> float:
         """The loss in nats at one leakage alpha; ValueError if alpha is negative or not finite."""
-        alpha = one_number(check_alpha(alpha), "alpha")
+        alpha = as_scalar(check_alpha(alpha), "alpha")
         if self._parts is None:
             return alpha
         q, d = self._parts

@@ -16,6 +16,7 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
+from tplrepro.display import count_noun, frame_as_html
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.temporal import (
@@ -27,8 +28,7 @@ from tplrepro.leakage.temporal import (
     safely_below,
 )
 from tplrepro.locks import ForkLock
-from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
-from tplrepro.words import as_html, counted
+from tplrepro.validation import as_scalar, check_epsilon, check_horizon, check_level
 
 #: Held while an account with a level spends; shared by all accounts, for it is held shortly.
 SPENDING = ForkLock()
@@ -51,10 +51,10 @@ class Account:
     def __repr__(self) -> str:
         releases = sum(count for _, epsilon, count in self._ledger if epsilon)
         total = sum(epsilon * count for _, epsilon, count in self._ledger)
-        return f"{type(self).__name__}({counted(releases, 'release')}, {counted(total, 'nat', '.6g')} spent)"
+        return f"{type(self).__name__}({count_noun(releases, 'release')}, {count_noun(total, 'nat', '.6g')} spent)"
 
     def _repr_html_(self) -> str:
-        return as_html(repr(self), self.leakage.to_frame())
+        return frame_as_html(repr(self), self.leakage.to_frame())
 
     def __len__(self) -> int:
         """The number of time points so far, T."""
@@ -203,7 +203,7 @@ class TemporalAccountant(Account):
         # the full check costs more than everything else
         if not (type(epsilon) is float and 0.0 < epsilon < inf):
             remedy = "compose each budget in turn, and events by EventAccountant"
-            epsilon = one_number(check_epsilon(epsilon), "epsilon", remedy)
+            epsilon = as_scalar(check_epsilon(epsilon), "epsilon", remedy)
         count = check_horizon(count, "count")
         if self._filter:
             return self._add(epsilon, epsilon, count)

@@ -41,7 +41,7 @@ from tplrepro.leakage.temporal import (
     steps_of_both_sides,
 )
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
 
 MAX_WORK = 3e11  # of n^4 T^2, the order of the operations; about ten minutes
@@ -110,7 +110,7 @@ def exact_leakage(
     budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
     lower, upper, local = _boxes(budgets, n, released)
     past, future = np.zeros((2, budgets.size, n, n))
-    for t in tracked(range(1, budgets.size), "exact leakage", "time"):
+    for t in with_progress(range(1, budgets.size), "exact leakage", "time"):
         past[t] = _largest_ratios(_chain(t, before), lower[:t], upper[:t], past[t - 1])
         future[t] = _largest_ratios(
             _chain(t, after[::-1]), lower[::-1][:t], upper[::-1][:t], future[t - 1]

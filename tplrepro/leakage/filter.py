@@ -33,11 +33,11 @@ from tplrepro.leakage.loss_function import ROUNDING
 from tplrepro.leakage.pauses import Pauses, whole
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
 from tplrepro.validation import (
+    as_scalar,
     check_epsilon,
     check_horizon,
     check_level,
     check_smoothing,
-    one_number,
 )
 
 # They exceed the rounding of the few operations between two bounds.
@@ -132,7 +132,7 @@ class TemporalFilter:
         """
         # the full check costs more than everything else
         if not (type(epsilon) is float and 0.0 < epsilon < inf):
-            epsilon = one_number(check_epsilon(epsilon), "epsilon")
+            epsilon = as_scalar(check_epsilon(epsilon), "epsilon")
         state = self.state
         for done in range(check_horizon(count, "count")):
             tolerated, base, largest = self._limits(state)

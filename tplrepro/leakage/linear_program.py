@@ -31,7 +31,7 @@ import pulp
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.validation import check_alpha, check_choice, one_number
+from tplrepro.validation import as_scalar, check_alpha, check_choice
 
 __all__ = ["LARGEST_ALPHA", "loss", "pair_losses"]
 
@@ -71,7 +71,7 @@ def pair_losses(
     rows = as_transition_matrix(P).toarray()
     check_choice(formulation, "formulation", LARGEST_ALPHA)
     check_choice(solver, "solver", _REMEDY)
-    alpha = one_number(check_alpha(alpha), "alpha")
+    alpha = as_scalar(check_alpha(alpha), "alpha")
     if alpha > LARGEST_ALPHA[formulation]:
         raise ValueError(
             f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found {alpha:g}: "

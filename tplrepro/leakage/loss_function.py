@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import extra
+from tplrepro.display import count_noun
+from tplrepro.lazy import optional_import
 from tplrepro.leakage.vertex import (
     LARGE,
     vertex_budget,
@@ -29,7 +30,7 @@ from tplrepro.leakage.vertex import (
     vertex_supremum,
 )
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
-from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
+from tplrepro.validation import as_numbers, as_scalar, check_alpha, check_epsilon, frozen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,18 +67,18 @@ class Witness(NamedTuple):
             return (
                 "all states are followed alike, so the adversary gains nothing from the correlation"
             )
-        from tplrepro.words import counted, shortened
+        from tplrepro.display import shorten_labels
 
         labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
         different = [*dict.fromkeys(labels)]
-        names = dict(zip(different, shortened(different, most=40), strict=True))
+        names = dict(zip(different, shorten_labels(different, most=40), strict=True))
         state_q, state_d, *columns = (names[label] for label in labels)
         named = ", ".join(columns) + (", ..." if len(self.columns) > 5 else "")
         evidence = f"{{{named}}} {self.where}" if self.where else f"{{{named}}}"
         return (
             f"the adversary gains most by telling {state_q} from {state_d}: {evidence} "
             f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
-            f"so a leakage of {counted(self.alpha, 'nat', '.4g')} there adds {counted(self.loss, 'nat', '.4g')} here"
+            f"so a leakage of {count_noun(self.alpha, 'nat', '.4g')} there adds {count_noun(self.loss, 'nat', '.4g')} here"
         )
 
 
@@ -155,7 +156,7 @@ class PrivacyLossFunction:
     def plot(self, ax: Axes | None = None, most: float = 2.0) -> Axes:
         """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes;
         returns the axes."""
-        with extra():
+        with optional_import():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
         places = self.breakpoints[self.breakpoints < check_alpha(most)]
@@ -338,7 +339,7 @@ class PrivacyLossFunction:
         and 0.1 \
 from the second, so a leakage of 1 nat there adds 0.7063 nats here
         """
-        alpha = one_number(check_alpha(alpha), "alpha")
+        alpha = as_scalar(check_alpha(alpha), "alpha")
         at = bisect_right(self._breakpoints, alpha)
         i, j = self._pairs[at]
         d, gap, _ = self._sums[at]
@@ -361,7 +362,7 @@ def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
     0.080784
     """
     matrix = as_transition_matrix(matrix)
-    alpha = one_number(
+    alpha = as_scalar(
         check_alpha(alpha),
         "alpha",
         "build PrivacyLossFunction(matrix) once and call it with the array",

@@ -25,7 +25,7 @@ import numpy as np
 from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction, Witness
 from tplrepro.leakage.vertex import LARGE
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_alpha, one_number
+from tplrepro.validation import as_scalar, check_alpha
 
 #: Rows that are compared at once.
 BLOCK = 64
@@ -92,7 +92,7 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
     def witness(self, alpha: float) -> Witness:
         """The two states, and the two columns to which the worst evidence restricts the
         neighbouring time point."""
-        alpha = one_number(check_alpha(alpha), "alpha")
+        alpha = as_scalar(check_alpha(alpha), "alpha")
         if self.is_zero:
             return Witness(self.matrix.states[0], self.matrix.states[0], (), 0.0, 0.0, alpha, 0.0)
         i, j, k, other = (self.matrix.states[number] for number in self._attained)

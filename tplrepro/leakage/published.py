@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.validation import check_alpha, check_epsilon, one_number
+from tplrepro.validation import as_scalar, check_alpha, check_epsilon
 
 __all__ = ["PrecomputedTables", "piecewise_coefficients"]
 __all__ += [
@@ -248,7 +248,7 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
     >>> round(supremum, 6), round(q, 6), round(d, 6)
     (0.792337, 0.8, 0.1)
     """
-    epsilon = one_number(check_epsilon(epsilon), "epsilon")
+    epsilon = as_scalar(check_epsilon(epsilon), "epsilon")
     best = (epsilon, 0.0, 0.0)
     block = max(1, BLOCK // tables.qM.shape[1])
     for start in range(0, len(tables.qM), block):
@@ -317,7 +317,7 @@ def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.n
 
 
 def _one_leakage(value: ArrayLike, name: str) -> float:
-    return one_number(check_alpha(value, name), name)
+    return as_scalar(check_alpha(value, name), name)
 
 
 def _intersection(first: tuple[float, float], last: tuple[float, float]) -> float:

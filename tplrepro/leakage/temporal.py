@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.display import count_noun
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import (
@@ -49,17 +50,17 @@ class OverTime(FrozenArrays):
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from tplrepro.words import as_html, counted
+        from tplrepro.display import frame_as_html
 
         frame = self.to_frame()
-        return as_html(f"leakages of {counted(len(frame), 'time')}, nats", frame)
+        return frame_as_html(f"leakages of {count_noun(len(frame), 'time')}, nats", frame)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw all columns of `to_frame` over time with Matplotlib, on `ax` or new axes; returns
         the axes."""
-        from tplrepro.words import drawn
+        from tplrepro.display import plot_frame
 
-        return drawn(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
+        return plot_frame(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.display import count_noun
 from tplrepro.validation import (
     FrozenArrays,
     as_numbers,
@@ -25,7 +26,6 @@ from tplrepro.validation import (
     check_horizon,
     checked_states,
 )
-from tplrepro.words import counted
 
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.
@@ -302,7 +302,7 @@ def _from_frame(frame) -> Sequences:
     if len(twice):
         user, time = twice.iloc[0][["user", "time"]]
         raise ValueError(
-            f"a user must have one row at a time, found {counted(len(twice), 'row')} beyond it, such as of {user!r} at "
+            f"a user must have one row at a time, found {count_noun(len(twice), 'row')} beyond it, such as of {user!r} at "
             f"{time}; drop them, or use tr.read_sequences with same_time="
         )
     users = ordered["user"].to_numpy()

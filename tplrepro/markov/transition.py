@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -30,8 +30,8 @@ from tplrepro.validation import (
     check_square,
     checked_states,
     common_states,
-    framed,
     frozen,
+    rows_as_frame,
 )
 
 if TYPE_CHECKING:
@@ -210,16 +210,16 @@ class TransitionMatrix(FrozenArrays):
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        from tplrepro.words import as_html
+        from tplrepro.display import frame_as_html
 
         shown = range(min(self.n_states, 10))
         rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]
-        return as_html(repr(self), pd.DataFrame(rows, labels, labels))
+        return frame_as_html(repr(self), pd.DataFrame(rows, labels, labels))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the probabilities with Matplotlib, a row for each given state, on `ax` or new axes;
         returns the axes."""
-        with extra():
+        with optional_import():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
         shown = axes.imshow(self.toarray(), vmin=0.0, vmax=1.0, cmap="Blues")
@@ -486,7 +486,7 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
     """A matrix and its states; a DataFrame as an array in the order of the states, by default that
     of its rows."""
-    matrix = framed(matrix)
+    matrix = rows_as_frame(matrix)
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels = matrix.index.tolist()

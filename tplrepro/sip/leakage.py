@@ -29,7 +29,7 @@ from tplrepro.validation import (
     check_horizon,
     check_level,
     check_probability,
-    over_time,
+    check_series,
 )
 
 #: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
@@ -116,7 +116,9 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
     """
-    values = over_time(check_alpha(leakages, "leakages"), "leakages", "leakage", has_horizon=False)
+    values = check_series(
+        check_alpha(leakages, "leakages"), "leakages", "leakage", has_horizon=False
+    )
     delta = check_probability(delta, "delta", one=False)
     if delta == 0:
         return float(values.sum())

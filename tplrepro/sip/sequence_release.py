@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
-from tplrepro.progress import tracked
+from tplrepro.progress import with_progress
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols
 from tplrepro.validation import (
@@ -347,7 +347,7 @@ def release_sequences(
     )
     outputs, likelihoods, rng = [], [], as_generator(rng)
     leakages: list[float] = []
-    for sequence in tracked(sequences, "releases", "sequence"):
+    for sequence in with_progress(sequences, "releases", "sequence"):
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tplreport.reading import describe_content, file_blocks
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 from tplrepro.validation import check_choice
 
 DATA_VARIABLE = "TPLREPRO_DATA"
@@ -97,7 +97,7 @@ class DatasetNotFoundError(FileNotFoundError, ValueError):
 
 def cache_folder() -> Path:
     """Folder of downloads: TPLREPRO_CACHE, or the user's cache folder of the operating system."""
-    with extra():
+    with optional_import():
         import pooch
 
     return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("tplrepro")).expanduser()
@@ -153,7 +153,7 @@ def fetch(name: str) -> Path:
     Raises ValueError if there is no file to download, its checksum is wrong or it is no archive,
     and requests.exceptions.RequestException if the download fails repeatedly.
     """
-    with extra():
+    with optional_import():
         import pooch
 
     check_choice(name, "name", SOURCES)
@@ -188,7 +188,7 @@ def fetch(name: str) -> Path:
 def is_official(name: str, path: str | Path) -> bool:
     """Whether a file is known to be the whole set: by its published checksum, or by the content of
     the known copy."""
-    with extra():
+    with optional_import():
         import pooch
 
     source = SOURCES[name]

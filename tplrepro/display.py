@@ -4,36 +4,36 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from tplrepro.lazy import extra
+from tplrepro.lazy import optional_import
 
 
-def counted(number: float | str, noun: str, form: str = "") -> str:
+def count_noun(number: float | str, noun: str, form: str = "") -> str:
     """A number, in the given format, and a noun that agrees with it.
 
-    >>> counted(1, "release"), counted(1620, "step", ","), counted(0.5, "nat")
+    >>> count_noun(1, "release"), count_noun(1620, "step", ","), count_noun(0.5, "nat")
     ('1 release', '1,620 steps', '0.5 nats')
     """
     shown = format(number, form)
     return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"
 
 
-def plain_number(value: float) -> str:
+def format_number(value: float) -> str:
     """Three digits of a number, all digits before the point, and no exponent where it is large.
 
-    >>> plain_number(1612.4), plain_number(33.333), plain_number(0.00012)
+    >>> format_number(1612.4), format_number(33.333), format_number(0.00012)
     ('1,610', '33.3', '0.00012')
     """
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
 
 
-def shortened(labels: Iterable, most: int = 12) -> list[str]:
+def shorten_labels(labels: Iterable, most: int = 12) -> list[str]:
     """Texts of at most `most` characters that differ where the labels do: the middle is left out,
     or a number added.
 
-    >>> shortened(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
+    >>> shorten_labels(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
     ['home', 'Main S…eet 1', 'Main S…eet 2', 'Main S…lat 1']
-    >>> shortened(["Main Street 1 north", "Main Street 2 north"])
+    >>> shorten_labels(["Main Street 1 north", "Main Street 2 north"])
     ['Main Str… #1', 'Main Str… #2']
     """
     texts = [str(label) for label in labels]
@@ -48,14 +48,14 @@ def shortened(labels: Iterable, most: int = 12) -> list[str]:
     return texts
 
 
-def drawn(frame: Any, ax: Any, **options: Any) -> Any:
+def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
     """A DataFrame drawn by pandas on Matplotlib's axes `ax`, or on new ones for None; returns the
     axes."""
-    with extra():
+    with optional_import():
         import matplotlib  # noqa: F401 (the error of pandas names no remedy)
     return frame.plot(ax=ax, **options)
 
 
-def as_html(heading: str, frame: Any) -> str:
+def frame_as_html(heading: str, frame: Any) -> str:
     """A heading and a DataFrame as notebooks show them, with at most ten rows and columns."""
     return f"<p>{escape(heading)}</p>\n{frame.to_html(max_rows=10, max_cols=10, float_format='{:.6g}'.format)}"
