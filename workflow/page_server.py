@@ -1,15 +1,27 @@
 """Voilà for its own user only: a token, one host name, no requests from other pages, few kernels at
 once."""
 
+import re
 import secrets
 import threading
 import webbrowser
 from pathlib import Path
+from urllib.parse import urlencode
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
 from traitlets import Integer
 from voila.app import Voila
+
+#: Parameters of requests that mean something here -> their values; all others are dropped.
+PARAMETERS = {
+    "theme": r"light|dark",
+    "token": r"[0-9a-f]{1,100}",
+    "password": r".{0,100}",  # the token, in the form that asks for it
+    "next": r"/([\w.?=&-][\w/.?=&-]*)?",  # a page of this server, for after the form
+    "session_id": r"[\w-]{1,100}",  # of the page's connection to its kernel
+    "v": r"[0-9a-f]{1,128}",  # of a static file
+}
 
 
 class FewKernels(AsyncMappingKernelManager):
@@ -45,12 +57,19 @@ class PageServer(Voila):
         self.token = secrets.token_hex(24)
         self.voila_configuration.multi_kernel_manager_class = FewKernels
         self.voila_configuration.prelaunch_hook = admit
+        self.voila_configuration.allow_template_override = "NO"
         settings = super().init_settings()
         # Other pages cannot make requests in the user's name, because the cookie is not sent with
         # them. The XSRF check is off, because a page that is closed ends its kernel by a message
         # that cannot carry the XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
+
+    def init_handlers(self):
+        return [
+            (pattern, with_known_parameters(handler), *more)
+            for pattern, handler, *more in super().init_handlers()
+        ]
 
     def launch_browser(self):
         """Open a file of the user that leads to the link, because others can see a browser's
@@ -60,6 +79,38 @@ class PageServer(Voila):
             f'<meta http-equiv="refresh" content="0;url={self.display_url}">', encoding="utf-8"
         )
         threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
+
+
+class KnownParameters:
+    """A handler of requests that sees no parameter but those of `PARAMETERS`.
+
+    Voilà writes the theme into its pages as it stands in the request.
+    """
+
+    def __init__(self, application, request, **options):
+        drop_unknown_parameters(request)
+        super().__init__(application, request, **options)
+
+
+def with_known_parameters(handler):
+    """The class of a handler, with `KnownParameters`."""
+    return type(handler.__name__, (KnownParameters, handler), {})
+
+
+def drop_unknown_parameters(request):
+    """Leave only known parameters with their values, in the address and in forms."""
+    for arguments in (request.arguments, request.query_arguments, request.body_arguments):
+        for name in [*arguments]:
+            if not all(is_known(name, value) for value in arguments[name]):
+                del arguments[name]
+    request.query = urlencode(request.query_arguments, doseq=True)
+    request.uri = f"{request.path}?{request.query}" if request.query else request.path
+
+
+def is_known(name, value):
+    """Whether a parameter of a request, whose value is bytes, means something."""
+    pattern = PARAMETERS.get(name)
+    return pattern is not None and re.fullmatch(pattern, value.decode("utf-8", "replace"))
 
 
 def admit(handler, notebook, cwd):

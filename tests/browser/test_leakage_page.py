@@ -2,6 +2,7 @@
 dark."""
 
 import random
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import tplrepro as tpl
 from page.leakage_page import OBSERVATIONS
 from page.matrices import EXAMPLES, parse_matrix
+from tests.browser.conftest import Page
 from tests.page.serving import wait_until
 from workflow.configuration import ROOT
 
@@ -140,3 +142,12 @@ def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     wait_until(lambda: max(page.curve("TPL, worst not ruled out"), default=0.0) > 1.0)
     assert page.tab.evaluate("window.broken") is None
     assert_fits(page, "data")
+
+
+def test_no_script_of_an_address_runs(browser, address):
+    script = quote('"><script>window.foreign = 1</script>')
+    for theme in (script, f"dark&anything={script}"):
+        page = Page(browser, f"{address}&theme={theme}", "light")
+        assert page.tab.evaluate("window.foreign") is None
+        assert "foreign" not in page.tab.content()
+        page.tab.close(run_before_unload=True)

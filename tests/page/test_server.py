@@ -4,7 +4,7 @@ names."""
 import http.client
 import re
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psutil
 import pytest
@@ -48,12 +48,14 @@ def ask(server):
     process, address, _, _ = server
     wait_until(lambda: not process.children())
 
-    def ask(path, headers=(), method="GET"):
+    def ask(path, headers=(), method="GET", body=b""):
         connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
         connection.putrequest(method, path, skip_host="Host" in headers)
         for header in dict(headers).items():
             connection.putheader(*header)
-        connection.endheaders()
+        if body:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body or None)
         answer = connection.getresponse()
         text = "" if answer.status == 101 else answer.read().decode()
         connection.close()
@@ -119,3 +121,59 @@ def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
         "503: at most 2 pages may be open at once; close one" in text for _, _, text in answers
     )
     wait_until(lambda: not server[0].children())
+
+
+SCRIPT = '"><script src=//evil.example></script>'
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize("name", ["theme", "template", "next", "v", "session_id", "anything"])
+def test_no_parameter_of_an_address_stands_in_the_page(server, ask, name):
+    token = server[2]
+    bad = urlencode({name: SCRIPT})
+    status, _, text = ask(f"/?token={token}&{bad}")
+    assert status == 200
+    assert "evil.example" not in text
+    assert '"jupyterLabTheme": "light"' in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"), [("light", "light"), ("dark", "dark"), ("../../other", "light")]
+)
+def test_of_themes_there_are_two(server, ask, asked, used):
+    status, _, text = ask(f"/?token={server[2]}&{urlencode({'theme': asked})}")
+    assert status == 200
+    assert f'"jupyterLabTheme": "{used}"' in text
+
+
+def test_pages_of_errors_and_the_form_load_nothing_and_show_nothing_of_the_request(server, ask):
+    token = server[2]
+    _, answer, _ = ask(f"/?token={token}")
+    own = {"Cookie": answer.getheader("Set-Cookie").partition(";")[0]}
+    bad = urlencode({"theme": SCRIPT, "template": SCRIPT, "next": SCRIPT})
+    form = bad.encode()
+    answers = [
+        ask(f"/voila/static/none?{bad}", own),
+        ask(f"/voila/files/{quote(SCRIPT)}?{bad}", own),
+        ask(f"/voila/templates/{quote(SCRIPT)}?{bad}", own),
+        ask(f"/{quote(SCRIPT)}?{bad}", own | {"Origin": EVIL}),
+        ask(f"/?{bad}", own | {"Origin": EVIL}),
+        ask(f"/?{bad}", own, "PROPFIND"),
+        ask("/", own | FORM, "POST", form),
+        ask(f"/voila/api/shutdown/{quote(SCRIPT)}?{bad}", own, "POST"),
+        ask(f"/login?{bad}"),
+        ask("/login", FORM, "POST", form),
+        ask(f"/?token={SCRIPT.encode().hex()}&{bad}"),
+        ask(f"/?token={token}&{bad}", {"Host": "evil.example"}),
+    ]
+    for status, answer, text in answers:
+        assert status >= 302 or "<form" in text
+        assert re.match(r"/(?!/)", answer.getheader("Location", "/"))
+        if answer.getheader("Content-Type").startswith("application/json"):
+            assert answer.getheader("X-Content-Type-Options") == "nosniff"
+            continue
+        assert "evil.example" not in text
+        assert re.findall(r"""(?:src|href)=["']?(?:https?:)?//(?!jupyter-server\.)""", text) == []
+        assert not re.search(r"\burl\(", text)
+        assert "@import" not in text
+    assert sum("<h1>4" in text for _, _, text in answers) >= 5
