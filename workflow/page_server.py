@@ -91,6 +91,11 @@ class KnownParameters:
         drop_unknown_parameters(request)
         super().__init__(application, request, **options)
 
+    def prepare(self):
+        """Drop those of a form, which is read only then."""
+        drop_unknown_parameters(self.request)
+        return super().prepare()
+
 
 def with_known_parameters(handler):
     """The class of a handler, with `KnownParameters`."""

@@ -176,4 +176,4 @@ def test_pages_of_errors_and_the_form_load_nothing_and_show_nothing_of_the_reque
         assert re.findall(r"""(?:src|href)=["']?(?:https?:)?//(?!jupyter-server\.)""", text) == []
         assert not re.search(r"\burl\(", text)
         assert "@import" not in text
-    assert sum("<h1>4" in text for _, _, text in answers) >= 5
+    assert sum("<h1>4" in text for _, _, text in answers) >= 3
