@@ -137,6 +137,16 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
 
 
+def mark_zeros(axis, x, values, **style):
+    """Hollow markers at the lower edge of a logarithmic axis, where values are 0 and a curve would
+    vanish; returns how many there are."""
+    at_zero = np.asarray(x)[np.asarray(values) == 0]
+    hollow = style | {"linestyle": "", "markerfacecolor": "none", "clip_on": False, "label": "_"}
+    if at_zero.size:  # an empty line would count in the layout
+        axis.plot(at_zero, np.zeros(at_zero.size), transform=axis.get_xaxis_transform(), **hollow)
+    return at_zero.size
+
+
 def show_steps(axis, counts, labels):
     """Draw the shares of the steps (n, n) from each of the labelled states."""
     labels = shorten_labels(labels)

@@ -84,7 +84,8 @@ class File(Field):
     """A button that uploads one file."""
 
     def __init__(self, note: str):
-        upload = ipywidgets.FileUpload(description="Choose a file")
+        # Without a tooltip the browser shows "null".
+        upload = ipywidgets.FileUpload(description="Choose a file", tooltip=note)
         super().__init__(upload, note=f"{note}; at most {MAX_BYTES / 1e6:g} MB")
 
     def read(self) -> tuple[bytes, str]:

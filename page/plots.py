@@ -25,8 +25,12 @@ BLUE, RED, GREEN, PURPLE, ORANGE, SKY = (
     "#56B4E9",
 )
 GREY = "#8c8c8c"  # readable on white and on black
-CHOSEN, WORST = "the chosen budgets", "TPL, worst not ruled out"
-GAUSSIAN, TARGET, SUPREMUM = "Gaussian, α at δ", "target α", "supremum of TPL"
+CHOSEN = "the chosen budgets"
+GAUSSIAN, TARGET = "Gaussian, α at δ", "target α"
+# The supremum is of the matrices in the fields; a file may leave worse ones possible, whose TPL is
+# above it.
+SUPREMUM = "supremum of TPL, these matrices"
+WORST = "TPL, worst that the file allows"
 # Name -> colour and dash of each curve; the chosen budgets are drawn broad, because others may be
 # the same.
 LEAKAGES = {

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from tplreport.files import write_whole
 from tplreport.shrinkage import pooled_matrices, sparse_user_matrix, user_matrices
-from tplrepro.display import count_noun, frame_as_html, plot_frame
+from tplrepro.display import count_noun, frame_as_html, plot_over_time
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
@@ -105,7 +105,7 @@ class PopulationLeakage(FrozenArrays):
 
         tpl = {"largest": self.maximum, "median": np.median(self.tpl, axis=0)}
         frame = DataFrame(tpl, RangeIndex(self.epsilons.size, name="time"))
-        return plot_frame(frame, ax, marker=".", ylabel="TPL of users (nats)")
+        return plot_over_time(frame, ax, marker=".", ylabel="TPL of users (nats)")
 
 
 def population_leakage(

@@ -6,6 +6,9 @@ from typing import Any
 
 from tplrepro.lazy import optional_import
 
+#: Columns of tables over time, as figures name them.
+PLOTTED_NAMES = {"epsilon": "ε", "bpl": "BPL", "fpl": "FPL", "tpl": "TPL"}
+
 
 def count_noun(number: float | str, noun: str, form: str = "") -> str:
     """A number, in the given format, and a noun that agrees with it.
@@ -54,6 +57,17 @@ def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
     with optional_import():
         import matplotlib  # noqa: F401 (the error of pandas names no remedy)
     return frame.plot(ax=ax, **options)
+
+
+def plot_over_time(frame: Any, ax: Any, **options: Any) -> Any:
+    """A table over time, drawn as in the papers: times from 1, and their names of leakages."""
+    from pandas import RangeIndex
+
+    shown = frame.rename(columns=PLOTTED_NAMES)
+    if shown.index.name == "time" and isinstance(shown.index, RangeIndex):
+        shown.index = RangeIndex(1, len(shown) + 1)
+        options["xlabel"] = "time t"
+    return plot_frame(shown, ax, **options)
 
 
 def frame_as_html(heading: str, frame: Any) -> str:

@@ -14,11 +14,16 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
+from types import FunctionType
+
+import yaml
 
 from experiments.provenance import ROOTS
 from tplreport.files import write_whole
 from workflow import articles
+from workflow.citation import bibtex
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
 
 PAGES = (
@@ -29,6 +34,8 @@ PAGES = (
     "CITATION.cff",
     "data/README.md",
 )
+# A name and its file in docs/map.md.
+CODE_LINK = re.compile(r"`([\w.]+)` \(\[([\w/]+\.py)\]\(\.\./[\w/]+\.py\)\)")
 # The packages of the wheel.
 ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
     "wheel"
@@ -98,8 +105,41 @@ def lay_out(source):
             content = re.sub(rb'<a id="([\w-]+)"></a>', rb"[]{#\1}", content)
         write_whole(source / name, content)
         shutil.copystat(path, source / name)
-    for name, text in {"docs/gallery.md": gallery(), **api_pages()}.items():
+    papers_to_code = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    generated = {
+        "docs/gallery.md": gallery(),
+        "docs/map.md": with_links_to_api(papers_to_code),
+        "_parts/tplrepro.bib": bibtex(citation),
+        **api_pages(),
+    }
+    for name, text in generated.items():
         write_whole(source / name, text.encode())
+
+
+def with_links_to_api(text: str) -> str:
+    """docs/map.md, whose links to code lead to the API.
+
+    A browser would download the files that they name in the repository, which share names. A name
+    that is not public has no page: its file is named without a link.
+    """
+    documented = {}
+    for path, value in documented_names().items():
+        if inspect.isroutine(value) or inspect.isclass(value):
+            file = value.__module__.replace(".", "/") + ".py"
+            documented[value.__qualname__, file] = path
+
+    def link(found: re.Match) -> str:
+        name, file = found[1], found[2]
+        owner, _, member = name.partition(".")
+        path = documented.get((owner, file))
+        if path is None:
+            return f"`{name}` ({file})"
+        if member:
+            path += f".{member}"
+        return f"{{py:obj}}`{name} <{path}>`"
+
+    return CODE_LINK.sub(link, text)
 
 
 def gallery():
@@ -168,11 +208,42 @@ def public_names():
     return found
 
 
+def returned_types(values: Iterable) -> dict[str, type]:
+    """The classes of the packages that public functions and methods return, by their paths."""
+    found = {}
+    for value in values:
+        for function in _functions_of(value):
+            for name in re.findall(r"\w+", str(function.__annotations__.get("return", ""))):
+                returned = function.__globals__.get(name)
+                if inspect.isclass(returned) and returned.__module__.partition(".")[0] in ROOFS:
+                    found[f"{returned.__module__}.{returned.__qualname__}"] = returned
+    return found
+
+
+def _functions_of(value: object) -> list[FunctionType]:
+    """A function itself, or the public methods and properties of a class."""
+    parts = [value]
+    if inspect.isclass(value):
+        parts = [part for name, part in vars(value).items() if not name.startswith("_")]
+    unwrapped = [getattr(part, "fget", getattr(part, "__func__", part)) for part in parts]
+    return [part for part in unwrapped if isinstance(part, FunctionType)]
+
+
+def documented_names() -> dict[str, object]:
+    """What the API describes: the public names, and the classes of what they return."""
+    public = public_names()
+    known = set(map(id, public.values()))
+    results = {
+        path: one for path, one in returned_types(public.values()).items() if id(one) not in known
+    }
+    return public | results
+
+
 def api_pages():
     """Name to text: a page for each room with what it defines, each public name once, and a list of
     the rooms."""
     pages, listed = {}, {}
-    for path, value in public_names().items():
+    for path, value in documented_names().items():
         room = path.rpartition(".")[0]
         if inspect.isroutine(value) or inspect.isclass(value):
             roof, _, inside = value.__module__.partition(".")

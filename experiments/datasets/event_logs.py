@@ -41,6 +41,15 @@ TITLES = {
 N_ACTIVITIES, MEAN_LENGTH = 16, 14.5
 
 
+def title_of(log: str) -> str:
+    """The name of a log in figures.
+
+    >>> title_of("bpic2012"), title_of("Sepsis")
+    ('BPI 2012', 'Sepsis')
+    """
+    return TITLES.get(log, log)
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedLogs:
     """Event logs by name, and the files that were read; no files for the stand-in."""

@@ -1,6 +1,7 @@
 """Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of
 [5]."""
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -77,6 +78,15 @@ def draw_hull(
     axes.plot(*corners.T, **outline)
 
 
+def with_subscripts(name: str) -> str:
+    r"""A name of a policy or a method, with subscripts for Matplotlib.
+
+    >>> print(with_subscripts("DPHMM, G_util"))
+    DPHMM, $G_\mathrm{util}$
+    """
+    return re.sub(r"\bG_(\w+)", r"$G_\\mathrm{\1}$", name)
+
+
 def over_time(
     panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, str], horizon: int
 ) -> None:
@@ -84,7 +94,9 @@ def over_time(
     the quantities."""
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for method, part in by_time.groupby("method", sort=False):
-            panel.plot(part.time, part[quantity], label=method, markevery=max(1, horizon // 10))
+            label_of_method = with_subscripts(method)
+            every = max(1, horizon // 10)
+            panel.plot(part.time, part[quantity], label=label_of_method, markevery=every)
         panel.set(xlabel="timestamp", ylabel=label)
         plain_log_scale(panel)
 

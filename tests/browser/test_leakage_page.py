@@ -139,7 +139,7 @@ def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
     page.choose("Budgets", "Algorithm 8 (T known)")
     page.tab.get_by_text("by what the data do not rule out").first.wait_for()
     assert "tplr-bad" in page.tab.locator(".tplr-verdict").get_attribute("class")
-    wait_until(lambda: max(page.curve("TPL, worst not ruled out"), default=0.0) > 1.0)
+    wait_until(lambda: max(page.curve("TPL, worst that the file allows"), default=0.0) > 1.0)
     assert page.tab.evaluate("window.broken") is None
     assert_fits(page, "data")
 

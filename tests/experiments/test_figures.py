@@ -64,6 +64,20 @@ def test_each_of_many_lines_has_a_style_of_its_own():
     assert len({(own["color"], own["linestyle"], own["marker"]) for own in styles.values()}) == 12
 
 
+def test_zeros_on_a_logarithmic_axis_are_marked_at_its_lower_edge():
+    axis = figures.subplots()[1]
+    axis.set_yscale("log", nonpositive="mask")
+    assert figures.mark_zeros(axis, [1, 2, 8], [0.5, 0.0, 0.0], marker="s", label="exact") == 2
+    (line,) = axis.lines
+    assert line.get_xdata().tolist() == [2, 8]
+    (at_edge, _) = axis.transData.inverted().transform(line.get_transform().transform([[2, 0]]))[0]
+    assert at_edge == pytest.approx(2)
+    assert line.get_transform().transform([2, 0])[1] == pytest.approx(axis.bbox.y0)
+    assert axis.get_legend_handles_labels() == ([], [])
+    assert figures.mark_zeros(axis, [1, 2], [0.5, 0.1]) == 0
+    assert axis.lines[:] == [line]
+
+
 def test_synthetic_data_alone_are_called_synthetic_in_the_title(
     figures_folder, tmp_path, monkeypatch
 ):

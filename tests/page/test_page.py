@@ -37,7 +37,7 @@ def test_curves_verdict_and_table_are_what_the_package_says(page):
         assert np.array_equal(drawn(page, name), getattr(expected, name.lower()))
     sides = [tpl.PrivacyLossFunction(matrix) for matrix in (BACKWARD, FORWARD)]
     supremum = sum(side.supremum(0.3) for side in sides) - 0.3
-    assert drawn(page, "supremum of TPL").tolist() == [supremum] * 2
+    assert drawn(page, "supremum of TPL, these matrices").tolist() == [supremum] * 2
     assert (
         f"No: 10 releases at ε = 0.3 each time leak {rounded_up(expected.tpl.max())} nats"
         in page.verdict.value

@@ -57,10 +57,10 @@ class OverTime(FrozenArrays):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw all columns of `to_frame` over time with Matplotlib, on `ax` or new axes; returns
-        the axes."""
-        from tplrepro.display import plot_frame
+        the axes. Times without labels are drawn from 1, as in [1]."""
+        from tplrepro.display import plot_over_time
 
-        return plot_frame(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
+        return plot_over_time(self.to_frame(), ax, marker=".", ylabel="leakage (nats)")
 
 
 @dataclass(frozen=True)

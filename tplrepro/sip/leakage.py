@@ -163,8 +163,8 @@ class SequenceLeakage(FrozenArrays):
     likelihoods: np.ndarray = field(repr=False)
 
     def delta(self, epsilon: float) -> float:
-        """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon),
-        epsilon in nats.
+        """The least delta of (epsilon, delta)-SIP (Eq. (6)), epsilon in nats: the probability that
+        the absolute value of log Pr(X | Y) / Pr(X) is above epsilon.
 
         >>> from tplrepro.sip import RandomizedResponse
         >>> prior = markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)

@@ -130,8 +130,10 @@ def test_one_budget_for_all_releases_a_frame_and_a_plot():
         }
     axes = r.plot()
     assert r.plot(axes) is axes
-    assert [line.get_label() for line in axes.get_lines()] == ["epsilon", "bpl", "fpl", "tpl"] * 2
+    assert [line.get_label() for line in axes.get_lines()] == ["ε", "BPL", "FPL", "TPL"] * 2
     assert axes.get_lines()[3].get_ydata().tolist() == r.tpl.tolist()
+    assert axes.get_lines()[3].get_xdata().tolist() == [1, 2, 3]  # as in [1], not 0, 1, 2
+    assert axes.get_xlabel() == "time t"
 
 
 def test_a_list_holds_a_matrix_for_each_step():

@@ -1,0 +1,74 @@
+"""CITATION.cff as BibTeX, for the page that says how to cite."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: Kinds of the Citation File Format -> kinds of BibTeX.
+KINDS = {"article": "article", "conference-paper": "inproceedings", "software": "software"}
+#: Fields of the Citation File Format -> fields of BibTeX, in the order in which they are written.
+FIELDS = {
+    "title": "title",
+    "journal": "journal",
+    "collection-title": "booktitle",
+    "volume": "volume",
+    "issue": "number",
+    "pages": "pages",
+    "year": "year",
+    "version": "version",
+    "doi": "doi",
+    "url": "url",
+    "note": "note",
+}
+
+
+def bibtex(citation: Mapping[str, Any]) -> str:
+    """An entry for the work of a CITATION.cff, and one for each of its references.
+
+    >>> work = {"type": "software", "title": "R & D", "version": "1.0", "authors": [{"name": "Us"}]}
+    >>> print(bibtex(work | {"date-released": "2026-11-28"}), end="")
+    @software{us2026r,
+      author = {{Us}},
+      title = {{R \\& D}},
+      year = {2026},
+      version = {1.0},
+    }
+    """
+    works = [citation, *citation.get("references", ())]
+    return "\n".join(_entry(work) for work in works)
+
+
+def _entry(work: Mapping[str, Any]) -> str:
+    fields = dict(work)
+    if "date-released" in fields:
+        fields["year"] = str(fields["date-released"])[:4]
+    if "start" in fields:
+        fields["pages"] = f"{fields['start']}--{fields['end']}"
+    identifiers = [one["value"] for one in fields.get("identifiers", ())]
+    if identifiers:
+        fields["note"] = ", ".join(identifiers)
+    lines = [f"@{KINDS.get(fields['type'], 'misc')}{{{_key(fields)},"]
+    lines.append(f"  author = {{{' and '.join(map(_author, fields['authors']))}}},")
+    for name, written in FIELDS.items():
+        if name in fields:
+            lines.append(f"  {written} = {{{_escaped(name, fields[name])}}},")
+    return "\n".join([*lines, "}", ""])
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    """Such as cao2019quantifying."""
+    first = fields["authors"][0]
+    family = first.get("family-names", first.get("name", ""))
+    parts = (family, str(fields.get("year", "")), fields["title"].split()[0])
+    return re.sub(r"[^a-z0-9]", "", "".join(parts).lower())
+
+
+def _author(person: Mapping[str, str]) -> str:
+    if "name" in person:  # a group, whose name is not to be taken apart
+        return f"{{{person['name']}}}"
+    return f"{person['family-names']}, {person['given-names']}"
+
+
+def _escaped(name: str, value: Any) -> str:
+    text = re.sub(r"([&%#_])", r"\\\1", str(value)) if name not in ("doi", "url") else str(value)
+    return f"{{{text}}}" if name == "title" else text  # capitals stay
