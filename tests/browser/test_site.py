@@ -109,6 +109,28 @@ def test_an_equation_is_found_by_its_number_and_how_to_install_and_to_cite_by_th
     page.close()
 
 
+def test_tables_of_notebooks_are_styled_like_those_of_pages(site, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{site}/notebooks/explore/leakage.html")
+    cell = page.locator("table.dataframe td").first
+    style = "cell => [getComputedStyle(cell).paddingLeft, getComputedStyle(cell).borderLeftStyle]"
+    padding, border = cell.evaluate(style)
+    assert float(padding.removesuffix("px")) > 4
+    assert border == "none"
+    page.close()
+
+
+def test_the_map_leads_to_descriptions_and_the_page_on_citing_shows_bibtex(site, browser):
+    page = browser.new_page()
+    page.goto(f"{site}/docs/map.html")
+    assert page.locator("article a.download").count() == 0
+    page.get_by_role("link", name="allocate_by_upper_bound").first.click()
+    page.wait_for_url("**/docs/api/tplrepro.allocation.html#tplrepro.allocate_by_upper_bound")
+    page.goto(f"{site}/cite.html")
+    assert "@software{" in page.locator("article").inner_text()
+    page.close()
+
+
 def test_narrow_tables_name_their_columns(site, browser):
     page = browser.new_page(viewport={"width": 400, "height": 800})
     page.goto(f"{site}/docs/claims/tkde2019.html")

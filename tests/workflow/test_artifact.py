@@ -1,10 +1,12 @@
 """The wheel in empty environments of each Python, with the newest and with the lowest versions of
-what it needs."""
+what it needs; and the source distribution, whose tests run."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 import yaml
@@ -98,3 +100,18 @@ def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(
     assert "30 releases" in run(tmp_path / "env/bin/tplrepro", *command.split(), cwd=tmp_path)
     for script in recipe["tests"][1]["script"]:
         run("sh", "-c", f'PATH="{own.parent}:$PATH"; {script}', cwd=tmp_path)
+
+
+def test_the_tests_of_the_source_distribution_are_collected_and_run(tmp_path):
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    for name in ("Makefile", "Snakefile", "config/notebooks.yaml", "figures/tkde2019/fig3.json"):
+        assert (unpacked / name).is_file(), name
+    pytest_here = (sys.executable, "-m", "pytest", "-p", "no:nbval", "-q")
+    own = {"cwd": unpacked, "env": os.environ | {"PYTHONPATH": str(unpacked)}}
+    assert "error" not in run(*pytest_here, "--collect-only", **own).splitlines()[-1]
+    some = ("tests/test_structure.py", "tests/workflow/test_repository.py")
+    assert " passed" in run(*pytest_here, *some, **own).splitlines()[-1]

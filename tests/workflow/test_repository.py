@@ -17,10 +17,11 @@ import yaml
 from packaging.utils import canonicalize_name
 
 from tests.page.serving import wait_until
+from workflow.citation import bibtex
 from workflow.configuration import ROOT, read_notebooks, sources, title_of
 from workflow.lab import START
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
-from workflow.site import api_pages, gallery
+from workflow.site import api_pages, gallery, with_links_to_api
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -264,6 +265,48 @@ def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run
     script = ROOT / ".ci" / "run"
     assert re.search(r"^make test\b", script.read_text(), re.MULTILINE)
     assert script.stat().st_mode & 0o111
+
+
+def test_what_the_readme_has_papermill_write_is_ignored_by_git():
+    readme = (ROOT / "README.md").read_text()
+    (target,) = re.findall(r"papermill \S+ (\S+) -p", readme)
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert f"{target.split('/')[0]}/" in ignored
+
+
+def test_whoever_has_a_problem_or_a_question_learns_what_to_do_and_which_conduct_is_expected():
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    section = contributing.split("\n## Problems, questions, conduct\n")[1].split("\n## ")[0]
+    for words in ("open an issue", "`repository-code`", "A question", "Contributor Covenant"):
+        assert words in section
+    assert re.search(r"^(# )?repository-code: ", (ROOT / "CITATION.cff").read_text(), re.M)
+
+
+def test_bibtex_is_made_from_the_citation_file():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    filled = citation | {"doi": "10.5281/zenodo.0", "url": "https://example.org"}
+    own, *papers = re.split(r"\n(?=@)", bibtex(filled))
+    assert own.startswith("@software{")
+    assert f"version = {{{PROJECT['version']}}}" in own
+    assert "doi = {10.5281/zenodo.0}" in own
+    for entry, paper in zip(papers, citation["references"], strict=True):
+        assert f"title = {{{{{paper['title']}}}}}" in entry
+        assert f"year = {{{paper['year']}}}" in entry
+        assert all(person["family-names"] in entry for person in paper["authors"])
+        for field in ("journal", "doi", "volume"):
+            assert (f"{field} = {{{paper.get(field)}}}" in entry) == (field in paper)
+
+
+def test_the_map_leads_to_the_api_and_names_the_file_of_what_has_no_page_there():
+    described = {path for page in api_pages().values() for path in re.findall(r":: (\S+)", page)}
+    shown = with_links_to_api((ROOT / "docs" / "map.md").read_text())
+    assert "(../tpl" not in shown  # a browser would download it
+    targets = re.findall(r"\{py:obj\}`\S+ <(\S+)>`", shown)
+    assert len(targets) > 50
+    for path in targets:
+        assert path in described or path.rpartition(".")[0] in described, path
+    assert "{py:obj}`TemporalLeakage.tpl <tplrepro.leakage.temporal.TemporalLeakage.tpl>`" in shown
+    assert "`vertex_loss` (tplrepro/leakage/vertex.py)" in shown
 
 
 # Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin
