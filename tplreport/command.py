@@ -7,22 +7,28 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import tplreport as tr
 import tplrepro as tpl
+from tplreport.clock import Clock
 from tplreport.files import check_spares, write_whole
 from tplreport.matrices import EPSILON, NOISE_MULTIPLIER, read_column, read_matrix
 from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import optional_import
 
+#: That the true chain is among those that the data leave possible, unless another is given.
+CONFIDENCE = 0.95
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
 EPILOG = (
-    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice; "
-    "4 a release was refused, because a leakage would exceed alpha"
+    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice, or the data "
+    "show no chain to publish by; 4 a release was refused, because a leakage would exceed alpha"
 )
+#: Exit status by the name of an error, whose import may fail, too.
+STATUS = {"LeakageExceededError": REFUSED, "DoubtfulModelError": WITHHELD}
 # in the order of `schemes.SCHEMES`
 SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
 #: Options that go to the reader of files, with their types, and their help.
@@ -89,6 +95,19 @@ NUMBERS = {
     ),
     "count": (float, "usual size of a count"),
 }
+#: Help of options that mean something else to `publish`.
+TO_PUBLISH = {
+    "step": "of a new file: time between two releases, such as 1h; without it times are whole numbers",
+    "against": "whom --plan withstands, too, where users of --data differ: 'the worst user's habits'",
+}
+#: Options -> what they belong to, for all subcommands that take a chain, and for `publish`.
+PART_OF = dict.fromkeys((*COLUMNS, "confidence"), "data") | {"backward": "matrix"}
+PART_OF_PUBLISHING = PART_OF | {
+    **dict.fromkeys(("data_step", "against", "anyway"), "data"),
+    **dict.fromkeys(("epsilon", "time_column", "numbered", "csv"), "counts"),
+    "skip_until": "skip",
+}
+PART_OF_PUBLISHING.pop("step")
 #: What options have beside their type and help.
 MORE: dict[str, dict] = {
     "scheme": {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]},
@@ -105,7 +124,7 @@ OPTIONS |= {
     "counts": (str, "CSV of counts with a column of times; -: standard input"),
     "alpha": (float, "level that every time point keeps, nats"),
     "horizon": (int, "number of releases T"),
-    "anyway": (bool, "recommend a plan though a check refuses the model"),
+    "anyway": (bool, "rely on the chain of the data though a check refuses or doubts it"),
     "html": (str, "write the report as a page to this file"),
     "budgets": (
         str,
@@ -124,10 +143,15 @@ OPTIONS |= {
         str,
         f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
     ),
+    "data_step": (
+        str,
+        "time between two time points of --data; without it each observation is a step",
+    ),
     "floor": (float, "of a new file: the budget of each time, for ever"),
     "plan": (
         str,
-        "of a new file: CSV of budgets, with a column epsilon (or noise_multiplier), in place of --floor",
+        "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose recommended plan counts; "
+        "with --delta of noise multipliers",
     ),
     "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
     "time_column": (str, "column of times of the counts; by default found by its usual names"),
@@ -157,14 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"tplrepro {command}: warning: {_as_typed(str(message), options)}", file=sys.stderr
             )
             _check_outputs(command, options)
+            _check_parts(command, options)
             return run(options)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
         # a fault of ours
         if isinstance(error, RuntimeError) and "start new thread" not in str(error):
             raise
         print(f"tplrepro {command}: {_as_typed(told(error), options)}", file=sys.stderr)
-        # whose import may fail, too
-        return REFUSED if type(error).__name__ == "LeakageExceededError" else WRONG
+        return STATUS.get(type(error).__name__, WRONG)
 
 
 def _as_typed(message: str, options: dict) -> str:
@@ -181,6 +205,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
     commands = parser.add_subparsers(dest="command", required=True)
     chain, shown = ("matrix", "backward", "data", *COLUMNS, "confidence"), ("csv", "plot", "json")
+    trusted = (*chain, "data_step", "against", "anyway")
     reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
     new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
     once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
@@ -204,7 +229,7 @@ def _parser() -> argparse.ArgumentParser:
             ("alpha", "horizon"),
             reported,
         ),
-        (_publish, "publish noisy counts that cannot leak twice", (), (*chain, *new_file, *once)),
+        (_publish, "publish noisy counts that cannot leak twice", (), (*trusted, *new_file, *once)),
         (_ledger, "what was spent and handed out", (), asked),
     ):
         words: dict[str, Any] = {
@@ -225,6 +250,8 @@ def _parser() -> argparse.ArgumentParser:
             )
         for name in (*required, *names):
             kind, about = OPTIONS[name]
+            if run is _publish:
+                about = TO_PUBLISH.get(name, about)
             words = (
                 {"action": "store_true"}
                 if kind is bool
@@ -247,6 +274,19 @@ def _check_outputs(command: str, options: dict) -> None:
         needed.append(path)
 
 
+def _check_parts(command: str, options: dict) -> None:
+    """ValueError for an option that would be ignored, as it belongs to one that is not given."""
+    if command == "report":
+        return
+    parts = PART_OF_PUBLISHING if command == "publish" else PART_OF
+    for name, whole in parts.items():
+        if options.get(name) not in (None, False) and options.get(whole) is None:
+            remedy = "give them" if whole == "counts" else f"give {whole}="
+            raise ValueError(
+                f"{name}= belongs to {whole}, found none; {remedy}, or leave {name}= out"
+            )
+
+
 def _given(options: dict, names: Iterable[str]) -> dict:
     return {name: options[name] for name in names if options.get(name) is not None}
 
@@ -264,17 +304,28 @@ def _report(options: dict) -> int:
 
 
 def _chain(options: dict) -> tuple[Any, Any]:
-    """Backward and forward matrices or loss functions."""
+    """Backward and forward matrices or loss functions; a warning if the data show no chain."""
+    _check_source(options)
+    if options["data"] is None:
+        return _matrices(options)
+    from tplreport.reporting.believable import counted_steps, doubts_about
+    from tplreport.reporting.plans import upper_pair
+
+    data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
+    if doubts := doubts_about(data):
+        warnings.warn(f"do not rely on the chain of the data: {doubts}", stacklevel=2)
+    return upper_pair(*counted_steps(data), options["confidence"] or CONFIDENCE)
+
+
+def _check_source(options: dict) -> None:
     if (options["matrix"] is None) == (options["data"] is None):
         raise ValueError(
             "the chain must be that of matrix= or data=, found both or neither; give one"
         )
-    if options["data"] is not None:
-        from tplreport.reporting.plans import upper_pair
-        from tplreport.reporting.report import counted_steps
 
-        data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
-        return upper_pair(*counted_steps(data), options["confidence"] or 0.95)
+
+def _matrices(options: dict) -> tuple[Any, Any]:
+    """Backward and forward matrix; without the first that of a stationary chain."""
     forward = read_matrix(options["matrix"])
     if options["backward"]:
         return read_matrix(options["backward"]), forward
@@ -294,7 +345,7 @@ def _leakage(options: dict) -> int:
     if options["budgets"] is not None:
         budgets = read_column(options["budgets"], EPSILON)
     leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
-    return _show(leakage.to_frame(), options, leakage)
+    return _show_leakage(leakage, options)
 
 
 def _budgets(options: dict) -> int:
@@ -302,8 +353,15 @@ def _budgets(options: dict) -> int:
 
     pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]
     budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
-    leakage = tpl.temporal_privacy_leakage(budgets, *pair)
-    return _show(leakage.to_frame(), options, leakage)
+    return _show_leakage(tpl.temporal_privacy_leakage(budgets, *pair), options)
+
+
+def _show_leakage(leakage: Any, options: dict) -> int:
+    """Print leakages of releases, which count from 1 as in a report's budgets."""
+    from pandas import RangeIndex
+
+    numbered = replace(leakage, index=RangeIndex(1, len(leakage) + 1, name="t"))
+    return _show(numbered.to_frame(), options, numbered)
 
 
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
@@ -320,27 +378,131 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
 
 
 def _publish(options: dict) -> int:
-    from tplreport.table import read_counts
+    """Publish; a new file is gone again if the command is refused before anything is spent."""
+    path = Path(options["file"])
+    has_file = path.is_file() and path.stat().st_size > 0
+    publisher = _opened(options) if has_file else _made(options)
+    try:
+        return _use(publisher, options)
+    except BaseException:
+        if not has_file:
+            publisher._remove_unused()
+        raise
 
+
+def _made(options: dict) -> tr.Publisher:
+    """The publisher of a new file; without settings, an error that there is none."""
+    settings = _given(options, ("alpha", "sensitivity", "floor", "delta"))
+    plan = _plan(options)
+    if not settings and plan is None:
+        return tr.Publisher(options["file"])
+    if plan is None and options["floor"] is None and options["epsilon"] is None:
+        raise ValueError(
+            "a new file needs the budget of each time, found none; give floor= or plan=, or counts with epsilon="
+        )
+    settings |= {"plan": plan, "allow_large": options["allow_large"]}
+    settings |= {"step": _time(options["step"] or "1")}
+    backward, forward = _publishing_chain(options, plan)
+    return tr.Publisher(options["file"], backward=backward, forward=forward, **settings)
+
+
+def _plan(options: dict) -> Any:
+    """The budgets, or with a delta the noise multipliers, if there is a plan."""
+    if options["plan"] is None:
+        return None
+    return read_column(options["plan"], EPSILON if options["delta"] is None else NOISE_MULTIPLIER)
+
+
+def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
+    """Backward and forward matrices or loss functions, which a report relies on, too."""
+    _check_source(options)
+    if options["data"] is None:
+        return _matrices(options)
+    from tplreport.reporting.believable import trusted_chain
+    from tplreport.reporting.plans import UPPER
+
+    if options["alpha"] is None:
+        raise ValueError("a new file needs the level that every TPL keeps, found none; give alpha=")
+    data = _publishing_data(options)
+    return trusted_chain(
+        data,
+        options["alpha"],
+        plan if options["delta"] is None else None,
+        confidence=options["confidence"] or CONFIDENCE,
+        against=options["against"] or UPPER,
+        anyway=options["anyway"],
+    )
+
+
+def _publishing_data(options: dict) -> Any:
+    """The sequences of the data, whose step is another option than that of the releases."""
+    columns = _given(options, COLUMNS) | {"step": options["data_step"]}
+    return tr.read_sequences(options["data"], **columns)
+
+
+def _opened(options: dict) -> tr.Publisher:
+    """The publisher of a file that exists; ValueError if it was made with other settings than
+    those that are given."""
+    publisher = tr.Publisher(options["file"])
     given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
-    if given:
-        sides = dict(zip(("backward", "forward"), _chain(options), strict=True))
-        level = EPSILON if options["delta"] is None else NOISE_MULTIPLIER
-        plan = read_column(options["plan"], level) if options["plan"] else None
-        given |= {
-            "plan": plan,
-            "allow_large": options["allow_large"],
-            "step": _time(options["step"] or "1"),
-            **sides,
-        }
-    publisher = tr.Publisher(options["file"], **given)
+    plan = _plan(options | {"delta": publisher.settings["delta"]})
+    if plan is not None:
+        given["plan"] = plan.tolist()
+    if options["step"] is not None:
+        given["step"] = Clock.checked_step(_time(options["step"]))
+    different = [name for name, value in given.items() if publisher.settings[name] != value]
+    sources = [name for name in ("matrix", "backward", "data") if options[name] is not None]
+    if sources and not _has_chain(publisher, options):
+        different += sources
+    if different:
+        names = " or ".join(f"{name}=" for name in different)
+        raise ValueError(
+            f"{publisher.path} must be used as it was made, found another {names}; leave out what it knows, or take a "
+            "new file, whose releases add to those of this one"
+        )
+    return publisher
+
+
+def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
+    """Whether a file was made with the matrices or the data that are given."""
+    from tplreport.stored import stored
+    from tplrepro.leakage.temporal import loss_functions
+
+    _check_source(options)
+    if options["data"]:
+        from tplreport.reporting.believable import counted_steps
+        from tplreport.reporting.plans import upper_pair
+
+        counts, states = counted_steps(_publishing_data(options))
+        pair = upper_pair(counts, states, options["confidence"] or CONFIDENCE)
+    else:
+        pair = _matrices(options)
+    known = [publisher.settings[side] for side in ("backward", "forward")]
+    return known == [stored(loss) for loss in loss_functions(*pair)]
+
+
+def _use(publisher: tr.Publisher, options: dict) -> int:
+    """Resume, skip and publish what the options ask for."""
+    counts = None if options["counts"] is None else _counts(publisher, options)
     if options["resume"] is not None:
         publisher.resume(_time(options["resume"]))
     if options["skip"]:
         publisher.skip(_time(options["skip"]), _time(options["skip_until"]))
-    if options["counts"] is None:
+    if counts is None:
         print(publisher if not options["json"] else json.dumps({"remaining": publisher.remaining}))
         return USED
+    has_times = counts.index.name is not None
+    table = counts if has_times and not options["numbered"] else number_rows(counts, publisher)
+    noisy = publisher.publish_table(table, options["epsilon"]).set_axis(counts.index)
+    untouched = f", and not to {counts.index.name}" if has_times else ""
+    print(f"noise was added to {', '.join(map(str, counts.columns))}{untouched}", file=sys.stderr)
+    return _show(noisy, options)
+
+
+def _counts(publisher: tr.Publisher, options: dict) -> Any:
+    """The counts of a file or of standard input, where the heading may be left out later."""
+    from tplreport.table import read_counts
+
     with TemporaryDirectory() as folder:
         source = Path(options["counts"])
         if options["counts"] == "-":
@@ -348,13 +510,16 @@ def _publish(options: dict) -> int:
             has_header = not columns or columns[0] in text.partition("\n")[0].split(",")
             source = Path(folder, "standard input.csv")
             source.write_text(text if has_header else ",".join(["time", *columns]) + "\n" + text)
-        counts = read_counts(source, options["time_column"])
-    has_times = counts.index.name is not None
-    table = counts if has_times and not options["numbered"] else counts.reset_index(drop=True)
-    noisy = publisher.publish_table(table, options["epsilon"]).set_axis(counts.index)
-    untouched = f", and not to {counts.index.name}" if has_times else ""
-    print(f"noise was added to {', '.join(map(str, counts.columns))}{untouched}", file=sys.stderr)
-    return _show(noisy, options)
+        return read_counts(source, options["time_column"])
+
+
+def number_rows(counts: Any, publisher: tr.Publisher) -> Any:
+    """The counts with the numbers of their rows as times, from 1 unless the file counts from
+    another one."""
+    from pandas import RangeIndex
+
+    first = 1 if len(publisher) == 0 else publisher.ledger["time"][0]
+    return counts.set_axis(RangeIndex(first, first + len(counts)))
 
 
 def _time(text: str | None) -> Any:
@@ -363,6 +528,8 @@ def _time(text: str | None) -> Any:
 
 
 def _ledger(options: dict) -> int:
+    if options["leakage"] and options["noisy"]:
+        raise ValueError("one table is shown, found leakage= and noisy=; give one")
     publisher = tr.Publisher(options["file"])
     if options["backup"]:
         publisher.backup(options["backup"])

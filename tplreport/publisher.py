@@ -23,6 +23,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from hashlib import sha256
 from itertools import groupby, repeat
@@ -393,13 +394,16 @@ class Publisher:
     @property
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
-        with self._transaction(write=False) as (database, _):
+        with self._transaction(write=False) as (database, state):
             rows = _rows(database, "budget, count")
         if any(budget is None for budget, _ in rows):
             raise ValueError(
                 "leakages need all budgets, found times spent elsewhere; each is within alpha"
             )
-        return _leakages(rows, self.settings["delta"], self._backward, self._forward)
+        leakages = _leakages(rows, self.settings["delta"], self._backward, self._forward)
+        if self.settings["delta"] is None:
+            leakages = replace(leakages, index=self._clock(state).index(range(state["next"])))
+        return leakages
 
     def to_frame(self) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count."""
@@ -427,6 +431,14 @@ class Publisher:
             closing(sqlite3.connect(path)) as copy,
         ):
             database.backup(copy)
+
+    def _remove_unused(self) -> None:
+        """Remove the file and its mark unless a time was spent: a command that made them and is
+        then refused leaves nothing behind."""
+        with self._connection(write=True, new=False, copies=False) as (database, _):
+            if not _rows(database, "position", f"kind != {SKIPPED}"):
+                self._mark_path.unlink()
+                self.path.unlink()
 
     def _create(self, settings: dict) -> None:
         """Make the file, if there is none."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 
+from experiments.own_data import check_same_promise
 from tplreport.command import WITHHELD
 from tplreport.table import read_counts, read_header
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
@@ -45,9 +46,10 @@ def main(names):
     source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
     error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data", {}))
     if error is not None:
-        words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})(?==| must )")
-        error = words.sub(lambda name: name[0].upper(), error)  # as make knows them
-        print(f"{error}\nThe notebook as far as it came: {executed}", file=sys.stderr)
+        print(
+            f"{as_make_knows_them(error)}\nThe notebook as far as it came: {executed}",
+            file=sys.stderr,
+        )
         return 1
     for cell in nbformat.read(executed, as_version=4).cells:
         for output in cell.get("outputs", []):
@@ -90,7 +92,19 @@ def parameters_of(given):
         time = parameters.get("time") or None
         column = time if time in read_header(parameters["counts"])[1] else None
         read_counts(parameters["counts"], column)  # a defect is an error before anything runs
+        names = ("alpha", "sensitivity", "horizon")
+        promise = {name: parameters.get(name, declared[name]) for name in names}
+        try:
+            check_same_promise(parameters["counts"], **promise)
+        except ValueError as error:
+            raise ValueError(as_make_knows_them(str(error))) from None
     return parameters
+
+
+def as_make_knows_them(error):
+    """An error with the parameters in capitals, as they are given to make."""
+    words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})(?==| must )")
+    return words.sub(lambda name: name[0].upper(), error)
 
 
 if __name__ == "__main__":

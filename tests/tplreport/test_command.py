@@ -312,3 +312,158 @@ def test_a_text_that_may_be_two_things_is_refused(run, tmp_path, option, text, m
     status, printed, errors = run("leakage", *(word for pair in files.items() for word in pair))
     assert (status, printed) == (2, "")
     assert message in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (NEW[:-4], 2, "needs the budget of each time, found none; give --floor or --plan"),
+        ((*NEW, "--epsilon", 0.9), 4, "epsilon must be at most"),
+        (NEW[:-2], 2, "make it with --step"),
+        ((*NEW, "--time-column", "t"), 2, "a column of times 't'"),
+        ((*NEW, "--sensitivity", 1.5), 2, "must be a whole number"),
+        ((*NEW, "--skip", "2024-05-01 07:00", "--epsilon", 0.9), 4, "epsilon must be at most"),
+    ],
+)
+def test_a_refused_command_leaves_no_file_behind(run, tmp_path, words, status, message):
+    before = {path.name for path in tmp_path.iterdir()}
+    found, printed, errors = run("publish", "own.sqlite", "counts.csv", *words)
+    assert (found, printed) == (status, "")
+    assert message in errors
+    assert {path.name for path in tmp_path.iterdir()} == before
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+
+
+def test_a_refused_command_leaves_a_file_that_was_there(run, tmp_path):
+    assert run("publish", "own.sqlite", *NEW)[0] == 0
+    assert run("publish", "own.sqlite", "counts.csv", "--epsilon", 0.9)[0] == 4
+    assert run("publish", "own.sqlite", "counts.csv")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--matrix", "other.csv"),
+        ("--matrix", "moves.csv", "--backward", "other.csv"),
+        ("--matrix", "moves.csv", "--backward", "none.csv"),
+        ("--backward", "moves.csv"),
+        ("--plan", "plan.csv"),
+        ("--step", "2h"),
+        ("--floor", 0.2),
+        ("--alpha", 2),
+        ("--sensitivity", 1),
+        ("--delta", 1e-6),
+        ("--data", "visits.csv"),
+        ("--user", "who"),
+        ("--confidence", 0.9),
+        ("--anyway",),
+        ("--data-step", "1h"),
+    ],
+)
+def test_options_for_a_file_that_exists_are_compared_or_refused(run, tmp_path, words):
+    (tmp_path / "other.csv").write_text("home,work\n0.7,0.3\n0.1,0.9\n")
+    (tmp_path / "plan.csv").write_text("epsilon\n0.1\n0.1\n")
+    (tmp_path / "visits.csv").write_text("user,time,state\na,1,home\na,2,work\na,3,home\n")
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0  # as it was made
+    status, printed, errors = run("publish", "own.sqlite", "counts.csv", *words)
+    assert (status, printed) == (2, "")
+    assert str(words[-2 if len(words) > 1 else 0]) in errors or "none.csv" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("publish", "own.sqlite", "--epsilon", 0.1), "--epsilon belongs to counts, found none"),
+        (("publish", "own.sqlite", "--csv", "noisy.csv"), "--csv belongs to counts"),
+        (("publish", "own.sqlite", "--skip-until", "2024-05-02"), "belongs to skip"),
+        (("ledger", "own.sqlite", "--leakage", "--noisy"), "found --leakage and --noisy"),
+        (("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2, "--user", "u"),
+         "--user belongs to data, found none; give --data, or leave --user out"),
+        (("budgets", "--data", "visits.csv", "--backward", "moves.csv", "--alpha", 1, "--horizon", 2),
+         "--backward belongs to matrix"),
+    ],
+)  # fmt: skip
+def test_no_option_is_ignored(run, words, message):
+    assert run("publish", "own.sqlite", *NEW)[0] == 0
+    status, printed, errors = run(*words)
+    assert (status, printed) == (2, "")
+    assert message in errors
+
+
+def visits_of(habits, path, days=80):
+    """A CSV file of people with these habits (users, 2, 2)."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for who, matrix in enumerate(habits):
+        places = tpl.TransitionMatrix(matrix).sample(days, rng=rng)
+        rows += [(f"p{who}", day, place) for day, place in enumerate(places)]
+    pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(path, index=False)
+
+
+DIFFERENT = [[[0.9, 0.1], [0.1, 0.9]], [[0.2, 0.8], [0.8, 0.2]]] * 10
+
+
+@pytest.mark.filterwarnings("default:do not rely on the chain")
+def test_publishing_asks_of_the_data_what_a_report_asks(run, tmp_path):
+    visits_of(DIFFERENT, "visits.csv")
+    words = ("publish", "own.sqlite", "counts.csv", "--data", "visits.csv", "--alpha", 1)
+    words += ("--sensitivity", 2, "--step", "1h")
+    status, printed, errors = run(*words, "--floor", 0.05)
+    assert (status, printed) == (command.WITHHELD, "")
+    assert "differences between users is doubtful: users have habits of their own" in errors
+    assert not (tmp_path / "own.sqlite").exists()
+    assert run(*words, "--floor", 0.05, "--anyway")[0] == 0
+    (tmp_path / "own.sqlite").unlink()
+    (tmp_path / "own.sqlite.mark").unlink()
+    report = ("report", "visits.csv", "--alpha", 1, "--horizon", 2, "--draws", 0)
+    assert run(*report, "--budgets", "plan.csv")[0] == 0
+    status, _, errors = run(*words, "--plan", "plan.csv")  # alpha/T
+    assert (status, "differences" in errors) == (0, False)
+    status, _, errors = run("leakage", "--data", "visits.csv", "--epsilon", 0.1, "--horizon", 3)
+    assert status == 0
+    assert "warning: do not rely on the chain of the data: order of the chain is doubtful" in errors
+
+
+@pytest.mark.filterwarnings("ignore:800 of 1,600 rows")
+def test_the_step_of_releases_does_not_cut_the_observations(run, tmp_path):
+    """Days of observations, and hours of releases: sequences are those of a report."""
+    visits_of([P] * 20, "visits.csv")
+    frame = pd.read_csv("visits.csv")
+    frame["time"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["time"], "D")
+    frame.to_csv("visits.csv", index=False)
+    words = ("publish", "own.sqlite", "counts.csv", "--data", "visits.csv", "--alpha", 1)
+    words += ("--sensitivity", 2, "--step", "1h", "--floor", 0.05)
+    assert run(*words)[0] == 0
+    counts = tpl.markov.count_transitions(tr.read_sequences("visits.csv"))
+    sides = dict(zip(("backward", "forward"), upper_pair(*counts, 0.95), strict=True))
+    same = {"alpha": 1.0, "sensitivity": 2, "step": "1h", "floor": 0.05}
+    assert len(tr.Publisher("own.sqlite", **sides, **same)) == 2
+    assert run(*words, "--data-step", "2D")[0] == 2
+
+
+def test_releases_count_from_1_and_dates_stay_dates(run, tmp_path):
+    words = ("--matrix", "moves.csv", "--alpha", 1, "--horizon", 3)
+    assert run("budgets", *words, "--csv", "budgets.csv")[0] == 0
+    assert pd.read_csv("budgets.csv")["t"].tolist() == [1, 2, 3]
+    assert run("leakage", "--matrix", "moves.csv", "--budgets", "budgets.csv")[0] == 0
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    assert run("publish", "own.sqlite", "--skip", "2024-05-01 10:00")[0] == 0
+    assert run("ledger", "own.sqlite", "--leakage", "--csv", "leakage.csv")[0] == 0
+    found = pd.read_csv("leakage.csv", parse_dates=["time"])
+    assert found["time"].tolist() == [pd.Timestamp(f"2024-05-01 {hour}:00") for hour in (8, 9, 10)]
+    assert run("publish", "rows.sqlite", "counts.csv", *NEW[:-2], "--numbered")[0] == 0
+    assert tr.Publisher("rows.sqlite").ledger["time"].tolist() == [1, 2]
+    assert run("publish", "rows.sqlite", "counts.csv", "--numbered")[0] == 0
+
+
+def test_rows_of_a_file_that_counts_from_0_go_on_from_there(run, tmp_path):
+    settings = {"alpha": 1.0, "sensitivity": 2, "floor": 0.1}
+    made = tr.Publisher("own.sqlite", backward=None, forward=P, **settings)
+    counts = pd.read_csv("counts.csv")[["home", "work"]]
+    noisy = made.publish_table(counts)
+    status, _, _ = run("publish", "own.sqlite", "counts.csv", "--numbered", "--csv", "noisy.csv")
+    assert status == 2  # hour is another column
+    counts.to_csv("counts.csv", index=False)
+    assert run("publish", "own.sqlite", "counts.csv", "--csv", "noisy.csv")[0] == 0
+    assert pd.read_csv("noisy.csv").equals(noisy.reset_index(drop=True))

@@ -169,7 +169,23 @@ def test_labels_with_html_are_escaped(advice):
     assert "<b>log" not in page
     assert "&lt;b&gt;log" in page
     assert "<script" not in page
-    assert page.count("data:image/png;base64") == page.count("(recommended)</td>") == 1
+    assert page.count("data:image/png;base64") == page.count("<td>recommended: ") == 1
+
+
+def test_a_plan_has_one_name_which_says_against_whom_it_holds(advice):
+    """In the sentence, the text, the page, JSON and the table of budgets."""
+    name = advice.recommendation.name
+    assert name.endswith(f", against {UPPER}")
+    names = [plan.name for plan in advice.plans]
+    assert len({*names}) == len(names)
+    titles = [f"recommended: {one}" if one == name else one for one in names]
+    assert advice.table["plan"].tolist() == titles
+    assert [*advice.budgets] == ["t", *titles]
+    assert f"by the scheme {name!r}" in advice.sentences[1]
+    assert str(advice).count(f"recommended: {name}") == 1
+    assert name.replace("'", "&#x27;") in advice.to_html(figures=False)
+    assert [row["plan"] for row in advice.to_dict()["table"]] == titles
+    assert advice.to_dict()["recommendation"]["plan"] == name
 
 
 def test_the_planned_releases_are_judged():
@@ -184,7 +200,8 @@ def test_gaussian_error_stands_beside_laplace_error():
     found = tr.report(WALKS, 1.0, 12, delta=1e-6, draws=0)
     counts, states = markov.count_transitions(WALKS)
     upper = [tf.loss_from_counts(side, 0.975, states) for side in (counts.T, counts)]
-    shown = found.table.set_index(["scheme", "against"])["error"]["Gaussian noise, equal"]
+    errors = found.table.set_index("plan")["error"]
+    shown = {name: errors[f"Gaussian noise, equal, against {name}"] for name in (UPPER, ANYBODY)}
     for name, pair in {UPPER: upper, ANYBODY: any_chain()}.items():
         deviation = np.sqrt(2.0) * tf.allocate_noise(1.0, 1e-6, *pair, 12)[0]
         assert shown[name] == pytest.approx(deviation * np.sqrt(2.0 / np.pi), rel=1e-9)
@@ -254,7 +271,12 @@ def test_the_command(tmp_path, capsys):
         800,
     )
     found = found["recommendation"]
-    assert found["budgets"] == planned[f"{found['scheme']}, {found['against']}"].tolist()
+    assert found["budgets"] == planned[f"recommended: {found['plan']}"].tolist()
+    assert found["plan"] == f"{found['scheme']}, against {found['against']}"
+    assert main(["leakage", "--data", *words[:7], "--budgets", str(budgets), "--json"]) == 0
+    leaked = json.loads(capsys.readouterr().out)
+    assert [row["epsilon"] for row in leaked] == found["budgets"]
+    assert max(row["tpl"] for row in leaked) <= 1.0
     pd.DataFrame({"who": 1, "day": range(20), "place": range(20)}).to_csv(path, index=False)
     assert main(["report", *words, "--draws", "0"]) == 3
     assert re.search("WARNING: share made up", capsys.readouterr().out)

@@ -86,18 +86,35 @@ def test_counts_are_published_once_whatever_else_is_asked(run, visits, tmp_path)
     what they are."""
     series = tmp_path / "counts.csv"
     pd.DataFrame({"Datum": range(4), "home": range(100, 104)}).to_csv(series, index=False)
-    words = visits | {"HORIZON": "6", "COUNTS": series, "DRAWS": "0"}
+    words = visits | {"HORIZON": "6", "COUNTS": series, "DRAWS": "0", "TIME": "Datum"}
     pd.read_csv(visits["FILE"]).rename(columns={"day": "Datum"}).to_csv(visits["FILE"], index=False)
     handed_out = []
-    for alpha in ("1", "9"):
-        status, printed, _ = run(**words | {"TIME": "Datum", "ALPHA": alpha})
+    for confidence in ("0.95", "0.5"):
+        status, printed, _ = run(**words | {"ALPHA": "1", "CONFIDENCE": confidence})
         assert (status, "noise was added to home, and not to Datum: " in printed.out) == (0, True)
+        assert ("its plan is that of the first run" in printed.out) == (confidence == "0.5")
         handed_out.append(pd.read_csv(tmp_path / "counts_noisy.csv"))
     assert handed_out[1].equals(handed_out[0])
     assert (handed_out[0]["Datum"].tolist(), handed_out[0]["home"].dtype) == (
         [0, 1, 2, 3],
         np.int64,
     )
+    assert Publisher(tmp_path / "counts.sqlite").ledger["time"].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "made"), [("ALPHA", "9", 1), ("SENSITIVITY", "1", 2), ("HORIZON", "7", 6)]
+)
+def test_counts_are_not_published_with_another_promise(run, visits, tmp_path, word, value, made):
+    """One promise would be reported, and noise of another one handed out."""
+    (tmp_path / "counts.csv").write_text("home\n100\n101\n")
+    promise = {"alpha": 1.0, "sensitivity": 2, "plan": [0.1] * 6}
+    Publisher(tmp_path / "counts.sqlite", backward=None, forward=None, **promise)
+    words = visits | {"ALPHA": "1", "HORIZON": "6", "COUNTS": tmp_path / "counts.csv"}
+    status, printed, folder = run(**words | {word: value})
+    assert (status, folder.exists()) == (2, False)
+    assert f"{word} must be {made}, with which" in printed.err
+    assert f"counts.sqlite was made, found {value}; give that" in printed.err
 
 
 def test_a_recommendation_that_is_withheld_ends_with_3(run, visits, monkeypatch):

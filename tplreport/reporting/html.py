@@ -21,8 +21,7 @@ h2 { margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
-th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-td:first-child { min-width: 6rem; }
+th:first-child, td:first-child { text-align: left; min-width: 12rem; }
 .fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; } .not.checked { color: #666; }
 img { width: 100%; max-width: 60rem; margin-top: 1rem; }
 """
@@ -58,12 +57,10 @@ def _table(report: Any) -> str:
     """The plans, the recommended one marked, and why some have no budgets."""
     table = report.table
     reasons = "".join(
-        f"<p>{escape(f'{row.scheme}, {row.against}: {row.message}')}.</p>"
-        for row in table.itertuples()
-        if row.message
+        f"<p>{escape(plan.name)}: {escape(plan.message)}.</p>"
+        for plan in report.plans
+        if plan.message
     )
-    marks = [" (recommended)" if plan is report.recommendation else "" for plan in report.plans]
-    table["scheme"] += marks + [""] * (len(table) - len(marks))
     rows = table.drop(columns="message").to_html(
         index=False, float_format="{:.4g}".format, na_rep="", border=0
     )
@@ -103,7 +100,7 @@ def figure_of(report: Any) -> Any:
     above.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
-    names = [f"{plan.scheme}, {plan.against}" for plan in plans]
+    names = [plan.name for plan in plans]
     chart = below.subplots()
     chart.barh(
         names, [plan.error for plan in plans], color=[looks[plan.scheme]["color"] for plan in plans]

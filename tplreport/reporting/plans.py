@@ -64,7 +64,7 @@ class Plan(FrozenArrays):
 
     def _repr_html_(self) -> str:
         return frame_as_html(
-            f"{self.scheme}, against {self.against}: {self.message or 'budgets, nats'}",
+            f"{self.name}: {self.message or 'budgets, nats'}",
             self.to_frame(),
         )
 
@@ -75,9 +75,23 @@ class Plan(FrozenArrays):
         )
 
     @property
+    def name(self) -> str:
+        """The scheme, and against whom it holds."""
+        return name_of(self.scheme, self.against)
+
+    @property
     def user_level(self) -> float:
         """The leakage of the whole series: the sum of the budgets."""
         return np.nan if self.budgets is None else float(np.sum(self.budgets))
+
+
+def name_of(scheme: str, against: str) -> str:
+    """The name of a plan: its scheme, and against whom it holds.
+
+    >>> name_of("Algorithm 7 (any T)", UPPER)
+    'Algorithm 7 (any T), against the upper end'
+    """
+    return f"{scheme}, against {against}"
 
 
 @cache

@@ -14,18 +14,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tplreport.reporting.checks import DOUBTFUL, REFUSED, USERS, Check, Steps, checks_of
+from tplreport.matrices import RECOMMENDED
+from tplreport.reporting.believable import SMOOTHING, counted_steps, is_believable, is_refused
+from tplreport.reporting.checks import REFUSED, Check, Steps, checks_of
 from tplreport.reporting.plans import (
     ANYBODY,
     ESTIMATE,
     UPPER,
-    WORST_USER,
     Pair,
     Plan,
     adversaries_of,
     any_chain,
     estimated_pair,
     largest_tpl,
+    name_of,
     plans_for,
     recommended,
 )
@@ -46,7 +48,7 @@ from tplreport.uncertainty import (
 )
 from tplrepro.display import count_noun, frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.sequences import as_sequences
 from tplrepro.validation import (
     RngLike,
     as_generator,
@@ -131,39 +133,38 @@ class Report:
             f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED
         )
 
+    def title_of(self, plan: Plan) -> str:
+        """The name of a plan, marked if it is the recommended one."""
+        return f"{RECOMMENDED}{plan.name}" if plan is self.recommendation else plan.name
+
     @property
     def table(self) -> pd.DataFrame:
         """Every plan: the error of a count, its budgets, the largest TPL to each adversary, and the
         user level."""
         rows = []
         for plan in self.plans:
-            budgets = (
-                [np.nan, np.nan]
-                if plan.budgets is None
-                else [plan.budgets.min(), plan.budgets.max()]
-            )
-            leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
+            smallest, largest = np.nan, np.nan
+            if plan.budgets is not None:
+                smallest, largest = plan.budgets.min(), plan.budgets.max()
             row = {
-                "scheme": plan.scheme,
-                "against": plan.against,
+                "plan": self.title_of(plan),
                 "error": plan.error,
-                "smallest budget": budgets[0],
+                "smallest budget": smallest,
+                "largest budget": largest,
             }
-            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level}
-            rows.append(row | {"message": plan.message})
-        for name, error in self.gaussian.items():
-            rows.append(
-                {"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""}
-            )
+            row |= {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
+            rows.append(row | {"user level": plan.user_level, "message": plan.message})
+        for against, error in self.gaussian.items():
+            name = name_of("Gaussian noise, equal", against)
+            rows.append({"plan": name, "error": error, "message": ""})
         return pd.DataFrame(rows)
 
     @property
     def budgets(self) -> pd.DataFrame:
-        """A row for each release and a column for each plan."""
+        """A row for each release t from 1, and a column for each plan; the name of the recommended
+        one begins with "recommended: "."""
         columns = {
-            f"{plan.scheme}, {plan.against}": plan.budgets
-            for plan in self.plans
-            if plan.budgets is not None
+            self.title_of(plan): plan.budgets for plan in self.plans if plan.budgets is not None
         }
         return pd.DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
 
@@ -180,9 +181,13 @@ class Report:
             "table": self.table.to_dict("records"),
         }
         plan, interval = self.recommendation, self.interval
-        values["recommendation"] = (
-            None if plan is None else vars(plan) | {"user_level": plan.user_level}
-        )
+        values["recommendation"] = None
+        if plan is not None:
+            values["recommendation"] = {
+                "plan": plan.name,
+                **vars(plan),
+                "user_level": plan.user_level,
+            }
         values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
 
@@ -205,9 +210,7 @@ class Report:
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
         table = self.table[self.table["message"] == ""].drop(columns="message")
         lines += ["", table.to_string(index=False, float_format="{:.4g}".format, na_rep=""), ""]
-        lines += [
-            f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message
-        ]
+        lines += [f"{plan.name}: {plan.message}." for plan in self.plans if plan.message]
         for check in self.checks:
             lines.append(
                 f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}."
@@ -246,7 +249,7 @@ def report(
     epsilon: float | None = None,
     delta: float | None = None,
     sensitivity: float = 2.0,
-    smoothing: float = 1.0,
+    smoothing: float = SMOOTHING,
     confidence: float = 0.95,
     draws: int = 20,
     count: float | None = None,
@@ -312,14 +315,10 @@ def report(
         size["checked steps"] = steps.user.size
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
-    doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
-    believable = doubted <= ({USERS} if against == WORST_USER else set())
-    is_refused = any(check.verdict == REFUSED for check in checks)
-    plan = (
-        None
-        if is_refused and not anyway
-        else recommended(plans, alpha, believable or anyway, against)
-    )
+    believable = is_believable(checks, against)
+    plan = None
+    if anyway or not is_refused(checks):
+        plan = recommended(plans, alpha, believable or anyway, against)
     settings: dict[str, Any] = {
         "alpha": alpha,
         "horizon": horizon,
@@ -356,18 +355,6 @@ def report(
         title=title,
         reading=getattr(data, "reading", None),
     )
-
-
-def counted_steps(data: Sequences) -> tuple[Any, list]:
-    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a
-    second state."""
-    counts, states = count_transitions(data)
-    if not counts.nnz or len(states) < 2:
-        raise ValueError(
-            f"there must be steps between at least two states, found {count_noun(data.n_transitions, 'step')} and "
-            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the step"
-        )
-    return counts, states
 
 
 def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):

@@ -105,7 +105,7 @@ def _how(report: Any) -> str:
             f"ε from {low:.6g} to {high:.6g}",
             f"{scales} to {rounded_up(sensitivity / low)}",
         )
-    words = f"Publish {releases} by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
+    words = f"Publish {releases} by the scheme {plan.name!r}: {budgets}, Laplace noise of scale {scales}"
     if plan.scheme != COMPOSED:
         return f"{words}."
     if report.believable:
