@@ -31,10 +31,17 @@ ROOMS = {
         "tests/tplrepro/leakage/test_loss_function.py",
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
         "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
+    ],
+    "tplrepro/leakage/envelope/recursion.py": [
+        "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
+        "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
         "tests/tplreport/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
     ],
     "tplrepro/leakage/temporal.py": [
         *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
+    ],
+    "tplrepro/leakage/accumulation.py": [
+        "tests/tplrepro/leakage/test_temporal.py",
         "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
         "tests/tplrepro/leakage/test_kernels.py::test_the_recursion_ends_where_it_is_known",
         "tests/tplfrontier/profiles/test_event_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",

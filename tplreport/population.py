@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike
 from tplreport.files import write_whole
 from tplreport.shrinkage import pooled_matrices, sparse_user_matrix, user_matrices
 from tplrepro.display import count_noun, frame_as_html, plot_over_time
+from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
-from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
+from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import Bar
@@ -366,5 +367,5 @@ def _leakages_along(
         leakages = leakages_of_small(matrices, budgets)  # NaN where numbers are out of its range
     for k in np.flatnonzero(np.isnan(leakages[:, 0])):
         steps = [loss(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
-        leakages[k] = accumulate_steps(steps, budgets)
+        leakages[k] = accumulate_leakages(steps, budgets)
     return leakages

@@ -45,7 +45,7 @@ from tplreport.counts import LARGE, checked_counts, release_counts
 from tplreport.stored import loss_of, stored
 from tplrepro.display import frame_as_html
 from tplrepro.leakage.accountant import TemporalAccountant
-from tplrepro.leakage.filter import TemporalFilter
+from tplrepro.leakage.filter import FilterState, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
 from tplrepro.progress import Bar
 from tplrepro.validation import (
@@ -472,7 +472,7 @@ class Publisher:
             if write and not copies:
                 self._check_original(state, mark)
             # else it knows what remains
-            if self._filter and self._filter.state != (found := tuple(state["filter"])):
+            if self._filter and self._filter.state != (found := FilterState(*state["filter"])):
                 self._filter.state = found
             yield database, state
             if write:

@@ -13,7 +13,7 @@ import tplreport as tr
 import tplrepro as tpl
 import tplrepro.markov.transition
 from tplreport import population
-from tplrepro.leakage import vertex
+from tplrepro.leakage.envelope import recursion
 from tplrepro.markov.sequences import Sequences, count_transitions
 
 EPSILONS = [0.3, 0.5, 0.2]
@@ -84,7 +84,9 @@ def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, 
         data = Sequences(values, np.cumsum([0, *lengths]), np.arange(n), users)
         epsilons = 10.0 ** rng.choice([-5, -1, 1.5]) * rng.uniform(0.1, 1.0, 1 + n % 9)
         one_at_a_time = {"tplrepro.leakage.envelope.SMALL": 0, "tplreport.shrinkage.ENTRIES": 1}
-        uncompiled = {"tplrepro.leakage.envelope.recursion.ascend_each": vertex.ascend_each}
+        uncompiled = {
+            "tplrepro.leakage.envelope.recursion.accumulate_for_each": recursion.accumulate_for_each.plain
+        }
         found = []
         for changes in ({}, one_at_a_time, uncompiled):
             with monkeypatch.context() as patch:

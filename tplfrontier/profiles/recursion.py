@@ -19,8 +19,8 @@ import numpy as np
 from tplfrontier.profiles.pair_profiles import Profile, is_within, overall
 from tplfrontier.profiles.privacy_profile import EPS, PrivacyProfile, bound_after
 from tplfrontier.profiles.repeated_releases import Step, after_release, along
-from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.leakage.accumulation import accumulate_leakages
+from tplrepro.leakage.timeline import Timeline
 from tplrepro.progress import with_progress
 from tplrepro.validation import FrozenArrays, as_scalar, check_alpha, check_delta, check_time
 
@@ -155,7 +155,7 @@ class Side:
         position, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
         bounds = np.array([kind.largest for kind in kinds])[self.released]
         # The bounds on the loss of all releases before each by the recursion of [1], rounded up.
-        largest[self.times] = accumulate_steps(
+        largest[self.times] = accumulate_leakages(
             self.steps, np.append(0.0, bounds[:-1]), _bound_after
         )
         position[self.times] = before

@@ -28,7 +28,6 @@ from tplfrontier.profiles.privacy_profile import (
     check_grid,
 )
 from tplfrontier.profiles.recursion import ProfileSeries, Side
-from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
@@ -36,6 +35,7 @@ from tplrepro.leakage.temporal import (
     check_window,
     steps_of_both_sides,
 )
+from tplrepro.leakage.timeline import Timeline
 from tplrepro.progress import with_progress
 from tplrepro.validation import FrozenArrays, check_horizon
 

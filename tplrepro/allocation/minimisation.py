@@ -125,4 +125,4 @@ class Recursion:
 
         compiled.expect(change.size)
         arguments = self.vertices, self.first, self.steps, budgets, change
-        return recursion.ascend(*map(np.ascontiguousarray, arguments))
+        return recursion.accumulate_with_derivative(*map(np.ascontiguousarray, arguments))

@@ -20,8 +20,8 @@ from tplrepro.allocation.published import (
     allocate_by_quantification,
     allocate_by_upper_bound,
 )
-from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
+from tplrepro.leakage.timeline import Timeline
 from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
 # above this alpha more starts are tried; several local optima were seen only for alpha above 8

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tplrepro.leakage.accumulation import leakage_after
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import (
     SAFETY,
     LossLike,
-    leakage_after,
     loss_functions,
     safely_below,
     temporal_privacy_leakage,

@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 
 from tplrepro.eventlog.log import releases
 from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, release_step
+from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
-from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import MatrixLike, as_transition_matrix
 from tplrepro.progress import with_progress
 from tplrepro.validation import (
@@ -110,8 +110,8 @@ def quantify_releases(
         states.append(system.n_states)
         seconds.append(perf_counter() - began)
     budgets = check_budgets(epsilon, "epsilon", len(states))
-    bpl = accumulate_steps(before, budgets)
-    fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
+    bpl = accumulate_leakages(before, budgets)
+    fpl = accumulate_leakages(after[::-1], budgets[::-1])[::-1]
     table = pd.DataFrame(
         {"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl}
     )

@@ -11,27 +11,33 @@ copies are independent.
 from __future__ import annotations
 from copy import copy
 from math import inf
-from operator import itemgetter
-from typing import Any, Self, SupportsIndex
+from typing import Any, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 
 from tplrepro.display import count_noun, frame_as_html
+from tplrepro.leakage.accumulation import accumulate_along, accumulate_until_known
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
-from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.temporal import (
     REQUIRED,
     LossLike,
     TemporalLeakage,
-    accumulate,
     loss_functions,
     safely_below,
 )
+from tplrepro.leakage.timeline import LossBetween, Timeline
 from tplrepro.locks import ForkLock
 from tplrepro.validation import as_scalar, check_epsilon, check_horizon, check_level
 
 #: Held while an account with a level spends; shared by all accounts, for it is held shortly.
 SPENDING = ForkLock()
+
+
+class Reading(NamedTuple):
+    """The leakages of the first `entries` of a ledger."""
+
+    entries: int
+    leakage: TemporalLeakage
 
 
 class Account:
@@ -40,18 +46,19 @@ class Account:
 
     def __init__(self, backward: LossLike, forward: LossLike):
         self._backward, self._forward = loss_functions(backward, forward)
-        self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
+        self._backward_between = LossBetween([self._backward], "backward")
+        self._forward_between = LossBetween([self._forward], "forward")
         # Releases as they were composed, their bounds on the loss (0: no release), and their
         # counts.
         self._ledger: list[tuple[Any, float, int]] = []
-        # The number of ledger entries read so far, and their leakages: each reading replaces both
-        # at once.
-        self._read = 0, TemporalLeakage(*np.empty((3, 0)))
+        # Replaced as one, for threads.
+        self._read = Reading(0, TemporalLeakage(*np.empty((3, 0))))
 
     def __repr__(self) -> str:
         releases = sum(count for _, epsilon, count in self._ledger if epsilon)
         total = sum(epsilon * count for _, epsilon, count in self._ledger)
-        return f"{type(self).__name__}({count_noun(releases, 'release')}, {count_noun(total, 'nat', '.6g')} spent)"
+        spent = count_noun(total, "nat", ".6g")
+        return f"{type(self).__name__}({count_noun(releases, 'release')}, {spent} spent)"
 
     def _repr_html_(self) -> str:
         return frame_as_html(repr(self), self.leakage.to_frame())
@@ -63,8 +70,9 @@ class Account:
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release; their leakages are as in
         `leakage_at_all_times`."""
-        for between in self._gaps:
-            between(0, 2)  # refuses sparse matrices of very many states, before the account changes
+        # They refuse sparse matrices of very many states, before the account changes.
+        self._backward_between(0, 2)
+        self._forward_between(0, 2)
         return self._add(0.0, 0.0, check_horizon(count, "count"))
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
@@ -74,12 +82,12 @@ class Account:
     @property
     def leakage(self) -> TemporalLeakage:
         """All leakages as of now, with their compositions."""
-        read, leakage = self._read
-        new = self._ledger[read:]
+        read = self._read
+        new = self._ledger[read.entries :]
         if new:
-            leakage = self._followed_by(new, leakage)
-            self._read = read + len(new), leakage
-        return leakage
+            read = Reading(read.entries + len(new), self._extend(read.leakage, new))
+            self._read = read
+        return read.leakage
 
     @property
     def epsilons(self) -> np.ndarray:
@@ -101,33 +109,32 @@ class Account:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _followed_by(
-        self, new: list[tuple[Any, float, int]], previous: TemporalLeakage
+    def _extend(
+        self, previous: TemporalLeakage, new: list[tuple[Any, float, int]]
     ) -> TemporalLeakage:
-        spent, counts = (
-            np.fromiter(map(itemgetter(field), new), float, len(new)) for field in (1, 2)
-        )
-        spent = np.repeat(spent, counts.astype(int))
+        """The leakages of the releases so far and of new ones."""
+        spent = np.array([epsilon for _, epsilon, _ in new], float)
+        spent = np.repeat(spent, [count for *_, count in new])
         epsilons = np.append(previous.epsilons, spent)
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
-            return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
-        bpl = accumulate(
-            self._backward, spent, float(previous.bpl[-1]) if previous.bpl.size else None
-        )
-        fpl = accumulate(self._forward, spent[::-1])
-        changed = accumulate(
-            self._forward, previous.epsilons[::-1], float(fpl[-1]), previous.fpl[::-1]
-        )
-        unchanged = previous.fpl[: previous.fpl.size - len(changed)]
-        series = (
-            epsilons,
-            np.append(previous.bpl, bpl),
-            np.concatenate((unchanged, changed[::-1], fpl[::-1])),
-        )
-        for leakages in series:
+            timeline = Timeline.along(
+                self._backward_between, self._forward_between, epsilons.size, times
+            )
+            return timeline.leakage(epsilons[times])
+        last_bpl = float(previous.bpl[-1]) if previous.bpl.size else None
+        new_bpl = accumulate_along(self._backward, spent, last_bpl)
+        new_fpl = accumulate_along(self._forward, spent[::-1], None)[::-1]
+        # The new releases raise the FPL of earlier ones, noticeably of the latest only.
+        changed_fpl = accumulate_until_known(
+            self._forward, previous.epsilons[::-1], float(new_fpl[0]), previous.fpl[::-1]
+        )[::-1]
+        unchanged_fpl = previous.fpl[: previous.fpl.size - changed_fpl.size]
+        bpl = np.append(previous.bpl, new_bpl)
+        fpl = np.concatenate((unchanged_fpl, changed_fpl, new_fpl))
+        for leakages in (epsilons, bpl, fpl):
             leakages.setflags(write=False)  # so that the result holds them without a copy
-        return TemporalLeakage(*series)
+        return TemporalLeakage(epsilons, bpl, fpl)
 
     def _largest_budget(self, alpha: float, floor: float = 0.0) -> float:
         """The largest pure budget of the next release with which every TPL stays within alpha; 0 if
@@ -139,32 +146,57 @@ class Account:
             for _, epsilon, count in self._ledger[:]:
                 if epsilon == inf:
                     return 0.0
-                account.spend(epsilon, count) if epsilon else account.skip(count)
+                _spend_or_skip(account, epsilon, count)
         except LeakageExceededError:
             return 0.0
         return account.remaining
 
 
+def _spend_or_skip(account: TemporalFilter, epsilon: float, count: int) -> None:
+    """Tell a filter of an entry of a ledger."""
+    if epsilon:
+        account.spend(epsilon, count)
+    else:
+        account.skip(count)
+
+
 class TemporalAccountant(Account):
     """Account of the leakages of pure releases so far against one adversary.
 
-    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each.
-    With `alpha` the account is a filter (`TemporalFilter`): it refuses what would raise a TPL above
-    alpha, and keeps a budget of `floor` available at every later time. Budgets may then depend on
-    what was released before. For Gaussian and other noise see `EventAccountant`.
+    With `alpha` the account is a filter: it refuses what would raise a TPL above alpha, and keeps a
+    budget of `floor` available at every later time. Budgets may then depend on what was released
+    before. For Gaussian and other noise see `EventAccountant`.
+
+    Parameters
+    ----------
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None (not known)
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before.
+    forward : the same for Pr(l^t | l^{t-1})
+    alpha : float > 0, optional; the level of alpha-DP_T that every TPL keeps, nats
+    floor : float >= 0, with `alpha` a budget that stays available at every later time; nats
+        At most `allocate_by_upper_bound(alpha, backward, forward)`.
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For matrices that are not row-stochastic or have different states, a level that is not
+        positive and finite, or a floor that exceeds alpha in the long run.
 
     Examples
     --------
-    >>> account = TemporalAccountant(backward=[[0.8, 0.2], [0, 1]], forward=[[0.8, 0.2], [0, 1]])
+    >>> P = [[0.8, 0.2], [0, 1]]
+    >>> account = TemporalAccountant(backward=P, forward=P)
     >>> account.compose(0.1, count=2).tpl.round(4).tolist()
     [0.1808, 0.1808]
-    >>> account.compose(0.1).tpl.round(4).tolist()  # the third release raised the leakage of the first two
+    >>> account.compose(0.1).tpl.round(4).tolist()  # the third raised the leakage of the first two
     [0.2471, 0.2616, 0.2471]
     >>> account.ledger
     ((0.1, 2), (0.1, 1))
-    >>> round(account.budget_within(0.3), 4)  # of the fourth release, so that no leakage exceeds 0.3
+    >>> round(account.budget_within(0.3), 4)  # of the fourth, so that no leakage exceeds 0.3
     0.0583
-    >>> round(TemporalAccountant([[0.8, 0.2], [0, 1]], None, alpha=0.5).compose(0.2).remaining, 4)
+    >>> round(TemporalAccountant(P, None, alpha=0.5).compose(0.2).remaining, 4)
     0.3369
     """
 
@@ -177,11 +209,9 @@ class TemporalAccountant(Account):
         floor: float = 0.0,
     ):
         super().__init__(backward, forward)
-        self._filter = (
-            None
-            if alpha is None
-            else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
-        )
+        self._filter: TemporalFilter | None = None
+        if alpha is not None:
+            self._filter = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
 
     def __getstate__(self) -> tuple:
         read = self._read  # first: it must not be newer than the ledger
@@ -193,12 +223,25 @@ class TemporalAccountant(Account):
         self._read, self._filter, self._ledger = state[2:]
 
     def compose(self, epsilon: float, count: SupportsIndex = 1) -> Self:
-        """Add `count` releases, one per time point; this raises the forward leakage of the earlier
-        releases.
+        """Add releases; this raises the forward leakage of the earlier ones.
 
-        ValueError if the budget (nats) is not positive and finite or count is not a whole number >=
-        1, and LeakageExceededError if the account has a level alpha and a TPL would exceed it; the
-        account then stays as it is.
+        Parameters
+        ----------
+        epsilon : float > 0, the budget of each release, nats
+        count : int >= 1, how many there are, one per time point
+
+        Returns
+        -------
+        The account itself
+
+        Raises
+        ------
+        LeakageExceededError
+            If the account has a level alpha and a TPL would exceed it.
+        ValueError
+            If the budget is not positive and finite, or `count` no whole number >= 1.
+
+        After an error the account is as it was.
         """
         # the full check costs more than everything else
         if not (type(epsilon) is float and 0.0 < epsilon < inf):
@@ -213,7 +256,7 @@ class TemporalAccountant(Account):
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
         with SPENDING:
             if self._filter:
-                self._filter.spend(epsilon, count) if epsilon else self._filter.skip(count)
+                _spend_or_skip(self._filter, epsilon, count)
             self._ledger.append((release, epsilon, count))
         return self
 
@@ -236,17 +279,29 @@ class TemporalAccountant(Account):
         return self._level("tolerated").tolerated
 
     def budget_within(self, alpha: float, *, floor: float = 0.0) -> float:
-        """The largest next budget that keeps every TPL within a level given now, rounding errors
-        included; nats.
+        """The largest next budget that keeps every TPL within a level given now.
 
-        0 if none does. A `floor` >= 0 stays available at every later time; without one the result
-        says nothing about later releases.
+        Parameters
+        ----------
+        alpha : float > 0, the level, nats
+        floor : float >= 0, a budget that stays available at every later time; nats
+            Without one the result says nothing about later releases.
+
+        Returns
+        -------
+        float, nats, rounding errors included; 0 if no budget keeps the level
+
+        Raises
+        ------
+        ValueError
+            For a level that is not positive and finite, or a floor that exceeds it in the long run.
         """
         return self._largest_budget(check_level(alpha), floor)
 
     def _level(self, name: str) -> TemporalFilter:
         if self._filter is None:
             raise ValueError(
-                f"{name} needs an account with a level, found none; make it with alpha=, or ask budget_within(alpha)"
+                f"{name} needs an account with a level, found none; "
+                "make it with alpha=, or ask budget_within(alpha)"
             )
         return self._filter

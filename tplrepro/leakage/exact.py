@@ -37,7 +37,7 @@ from tplrepro.leakage.temporal import (
     Correlation,
     LossLike,
     TemporalLeakage,
-    dense,
+    dense_array,
     steps_of_both_sides,
 )
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
@@ -261,7 +261,9 @@ def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
     if matrix is None:
         return None
     P = as_transition_matrix(getattr(matrix, "matrix", matrix))
-    rows = dense(P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound")
+    rows = dense_array(
+        P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound"
+    )
     return TransitionMatrix(rows, P.states) if P.is_sparse else P
 
 

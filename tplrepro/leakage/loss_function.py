@@ -195,7 +195,7 @@ class PrivacyLossFunction:
 
     @property
     def table(self) -> np.ndarray:
-        """The vertices (K, 5) for `vertex.ascend`: d, gap, 1 - q, the alpha up to which each
+        """The vertices (K, 5) for `envelope.recursion`: d, gap, 1 - q, the alpha up to which each
         applies, the scale."""
         until = [*self._breakpoints, inf]
         return frozen(np.column_stack([self._sums, until, np.full(len(until), self.scale)]))

@@ -2,21 +2,20 @@
 [1]).
 
 BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion
-run from the last time point to the first (Eq. (15)).
+run from the last time point to the first (Eq. (15)). `accumulation` holds the recursion.
 """
 
 from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import Parameter
-from itertools import pairwise
-from math import nan, ulp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.display import count_noun
+from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import (
@@ -39,8 +38,6 @@ Correlation = LossLike | Sequence[LossLike]
 REQUIRED: Any = Parameter.empty
 # relative margin below alpha: more than the rounding errors of one step of the recursion
 SAFETY = 32 * 2.0**-52
-MANY = 256  # releases that are worth a call of compiled code
-NOTHING_KNOWN = np.empty(0)
 
 
 class OverTime(FrozenArrays):
@@ -90,7 +87,8 @@ class TemporalLeakage(OverTime):
 
     def __getitem__(self, time: object) -> float:
         raise TypeError(
-            f"a time needs a series of its own, found leakage[{time!r}]; write leakage.tpl[{time!r}]"
+            f"a time needs a series of its own, found leakage[{time!r}]; "
+            f"write leakage.tpl[{time!r}]"
         )
 
     def max(self) -> float:
@@ -98,8 +96,27 @@ class TemporalLeakage(OverTime):
         return float(self.tpl.max())
 
     def composed(self, first: int, last: int) -> float:
-        """Leakage about the data from time `first` to `last`, both included (Definition 9, Theorem
-        3 of [1]); nats."""
+        """Leakage about the data of several successive times (Definition 9, Theorem 3 of [1]).
+
+        Parameters
+        ----------
+        first, last : int, times that count from 0, both included, first <= last
+
+        Returns
+        -------
+        float, nats: BPL of the first time, FPL of the last, and the budgets between them
+
+        Raises
+        ------
+        ValueError
+            For times that are not whole numbers, out of range or in the wrong order.
+
+        Examples
+        --------
+        >>> r = temporal_privacy_leakage(0.1, [[0.8, 0.2], [0, 1]], None, horizon=3)
+        >>> round(r.composed(0, 2), 6)  # about all data: the sum of all budgets
+        0.3
+        """
         check_span(first, last, self.epsilons.size)
         if first == last:
             return float(self.tpl[first])
@@ -112,11 +129,11 @@ class TemporalLeakage(OverTime):
         if w == 1 or self.user_level == np.inf:
             return self.max()
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
-        return float(
-            (
-                self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]
-            ).max()
-        )
+        # the budgets strictly between the first and the last time of each window
+        until_last = spent[w - 1 : -1]
+        until_first = spent[1 : windows + 1]
+        composed = self.bpl[:windows] + self.fpl[w - 1 :] + until_last - until_first
+        return float(composed.max())
 
     @property
     def user_level(self) -> float:
@@ -130,13 +147,13 @@ class TemporalLeakage(OverTime):
         from pandas import DataFrame, RangeIndex
 
         columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
-        index = RangeIndex(self.epsilons.size, name="time") if self.index is None else self.index
+        index = self.index
+        if index is None:
+            index = RangeIndex(self.epsilons.size, name="time")
         return DataFrame(columns, index=index)
 
     def __str__(self) -> str:
-        frame = self.to_frame().rename(
-            columns={name: name.upper() for name in ("bpl", "fpl", "tpl")}
-        )
+        frame = self.to_frame().rename(columns={"bpl": "BPL", "fpl": "FPL", "tpl": "TPL"})
         return frame.to_string(max_rows=10, float_format="{:.6g}".format)
 
 
@@ -146,8 +163,8 @@ def check_span(first: int, last: int, horizon: int) -> None:
     check_whole(last, "last")
     if not 0 <= first <= last < horizon:
         raise ValueError(
-            f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, last = {last}; "
-            "times count from 0, both ends included"
+            f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, "
+            f"last = {last}; times count from 0, both ends included"
         )
 
 
@@ -157,7 +174,8 @@ def check_window(w: int, horizon: int) -> tuple[int, int]:
     w = check_horizon(w, "w")
     if w > horizon:
         raise ValueError(
-            f"w must be at most the number of time points {horizon}, found {w}; give a shorter window"
+            f"w must be at most the number of time points {horizon}, found {w}; "
+            "give a shorter window"
         )
     return w, horizon - w + 1
 
@@ -173,38 +191,49 @@ def temporal_privacy_leakage(
 
     Parameters
     ----------
-    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one, with a horizon
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these
-        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the
+    epsilons : array-like (T,), or one number with a `horizon`
+        The budget of each release in nats, finite and > 0. The index of a Series labels the times.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
         matrix of each step between two time points, for correlations that change over time.
+    forward : the same for Pr(l^t | l^{t-1})
     horizon : int >= 1, optional; the number of releases T
 
-    ValueError for budgets that are not positive and finite, or not T of them, matrices that are not
-    row-stochastic, or a list of another length.
+    Returns
+    -------
+    TemporalLeakage with `bpl`, `fpl` and `tpl` (T,), nats
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For budgets that are not positive and finite, or not T of them, matrices that are not
+        row-stochastic or have different states, or a list of another length.
 
     Examples
     --------
-    >>> r = temporal_privacy_leakage(0.1, backward=[[0.8, 0.2], [0, 1]], forward=[[0.8, 0.2], [0, 1]], horizon=10)
+    >>> P = [[0.8, 0.2], [0, 1]]
+    >>> r = temporal_privacy_leakage(0.1, backward=P, forward=P, horizon=10)
     >>> r.bpl.round(4).tolist()  # Fig. 3 (a) of [1]
     [0.1, 0.1808, 0.2471, 0.3024, 0.3488, 0.3881, 0.4216, 0.4503, 0.475, 0.4964]
     >>> r.tpl.round(4).tolist()[:5], round(r.w_event(2), 4), round(r.user_level, 4)
     ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
     """
     budgets = check_budgets(epsilons, horizon=horizon)
-    before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
-    leakage = leakage_along(budgets, before, after)
-    labels: Any = getattr(epsilons, "index", None) if hasattr(epsilons, "iloc") else None
+    steps = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
+    leakage = accumulate_both_sides(budgets, steps.backward, steps.forward)
+    is_series = hasattr(epsilons, "iloc")
+    labels: Any = getattr(epsilons, "index", None) if is_series else None
     return leakage if labels is None else replace(leakage, index=labels)
 
 
-def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
+def accumulate_both_sides(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
     """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each
     side."""
-    return TemporalLeakage(
-        budgets,
-        accumulate_steps(before, budgets),
-        accumulate_steps(after[::-1], budgets[::-1])[::-1],
-    )
+    bpl = accumulate_leakages(before, budgets)
+    fpl = accumulate_leakages(after[::-1], budgets[::-1])[::-1]
+    return TemporalLeakage(budgets, bpl, fpl)
 
 
 def safely_below(alpha: float, releases: int) -> float:
@@ -216,76 +245,11 @@ def safely_below(alpha: float, releases: int) -> float:
     return alpha * (1.0 - 2.0 * SAFETY - releases * 2.0**-50)
 
 
-def leakage_after(loss: PrivacyLossFunction | None, last: float | None, epsilon: float) -> float:
-    """The leakage L(last) + epsilon of a release; without L or an earlier leakage (None) it is
-    epsilon."""
-    return epsilon if loss is None or last is None else loss.at(last) + epsilon
-
-
-def accumulate_steps(
-    losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after
-) -> np.ndarray:
-    """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t
-    - 1 to t."""
-    before = [None, *losses][: budgets.size]
-    keys = np.fromiter(map(id, before), np.int64, budgets.size)
-    starts = np.flatnonzero(np.append(budgets.size > 0, keys[1:] != keys[:-1])).tolist()
-    leakages, last = np.empty(budgets.size), None
-    for start, end in pairwise([*starts, budgets.size]):
-        leakages[start:end] = accumulate(before[start], budgets[start:end], last, step=step)
-        last = float(leakages[end - 1])
-    return leakages
-
-
-def accumulate(
-    loss: PrivacyLossFunction | None,
-    budgets: np.ndarray,
-    last: float | None = None,
-    known: np.ndarray = NOTHING_KNOWN,
-    step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
-) -> np.ndarray:
-    """Leakages along `budgets` (R,), each after a step with one loss function; `last` is before
-    them, or None.
-
-    They end where one is that of `known` (R,) up to one unit in its last place, as all after it
-    are, too. Where the leakage is a fixed point, it is repeated. Many releases go through compiled
-    code.
-    """
-    if (
-        budgets.size >= MANY
-        and step is leakage_after
-        and loss is not None
-        and type(loss).at is PrivacyLossFunction.at
-    ):
-        from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
-
-        compiled.expect(budgets.size)
-        if compiled.Kernel.worth <= 0:  # uncompiled, one step at a time is faster
-            return recursion.ascend_from(
-                loss.table, nan if last is None else last, np.array(budgets), np.array(known)
-            )
-    leakages = np.empty(budgets.size)
-    starts = np.flatnonzero(np.append(budgets.size > 0, budgets[1:] != budgets[:-1])).tolist()
-    for start, end in pairwise([*starts, budgets.size]):
-        epsilon = float(budgets[start])
-        for t in range(start, end):
-            following = step(loss, last, epsilon)
-            if known.size and (following == known[t] or abs(following - known[t]) < ulp(following)):
-                return leakages[:t]
-            if following == last and not known.size:
-                leakages[t:end] = last
-                break
-            leakages[t] = last = following
-    return leakages
-
-
 def as_loss_function(matrix: LossLike) -> PrivacyLossFunction | None:
     """The loss function of a matrix; loss functions and None stay as they are."""
-    return (
-        matrix
-        if matrix is None or isinstance(matrix, PrivacyLossFunction)
-        else PrivacyLossFunction(matrix)
-    )
+    if matrix is None or isinstance(matrix, PrivacyLossFunction):
+        return matrix
+    return PrivacyLossFunction(matrix)
 
 
 def check_both_given(backward: Any, forward: Any) -> None:
@@ -293,39 +257,87 @@ def check_both_given(backward: Any, forward: Any) -> None:
     if backward is REQUIRED or forward is REQUIRED:
         found = "neither" if backward is forward else "one of them"
         raise TypeError(
-            f"backward and forward must both be given, found {found}; give None for what the adversary does not know"
+            f"backward and forward must both be given, found {found}; "
+            "give None for what the adversary does not know"
         )
 
 
 def loss_functions(
     backward: LossLike, forward: LossLike
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
-    """The loss functions of both sides, each for all steps, after a check that their states
-    agree."""
+    """The loss functions of both sides, each for all steps, after a check that their states agree.
+
+    Parameters
+    ----------
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or None (not known)
+        Pr(l^{t-1} | l^t)
+    forward : the same for Pr(l^t | l^{t-1})
+
+    Returns
+    -------
+    Two PrivacyLossFunction, or None where the adversary does not know that side
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For matrices that are not row-stochastic, or of different states.
+    """
     check_both_given(backward, forward)
     functions = as_loss_function(backward), as_loss_function(forward)
     _states_of(functions)
     return functions
 
 
+class StepsOfBothSides(NamedTuple):
+    """What was made of the matrix of each of T - 1 steps, and the states, None if unknown."""
+
+    backward: list
+    forward: list
+    states: Sequence | None
+
+
 def steps_of_both_sides(
     make: Callable, backward: Correlation, forward: Correlation, horizon: int
-) -> tuple[list, list, Sequence | None]:
-    """`make(matrix)` for each step of both sides, called once for each matrix, and the states, None
-    if unknown."""
+) -> StepsOfBothSides:
+    """`make(matrix)` for each of the `horizon` - 1 steps of both sides.
+
+    Parameters
+    ----------
+    make : callable of a matrix, a loss function or None; called once for each of them
+    backward : one of these for all steps, or a list with one for each step: Pr(l^{t-1} | l^t)
+    forward : the same for Pr(l^t | l^{t-1})
+    horizon : int >= 1, the number of time points
+
+    Returns
+    -------
+    StepsOfBothSides, a tuple (backward, forward, states)
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For a list of another length, or matrices of different states.
+    """
     check_both_given(backward, forward)
-    sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
-    distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
+    given_b = _matrices_of(backward, horizon - 1, "backward")
+    given_f = _matrices_of(forward, horizon - 1, "forward")
+    # By identity, since arrays cannot be compared cheaply: functions are made once for each matrix.
+    distinct = {id(matrix): matrix for matrix in [*given_b.matrices, *given_f.matrices]}
     made = {key: make(matrix) for key, matrix in distinct.items()}
-    before, after = ([made[id(matrix)] for matrix in matrices] * times for matrices, times in sides)
-    return before, after, _states_of(made.values())
+    before = [made[id(matrix)] for matrix in given_b.matrices] * given_b.repeats
+    after = [made[id(matrix)] for matrix in given_f.matrices] * given_f.repeats
+    return StepsOfBothSides(before, after, _states_of(made.values()))
 
 
-def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
+def dense_array(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
     """The array of a matrix, unless it is sparse and has more than `most` states."""
     if P.is_sparse and P.n_states > most:
         raise ValueError(
-            f"products of matrices are dense: a sparse one may have {most} states, found {P.n_states}; {remedy}"
+            f"products of matrices are dense: a sparse one may have {most} states, "
+            f"found {P.n_states}; {remedy}"
         )
     return P.toarray()
 
@@ -335,18 +347,31 @@ def _states_of(matrices: Iterable) -> Sequence | None:
     return common_states(getattr(P, "matrix", P).states for P in matrices if P is not None)
 
 
-def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:
-    """The matrices of one side, and how often to repeat them for `steps`; rows of numbers are one
-    matrix."""
-    several = isinstance(matrices, (list, tuple)) and not any(map(_is_row, matrices))
-    if not several and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
-        return [matrices], steps
-    if len(matrices) != steps:
+@dataclass(frozen=True)
+class _GivenMatrices:
+    """The matrices of one side as they were given, and how often to repeat them for all steps."""
+
+    matrices: list
+    repeats: int
+
+
+def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
+    """One matrix for all `steps` of a side, or a list with one for each."""
+    if not _is_several(given):
+        return _GivenMatrices([given], steps)
+    if len(given) != steps:
         raise ValueError(
             f"{name} must be one matrix, or one for each step between two time points; "
-            f"found {len(matrices)} matrices for {steps} steps; give T - 1 of them"
+            f"found {len(given)} matrices for {steps} steps; give T - 1 of them"
         )
-    return list(matrices), 1
+    return _GivenMatrices(list(given), 1)
+
+
+def _is_several(given: Any) -> bool:
+    """Whether these are matrices; rows of numbers are one."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 3
+    return isinstance(given, (list, tuple)) and not any(map(_is_row, given))
 
 
 def _is_row(item: Any) -> bool:

@@ -15,7 +15,7 @@ from tests.oracles import brute_force_loss, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
 from tplrepro.allocation.optimal import OnTimeline
-from tplrepro.leakage.partial import Timeline
+from tplrepro.leakage.timeline import Timeline
 
 
 def absolute(budgets, weights=1.0):

@@ -13,7 +13,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.oracles import _prefix_sums, exact_loss, exact_tpl, largest_loss
 from tplrepro.leakage.filter import LeakageExceededError
-from tplrepro.leakage.pauses import Pauses
+from tplrepro.leakage.loss_over_steps import LossOverSteps
 
 # Fig. 8 of [1].
 BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
@@ -187,9 +187,9 @@ RING = np.roll(np.eye(4), 1, axis=1) * 0.9 + 0.025
 )
 @pytest.mark.parametrize("alpha", [1e-16, 0.3, 30.0])
 def test_the_loss_over_a_pause_is_never_below_the_exact_one(P, alpha):
-    pauses = Pauses(tpl.PrivacyLossFunction(P))
+    pauses = LossOverSteps(tpl.PrivacyLossFunction(P))
     for steps in (1, 2, 3, 7, 16, 17, 22, 26, 30, 100, 1000, 10**6):
-        loss, exact = pauses.over(steps), exact_largest_loss(P, steps, alpha)
+        loss, exact = pauses.bound(steps), exact_largest_loss(P, steps, alpha)
         assert loss.at_most(alpha) >= exact
         assert loss.at_most(alpha) <= exact * (1 + 1e-9) + 1e-9 * min(alpha, 1.0)
         for level in (0.0, exact * 1e-3, exact, 2 * exact + 1e-30):
@@ -250,7 +250,7 @@ def test_a_delay_that_ends_at_once(forward, steps):
 @pytest.mark.parametrize("steps", [3000, 10007, 30011])
 def test_products_of_many_factors_err_on_the_safe_side(steps):
     P = (1 - 1e-4) * np.eye(6) + 1e-4 * np.random.default_rng(1).dirichlet(np.ones(6), 6)
-    loss = Pauses(tpl.PrivacyLossFunction(P)).over(steps)
+    loss = LossOverSteps(tpl.PrivacyLossFunction(P)).bound(steps)
     for alpha in (0.1, 3.0, 30.0):
         assert 0 <= loss.at_most(alpha) - exact_largest_loss(P, steps, alpha) < 1e-9
 

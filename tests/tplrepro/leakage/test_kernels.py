@@ -24,7 +24,13 @@ from tplfrontier.pairs import tree_simplex
 from tplreport.population import loss_of_all_users
 from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
-from tplrepro.leakage import envelope, prior_free, vertex
+from tplrepro.leakage import envelope, prior_free
+from tplrepro.leakage.accumulation import (
+    accumulate_along,
+    accumulate_leakages,
+    accumulate_until_known,
+    leakage_after,
+)
 from tplrepro.leakage.envelope import (
     best_pair,
     compiled,
@@ -38,7 +44,6 @@ from tplrepro.leakage.envelope import (
     sparse_pairs,
 )
 from tplrepro.leakage.envelope.compiled import Kernel
-from tplrepro.leakage.temporal import accumulate, accumulate_steps, leakage_after
 from tplrepro.validation import frozen
 
 ROOMS = few, hulls, recursion, screens, sparse_pairs, tree_simplex
@@ -284,10 +289,12 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
     rng, side = np.random.default_rng(seed), Recursion(steps)
     budgets = 10.0**size * rng.uniform(0.1, 1.0, len(steps) + 1)
     given = side.vertices, side.first, side.steps, budgets, rng.normal(size=(budgets.size, 3))
-    leakages, derivative = recursion.ascend(*given)
-    for fast, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
+    leakages, derivative = recursion.accumulate_with_derivative(*given)
+    for fast, plain in zip(
+        (leakages, derivative), recursion.accumulate_with_derivative.plain(*given), strict=True
+    ):
         assert fast.tolist() == plain.tolist()
-    assert leakages.tolist() == accumulate_steps(steps, budgets).tolist()
+    assert leakages.tolist() == accumulate_leakages(steps, budgets).tolist()
     slopes = [
         L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)
     ]
@@ -307,15 +314,15 @@ def test_many_budgets_at_once_have_the_leakages_of_one_after_the_other(size):
     expected = [float(budgets[0])]
     for loss, epsilon in zip(steps, budgets[1:].tolist(), strict=True):
         expected.append(leakage_after(loss, expected[-1], epsilon))
-    assert accumulate_steps(steps, budgets).tolist() == expected
+    assert accumulate_leakages(steps, budgets).tolist() == expected
 
 
 @pytest.mark.parametrize("worth", [0, math.inf])
 def test_the_recursion_ends_where_it_is_known(worth, monkeypatch):
     loss, budgets = some_functions()[1], np.random.default_rng(0).uniform(0.1, 0.2, 1000)
-    known, expected = accumulate(loss, budgets, 0.1), accumulate(loss, budgets, 0.7)
+    known, expected = accumulate_along(loss, budgets, 0.1), accumulate_along(loss, budgets, 0.7)
     monkeypatch.setattr(Kernel, "worth", worth)
-    found = accumulate(loss, budgets, 0.7, known)
+    found = accumulate_until_known(loss, budgets, 0.7, known)
     assert found.tolist() == expected[: found.size].tolist()
     close = abs(expected - known) < np.spacing(expected)
     assert 5 < found.size == np.argmax(close) < 300

@@ -19,7 +19,8 @@ import tplrepro as tpl
 from tests.oracles import brute_force_loss, recursion
 from tests.tplrepro.leakage.matrices import BACKWARD, FIG_3, matrices
 from tplfrontier.budgets.stopping import EndlessBudgets
-from tplrepro.leakage.temporal import accumulate_steps, dense
+from tplrepro.leakage.accumulation import accumulate_leakages
+from tplrepro.leakage.temporal import dense_array
 
 
 @st.composite
@@ -158,7 +159,7 @@ def test_a_list_holds_a_matrix_for_each_step():
 def test_a_sparse_matrix_becomes_dense_up_to_a_number_of_states():
     for P in (scipy.sparse.eye_array(3), np.eye(4)):
         assert (
-            dense(tpl.TransitionMatrix(P), 3, "of sparse states").tolist()
+            dense_array(tpl.TransitionMatrix(P), 3, "of sparse states").tolist()
             == np.eye(P.shape[0]).tolist()
         )
 
@@ -171,7 +172,7 @@ def test_a_long_series_is_the_plain_recursion():
     epsilons = np.repeat([0.5, 0.1, 0.9], [4000, 3000, 3000])
     r = tpl.temporal_privacy_leakage(epsilons, backward=L, forward=None)
     assert r.bpl.tolist() == recursion(epsilons, L.at, np.zeros_like)[0]
-    assert accumulate_steps([], np.empty(0)).size == 0
+    assert accumulate_leakages([], np.empty(0)).size == 0
     assert r.bpl[3999] == pytest.approx(L.supremum(0.5), rel=1e-12)
 
 

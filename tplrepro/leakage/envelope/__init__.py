@@ -94,13 +94,13 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n),
     n <= SMALL.
 
-    They equal those of `accumulate_steps` with a `PrivacyLossFunction` of each bit for bit. NaN
+    They equal those of `accumulate_leakages` with a `PrivacyLossFunction` of each bit for bit. NaN
     where rows are nearly disjoint or numbers out of range, which needs that function.
     """
     compiled.expect(len(matrices) * budgets.size)
     found = _hulls_of_small(matrices)
     first = np.cumsum([0, *map(len, found)])
-    return recursion.ascend_each(np.concatenate(found), first, np.array(budgets))
+    return recursion.accumulate_for_each(np.concatenate(found), first, np.array(budgets))
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
@@ -138,8 +138,8 @@ def compile_kernels() -> None:
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
-    recursion.ascend(
+    recursion.accumulate_with_derivative(
         np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1))
     )
-    recursion.ascend_from(frozen(np.ones((1, 5))), 1.0, *np.ones((2, 1)))
+    recursion.run_along(np.ones((1, 5)), 1.0, np.ones(1))
     recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)

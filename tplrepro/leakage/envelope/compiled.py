@@ -72,7 +72,7 @@ class Kernel:
         return self.compiled._numba_type_
 
     def __call__(self, *arguments):
-        if Kernel.worth <= 0:
+        if is_worthwhile():
             return self.compiled(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
             return self.plain(*arguments)
@@ -91,6 +91,11 @@ def expect(steps: int) -> None:
     """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are
     compiled."""
     Kernel.worth -= steps
+
+
+def is_worthwhile() -> bool:
+    """Whether enough steps have been announced for kernels to be compiled."""
+    return Kernel.worth <= 0
 
 
 @cache
@@ -121,12 +126,7 @@ def load_numba():
     from numba.core import event
     from numba.extending import register_jitable
 
-    for formula in (
-        vertex.vertex_crossing,
-        vertex.vertex_loss,
-        vertex.vertex_slope,
-        vertex.ascend_from,
-    ):
+    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
         register_jitable(error_model="numpy")(formula)
     rooms = __package__, vertex.__package__, "tplfrontier.pairs"
 

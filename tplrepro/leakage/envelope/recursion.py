@@ -1,22 +1,126 @@
-"""Compiled recursions of `vertex`, and the search for the largest range of differences
-(`prior_free`)."""
+"""The recursion of Eqs. (13) and (15) of [1] for compiled code, and the search for the largest range
+of differences (`prior_free`).
+
+`accumulation.leakages_in_turn` is the recursion as a reader of [1] knows it. Here it runs along
+tables of vertices: rows d, gap, rest, the alpha up to which each vertex applies, and the scale of
+leakages (`PrivacyLossFunction.table`).
+"""
+
+from math import isnan, nan
 
 import numpy as np
 
-from tplrepro.leakage import vertex
 from tplrepro.leakage.envelope.compiled import FAST, kernel
+from tplrepro.leakage.vertex import vertex_crossing, vertex_loss, vertex_slope
 
-# They are in `vertex` beside their formulas, which also run as plain Python.
-ascend = kernel()(vertex.ascend)
-ascend_each = kernel()(vertex.ascend_each)
-ascend_from = kernel()(vertex.ascend_from)
+# Columns of a table of vertices.
+D, GAP, REST, UNTIL, SCALE = 0, 1, 2, 3, 4
+
+
+@kernel()
+def vertex_at(vertices, first, last, alpha):
+    """The row, from `first` to `last`, of the vertex that gives L(alpha), as by `bisect_right`."""
+    low = first
+    high = last
+    while low < high:
+        middle = (low + high) // 2
+        if alpha < vertices[middle, UNTIL]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel()
+def run_along(vertices, last, budgets):
+    """`accumulation.accumulate_along` for a leakage `last` before the first release that is NaN if there is
+    none."""
+    leakages = np.empty(budgets.size)
+    scale = vertices[0, SCALE]
+    fixed = -1.0  # the budget with which the last leakage is a fixed point
+    for t in range(budgets.size):
+        if budgets[t] != fixed:
+            leakage = budgets[t]
+            if not isnan(last):
+                at = vertex_at(vertices, np.int64(0), vertices.shape[0] - 1, last)
+                d, gap, rest = vertices[at, D], vertices[at, GAP], vertices[at, REST]
+                leakage += scale * vertex_loss(d, gap, rest, last / scale)
+            fixed = budgets[t] if leakage == last else -1.0
+            last = leakage
+        leakages[t] = last
+    return leakages
+
+
+def accumulate_compiled(table, last, budgets):
+    """Leakages along budgets (R,) with one loss function, given by its `table` (K, 5).
+
+    `last` is the leakage before them, None if there is none.
+    """
+    # Copies, since for read-only arrays, and for reversed ones, kernels would be compiled again.
+    return run_along(np.array(table), nan if last is None else last, np.array(budgets))
+
+
+@kernel()
+def accumulate_with_derivative(vertices, first, steps, budgets, change):
+    """Leakages (R,) along `budgets` (R,), and their derivative (R, N) if `change` (R, N) is that of
+    budgets.
+
+    The table of loss function f is the rows of `vertices` (V, 5) from `first[f]` on. `steps`
+    (R - 1,) holds the number of each step's function, or -1 if there is none.
+    """
+    leakages = budgets.copy()
+    derivative = change.copy()
+    for t in range(1, budgets.size):
+        if steps[t - 1] >= 0:
+            alpha = leakages[t - 1]
+            at = first[steps[t - 1]]
+            while alpha >= vertices[at, UNTIL]:
+                at += 1
+            d, gap, rest = vertices[at, D], vertices[at, GAP], vertices[at, REST]
+            scale = vertices[at, SCALE]
+            leakages[t] += scale * vertex_loss(d, gap, rest, alpha / scale)
+            slope = vertex_slope(d, gap, rest, alpha / scale)
+            for n in range(change.shape[1]):
+                derivative[t, n] += slope * derivative[t - 1, n]
+    return leakages, derivative
+
+
+@kernel()
+def accumulate_for_each(points, first, budgets):
+    """Leakages (U, T) along `budgets` (T,) with the loss function of each of U hulls.
+
+    Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not
+    decide: a crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`).
+    """
+    leakages = np.empty((first.size - 1, budgets.size))
+    leakages[:] = nan
+    vertices = points.copy()
+    vertices[:, SCALE] = 1.0
+    for u in range(first.size - 1):
+        start = first[u]
+        last = first[u + 1] - 1
+        if last < start:  # without vertices all rows are equal
+            for t in range(budgets.size):
+                leakages[u, t] = budgets[t]
+            continue
+        is_decided = points[last, D] > 0.0 or not 0.0 < points[last, REST] < 1e-8
+        for v in range(start, last):
+            vertices[v, UNTIL] = vertex_crossing(
+                points[v, D], points[v, GAP], points[v + 1, D], points[v + 1, GAP]
+            )
+            is_decided = is_decided and not isnan(vertices[v, UNTIL])
+        if is_decided:
+            along = run_along(vertices[start : last + 1], nan, budgets)
+            for t in range(budgets.size):  # assigning a whole row would take seconds to compile
+                leakages[u, t] = along[t]
+    return leakages
 
 
 @kernel(fastmath=FAST)
 def farthest(first, second, least):
     """The largest range above `least` of the difference of a row of `first` and one of `second`,
     and their numbers."""
-    best_i, best_j = np.int64(0), np.int64(0)
+    best_i = best_j = np.int64(0)
     for i in range(first.shape[0]):
         for j in range(second.shape[0]):
             high = low = first[i, 0] - second[j, 0]
@@ -25,5 +129,7 @@ def farthest(first, second, least):
                 high = max(high, difference)
                 low = min(low, difference)
             if high - low > least:
-                least, best_i, best_j = high - low, i, j
+                least = high - low
+                best_i = i
+                best_j = j
     return least, best_i, best_j

@@ -1,0 +1,203 @@
+"""Leakage accumulated over time: the recursion of Eqs. (13) and (15) of [1].
+
+`leakages_in_turn` is the recursion, one release after the other. `accumulate_leakages` gives the
+same numbers, bit for bit, as an array. It takes two short cuts, which matter from thousands of
+releases on: at a fixed point, where equal budgets are followed by equal leakages, the rest of a run
+is known; and compiled code takes a tenth of the time of plain Python (0.03 s instead of 0.3 s for
+100,000 releases with different budgets).
+"""
+
+from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, pairwise, repeat
+from math import ulp
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+
+#: From this many releases on the short cuts are tried.
+MANY = 256
+#: The leakages that `accumulate_until_known` compares one by one; later ones in growing blocks.
+ONE_BY_ONE = 64
+#: The leakage after a release, from L, the leakage before it (None if there is none) and its budget.
+Step: TypeAlias = Callable[[Any, float | None, float], float]
+
+
+def leakage_after(loss: Any, leakage: float | None, epsilon: float) -> float:
+    """L(leakage) + epsilon, one step of Eq. (13) of [1].
+
+    Parameters
+    ----------
+    loss : object with a method `at`, such as PrivacyLossFunction, or None
+        L of the step to this release. None: the adversary does not know that correlation.
+    leakage : float or None
+        The BPL of the release before (for FPL: of the one after), nats. None: there is none.
+    epsilon : float, the budget of this release, nats
+
+    Returns
+    -------
+    float, nats; epsilon alone if the adversary knows nothing about the release before
+
+    >>> round(leakage_after(PrivacyLossFunction([[0.8, 0.2], [0, 1]]), 0.1, 0.1), 6)
+    0.180784
+    """
+    if loss is None or leakage is None:
+        return epsilon
+    return loss.at(leakage) + epsilon
+
+
+def leakages_in_turn(
+    losses: Iterable,
+    budgets: Iterable[float],
+    leakage: float | None = None,
+    step: Step = leakage_after,
+) -> Iterator[float]:
+    """BPL_t = L_t(BPL_{t-1}) + epsilon_t, Eq. (13) of [1], for one release after the other.
+
+    From the last release to the first it is FPL_t = L_t(FPL_{t+1}) + epsilon_t, Eq. (15).
+
+    Parameters
+    ----------
+    losses : iterable (R,), L_t of the step to each release, as `step` takes it
+    budgets : iterable (R,), epsilon_t, nats
+    leakage : float or None, what the releases before these have leaked, nats
+    step : `leakage_after`, or another step, such as one that rounds up
+
+    Returns
+    -------
+    iterator over the R leakages, nats
+
+    >>> L = PrivacyLossFunction([[0.8, 0.2], [0, 1]])
+    >>> [round(bpl, 4) for bpl in leakages_in_turn([None, L, L], [0.1, 0.1, 0.1])]  # Fig. 3 (a)
+    [0.1, 0.1808, 0.2471]
+    """
+    for loss, epsilon in zip(losses, budgets, strict=False):
+        leakage = step(loss, leakage, epsilon)
+        yield leakage
+
+
+def accumulate_leakages(
+    losses: Sequence, budgets: np.ndarray, step: Step = leakage_after
+) -> np.ndarray:
+    """All of `leakages_in_turn`, long series by short cuts.
+
+    Parameters
+    ----------
+    losses : sequence (R - 1,), L of the step from each release to the next, as `step` takes it
+    budgets : array (R,), the budget of each release, nats
+    step : `leakage_after`, or another step
+
+    Returns
+    -------
+    array (R,): BPL, or from arguments in reverse order FPL in reverse order; nats
+
+    >>> L = PrivacyLossFunction([[0.8, 0.2], [0, 1]])
+    >>> accumulate_leakages([L, L], np.full(3, 0.1)).round(4).tolist()  # Fig. 3 (a) of [1]
+    [0.1, 0.1808, 0.2471]
+    """
+    leading_here = [None, *losses][: budgets.size]  # no step leads to the first release
+    if budgets.size < MANY:
+        return np.array([*leakages_in_turn(leading_here, budgets.tolist(), step=step)], float)
+    leakages = np.empty(budgets.size)
+    last = None
+    start = 0
+    for loss, run in groupby(leading_here):
+        end = start + len([*run])
+        leakages[start:end] = accumulate_along(loss, budgets[start:end], last, step)
+        last = float(leakages[end - 1])
+        start = end
+    return leakages
+
+
+def accumulate_along(
+    loss: Any, budgets: np.ndarray, last: float | None, step: Step = leakage_after
+) -> np.ndarray:
+    """All of `leakages_in_turn` where all steps have one loss function, long series by short cuts.
+
+    Parameters
+    ----------
+    loss : L of each step, also of the one to the first of these releases, as `step` takes it
+    budgets : array (R,), the budget of each release, nats
+    last : float or None, what the releases before these have leaked, nats
+    step : `leakage_after`, or another step
+
+    Returns
+    -------
+    array (R,), nats
+    """
+    if budgets.size < MANY:
+        return np.array([*leakages_in_turn(repeat(loss), budgets.tolist(), last, step)], float)
+    has_table = loss is not None and type(loss).at is PrivacyLossFunction.at
+    if has_table and step is leakage_after:
+        from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
+
+        compiled.expect(budgets.size)
+        if compiled.is_worthwhile():
+            return recursion.accumulate_compiled(loss.table, last, budgets)
+    changes = np.flatnonzero(budgets[1:] != budgets[:-1]) + 1
+    if changes.size > budgets.size // 8:  # runs too short to reach a fixed point
+        return np.array([*leakages_in_turn(repeat(loss), budgets.tolist(), last, step)], float)
+    leakages = np.empty(budgets.size)
+    for start, end in pairwise([0, *changes.tolist(), budgets.size]):
+        leakages[start:end] = _repeat(step, loss, last, float(budgets[start]), end - start)
+        last = float(leakages[end - 1])
+    return leakages
+
+
+def _repeat(step: Step, loss: Any, last: float | None, epsilon: float, count: int) -> list[float]:
+    """The leakages of `count` equal releases; from a fixed point on, all are the same."""
+    leakages: list[float] = []
+    for leakage in leakages_in_turn(repeat(loss), repeat(epsilon, count), last, step):
+        leakages.append(leakage)
+        if leakage == last:
+            break
+        last = leakage
+    return leakages + [leakages[-1]] * (count - len(leakages))
+
+
+def accumulate_until_known(
+    loss: Any, budgets: np.ndarray, last: float, known: np.ndarray
+) -> np.ndarray:
+    """As `accumulate_along`, up to the first leakage that is known, from which on all are.
+
+    A new release changes the FPL of all earlier ones, but noticeably of the latest only. So each
+    reading of an account costs no more than what has changed.
+
+    Parameters
+    ----------
+    loss : PrivacyLossFunction or None (not known), L of each step
+    budgets : array (R,), the budget of each release, nats
+    last : float, the new leakage that comes before these, nats
+    known : array (R,), the leakages after an earlier `last`, nats
+
+    Returns
+    -------
+    array (C,), C <= R: the first C leakages; the next one is that of `known` up to one unit in its
+    last place
+    """
+    changed: list[float] = []
+    first = leakages_in_turn(repeat(loss), budgets[:ONE_BY_ONE].tolist(), last)
+    for leakage, previous in zip(first, known[:ONE_BY_ONE].tolist(), strict=True):
+        if leakage == previous or abs(leakage - previous) < ulp(leakage):
+            return np.array(changed, float)
+        changed.append(leakage)
+    blocks = [np.array(changed, float)]
+    start = len(changed)
+    while start < budgets.size:
+        end = 5 * start
+        block = accumulate_along(loss, budgets[start:end], float(blocks[-1][-1]))
+        is_known = _agree(block, known[start:end])
+        if is_known.any():
+            blocks.append(block[: np.argmax(is_known)])
+            break
+        blocks.append(block)
+        start = end
+    return np.concatenate(blocks)
+
+
+def _agree(leakages: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Where leakages are equal up to one unit in the last place."""
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return (leakages == known) | (np.abs(leakages - known) < np.spacing(leakages))
