@@ -18,7 +18,7 @@ from tplrepro import sip
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import protect
-from tplrepro.markov.filtering import condition, log_probabilities, log_product
+from tplrepro.markov.filtering import condition_on_output, log_probabilities, log_product
 from tplrepro.validation import check_level
 
 
@@ -197,5 +197,5 @@ def _draw_cells(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
     """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13)
     of [3]."""
-    posterior, _ = condition(log_probabilities(beliefs), log_probabilities(likelihood))
+    posterior, _ = condition_on_output(log_probabilities(beliefs), log_probabilities(likelihood))
     return np.exp(log_product(posterior, setting.adversary.transitions))

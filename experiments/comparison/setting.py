@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.markov.filtering import messages
+from tplrepro.markov.filtering import log_likelihoods_before
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, frozen
@@ -64,8 +64,10 @@ class Adversary:
         reversed_observed = observed[..., ::-1, :]
         n_steps = observed.shape[-2] - 1
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
-        before = messages(observed, [self.reversed.toarray() * weights] * n_steps)
-        after = messages(reversed_observed, [self.transitions.toarray() * weights] * n_steps)
+        before = log_likelihoods_before(observed, [self.reversed.toarray() * weights] * n_steps)
+        after = log_likelihoods_before(
+            reversed_observed, [self.transitions.toarray() * weights] * n_steps
+        )
         return before + observed + after[..., ::-1, :]
 
     def posteriors(self, log_likelihoods: np.ndarray) -> np.ndarray:

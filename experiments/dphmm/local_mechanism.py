@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.mechanisms import MECHANISMS
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.markov.filtering import condition, log_probabilities
+from tplrepro.markov.filtering import condition_on_output, log_probabilities
 from tplrepro.validation import check_choice, check_distribution
 
 
@@ -68,4 +68,4 @@ class LocalMechanism:
         """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError
         if none fits."""
         p = check_distribution(prior, self.policy.n_states, "prior")
-        return np.exp(condition(log_probabilities(p), self.log_likelihood(z))[0])
+        return np.exp(condition_on_output(log_probabilities(p), self.log_likelihood(z))[0])

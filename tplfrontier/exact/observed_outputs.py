@@ -14,7 +14,7 @@ import numpy as np
 
 from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import REQUIRED, Correlation, OverTime
-from tplrepro.markov.filtering import messages
+from tplrepro.markov.filtering import log_likelihoods_before
 from tplrepro.validation import as_numbers, by_state
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def measured_leakage(
             f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'"
         )
     x = as_numbers(by_state(log_likelihoods, states, "log-likelihoods", (1,)), must, remedy)
-    past = messages(x, before)
-    future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
+    past = log_likelihoods_before(x, before)
+    future = log_likelihoods_before(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(
         bpl=np.ptp(past + x, axis=-1),
         fpl=np.ptp(x + future, axis=-1),

@@ -28,7 +28,12 @@ from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
-from tplrepro.markov.filtering import chain_over_time, condition, log_probabilities, log_product
+from tplrepro.markov.filtering import (
+    as_chain_steps,
+    condition_on_output,
+    log_probabilities,
+    log_product,
+)
 from tplrepro.markov.transition import MatrixLike
 from tplrepro.validation import (
     FrozenArrays,
@@ -138,8 +143,10 @@ class DataRelease:
         kept: int = KEPT,
     ):
         n = policy.n_states
-        matrices, self._changes, states = chain_over_time(transitions)
-        self._chain = [as_numbered_chain(matrix) for matrix in matrices]
+        steps = as_chain_steps(transitions)
+        self._changes = steps.changes
+        self._chain = [as_numbered_chain(matrix) for matrix in steps.matrices]
+        states = steps.states
         states = (
             range(n)
             if states is None
@@ -237,7 +244,9 @@ class DataRelease:
                 noise = self._kind(protection.policy, f, budget, protection.hull)
                 z = noise.sample(f[perturbed[state]], rng=rng)
                 log_prior = log_posterior
-                log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
+                log_posterior, _ = condition_on_output(
+                    log_prior, noise.log_density(z, f[perturbed])
+                )
                 loss = noise.epsilon * factor
                 edges, hidden = protection.added_edges, int(perturbed[state])
                 yield ReleasedAnswer(

@@ -1,5 +1,4 @@
-"""Markov chains: transition matrices, how to estimate them, with their uncertainty, and filter by
-them."""
+"""Markov chains: transition matrices, their estimation from sequences, and filtering by them."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

@@ -23,8 +23,10 @@ from tplrepro.validation import (
     common_states,
 )
 
-#: Sums of products below this may have lost summands to underflow, each less than 1e-323; above it they do not matter.
+#: A sum of products below this may have lost summands, each below 1e-323, to underflow.
 LOWEST = 1e-290
+#: A difference below this share of its parts has lost digits.
+CANCELLED = 0.01
 
 
 class ImpossibleOutputError(ValueError):
@@ -41,26 +43,87 @@ class FilteredChain(FrozenArrays):
     log_smoothed: np.ndarray  # Pr(l_t | o_1..o_T)
     log_evidence: np.ndarray  # Pr(o_1..o_T)
 
-    priors = property(lambda self: np.exp(self.log_priors))
-    posteriors = property(lambda self: np.exp(self.log_posteriors))
-    smoothed = property(lambda self: np.exp(self.log_smoothed))
+    @property
+    def priors(self) -> np.ndarray:
+        return np.exp(self.log_priors)
+
+    @property
+    def posteriors(self) -> np.ndarray:
+        return np.exp(self.log_posteriors)
+
+    @property
+    def smoothed(self) -> np.ndarray:
+        return np.exp(self.log_smoothed)
+
+
+@dataclass(frozen=True)
+class ChainSteps:
+    """The matrices by which a chain moves, and what they have in common."""
+
+    matrices: list[TransitionMatrix]  # one for each step, or a single one for all steps
+    changes: bool  # whether there is one for each step
+    states: Sequence | None  # None without a matrix
+
+    @property
+    def given(self) -> TransitionMatrix | list[TransitionMatrix]:
+        """What `as_chain_steps` reads as these steps."""
+        if self.changes:
+            return self.matrices
+        return self.matrices[0]
+
+    def of_horizon(self, horizon: int) -> list[TransitionMatrix]:
+        """The matrix of each step between `horizon` times; as many as were given if they change."""
+        if self.changes:
+            return self.matrices
+        return self.matrices * (horizon - 1)
+
+
+def as_chain_steps(transitions: Any) -> ChainSteps:
+    """Read one matrix for all steps, or a list of a matrix for each step.
+
+    A list of rows is a single matrix; what is in a list of matrices has two dimensions.
+    """
+    changes = isinstance(transitions, (list, tuple)) and all(map(_is_matrix, transitions))
+    if not changes:
+        transitions = [transitions]
+    matrices = [as_transition_matrix(matrix) for matrix in transitions]
+    return ChainSteps(matrices, changes, common_states(matrix.states for matrix in matrices))
+
+
+def _is_matrix(item: Any) -> bool:
+    return isinstance(item, TransitionMatrix) or np.ndim(item) == 2
 
 
 def forward_backward(
     log_likelihoods: ArrayLike, transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike
 ) -> FilteredChain:
     """The forward-backward algorithm: the distribution of each state before its output, after it
-    and after all.
+    and after all outputs.
 
     Parameters
     ----------
-    log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k, earlier outputs); -inf for impossible ones
-        A constant added at one time shifts the evidence alone.
-    transitions : TransitionMatrix or array-like (n, n), Pr(l_{t+1} | l_t); or a list of T - 1 of them
-    initial : array-like (n,), distribution of the first state
+    log_likelihoods : array-like (..., T, n)
+        log Pr(o_t | l_t = k, earlier outputs), -inf for impossible outputs. A constant that is
+        added at one time shifts the evidence alone.
+    transitions : TransitionMatrix or array-like (n, n), or a list of T - 1 of them
+        Pr(l_{t+1} | l_t): one matrix for all steps, or one for each step.
+    initial : array-like (n,)
+        The distribution of the first state.
 
-    ImpossibleOutputError if no path of states explains the outputs up to some time.
+    Returns
+    -------
+    FilteredChain
+        Logarithms of the distributions, (..., T, n), and of the evidence, (...).
 
+    Raises
+    ------
+    ImpossibleOutputError
+        If no path of states explains the outputs up to some time.
+    ValueError
+        If the shapes do not agree, or something is not a probability.
+
+    Examples
+    --------
     >>> likelihoods = np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> result = forward_backward(likelihoods, [[0.5, 0.5], [0.1, 0.9]], [0.5, 0.5])
     >>> result.posteriors.round(4).tolist(), result.smoothed.round(4).tolist()
@@ -68,12 +131,44 @@ def forward_backward(
     >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
     0.262
     """
-    steps, changes, states = chain_over_time(transitions)
-    log_likelihoods = (
-        log_likelihoods
-        if states is None
-        else by_state(log_likelihoods, states, "log_likelihoods", (1,))
-    )
+    chain = as_chain_steps(transitions)
+    likelihoods = _checked_likelihoods(log_likelihoods, chain.states)
+    horizon, n = likelihoods.shape[-2:]
+    states = chain.states
+    if states is None:
+        states = range(n)
+    steps = chain.of_horizon(horizon)
+    if len(steps) != horizon - 1:
+        raise ValueError(
+            f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; "
+            "give one for all steps, or one between each two times"
+        )
+    if len(states) != n:
+        raise ValueError(
+            f"log_likelihoods must have a column for each of {len(states)} states, found {n}; "
+            "give all"
+        )
+    priors = np.empty_like(likelihoods)
+    posteriors = np.empty_like(likelihoods)
+    log_evidence = np.zeros(likelihoods.shape[:-2])
+    priors[..., 0, :] = log_probabilities(check_distribution(initial, states, "initial"))
+    for t in range(horizon):
+        if t > 0:
+            priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])
+        posteriors[..., t, :], evidence = condition_on_output(
+            priors[..., t, :], likelihoods[..., t, :], f" of time {t}"
+        )
+        log_evidence += evidence
+    from_the_end = log_likelihoods_before(likelihoods[..., ::-1, :], steps[::-1])
+    smoothed = posteriors + from_the_end[..., ::-1, :]
+    smoothed = smoothed - _log_sum(smoothed)[..., None]
+    return FilteredChain(priors, posteriors, smoothed, log_evidence)
+
+
+def _checked_likelihoods(log_likelihoods: Any, states: Sequence | None) -> np.ndarray:
+    """Log-likelihoods (..., T, n) as numbers, in the order of the states."""
+    if states is not None:
+        log_likelihoods = by_state(log_likelihoods, states, "log_likelihoods", (1,))
     likelihoods = as_numbers(
         log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible"
     )
@@ -82,50 +177,25 @@ def forward_backward(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; "
             "give a row for each output"
         )
-    *_, horizon, n = likelihoods.shape
-    states = range(n) if states is None else states
-    steps = steps if changes else steps * (horizon - 1)
-    if len(steps) != horizon - 1:
-        raise ValueError(
-            f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; "
-            "give one for all steps, or one between each two times"
-        )
-    if len(states) != n:
-        raise ValueError(
-            f"log_likelihoods must have a column for each of {len(states)} states, found {n}; give all"
-        )
-    priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
-    log_evidence = np.zeros(likelihoods.shape[:-2])
-    priors[..., 0, :] = log_probabilities(check_distribution(initial, states, "initial"))
-    for t in range(horizon):
-        if t:
-            priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])
-        posteriors[..., t, :], evidence = condition(
-            priors[..., t, :], likelihoods[..., t, :], f" of time {t}"
-        )
-        log_evidence += evidence
-    smoothed = posteriors + messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
-    return FilteredChain(priors, posteriors, smoothed - _log_sum(smoothed)[..., None], log_evidence)
+    return likelihoods
 
 
-def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:
-    """The matrices, whether there is one for each step (a list of rows is a single one), and their
-    common states."""
-    changes = isinstance(transitions, (list, tuple)) and all(
-        isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
-    )
-    steps = [as_transition_matrix(matrix) for matrix in (transitions if changes else [transitions])]
-    return steps, changes, common_states(matrix.states for matrix in steps)
-
-
-def messages(
+def log_likelihoods_before(
     log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]
 ) -> np.ndarray:
-    """The log-likelihood (..., T, n) of the outputs before each time given the state then, up to a
-    constant.
+    """The log-likelihood of the outputs before each time given the state then, up to a constant.
 
-    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None where unknown: there it
-    starts anew at 0.
+    Parameters
+    ----------
+    log_likelihoods : array (..., T, n)
+        log Pr(o_t | l_t = k).
+    steps : sequence of T - 1 matrices (n, n), or None
+        Pr(l_{t-1} | l_t), not checked. Where a step is None, the past is unknown: there the
+        log-likelihood starts anew at 0.
+
+    Returns
+    -------
+    array (..., T, n)
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -135,15 +205,34 @@ def messages(
     return logs
 
 
-def condition(
+def condition_on_output(
     log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output, which
-    errors call that `when`.
+    """Bayes' rule for one output.
 
-    ImpossibleOutputError if the output has probability zero.
+    Parameters
+    ----------
+    log_prior : array (..., n)
+        The distribution of the state before the output.
+    log_likelihood : array (..., n)
+        log Pr(output | state).
+    when : str
+        What an error adds to "the output", such as " of time 3".
+
+    Returns
+    -------
+    log_posterior : array (..., n)
+    log_evidence : array (...)
+
+    Raises
+    ------
+    ImpossibleOutputError
+        If the output has probability zero.
+    ValueError
+        If the likelihood is NaN or +inf, or has not one value for each state.
     """
-    prior, likelihood = np.asarray(log_prior, dtype=float), np.asarray(log_likelihood, dtype=float)
+    prior = np.asarray(log_prior, dtype=float)
+    likelihood = np.asarray(log_likelihood, dtype=float)
     if likelihood.ndim == 0 or likelihood.shape[-1:] != prior.shape[-1:]:
         raise ValueError(
             f"log_likelihood must have one value for each state, found shape {likelihood.shape} "
@@ -157,65 +246,98 @@ def condition(
     evidence = _log_sum(joint)
     if np.isneginf(evidence).any():
         raise ImpossibleOutputError(
-            f"an output must have positive probability under some possible state, but the output{when} has none: "
-            "it was not released under this model, or was rounded; check both, or smooth the transition matrix"
+            "an output must have positive probability under some possible state, but the "
+            f"output{when} has none: it was not released under this model, or was rounded; "
+            "check both, or smooth the transition matrix"
         )
     return joint - evidence[..., None], evidence
 
 
 def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False) -> np.ndarray:
-    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf for sums that are
-    exactly 0.
+    """log(exp(w) P), or log(P exp(w)), for each w; -inf for sums that are exactly 0.
 
-    `matrix` is a TransitionMatrix or a non-negative array (n, n), dense or sparse.
+    The product is taken of weights whose largest is 1. Entries that underflow or cancellation may
+    have spoilt are summed again in logarithms.
+
+    Parameters
+    ----------
+    log_weights : array (..., n)
+        The logarithms w.
+    matrix : TransitionMatrix, or a non-negative array (n, n), dense or sparse
+        P.
+    transpose : bool
+        Multiply by P from the left.
+
+    Returns
+    -------
+    array (..., n)
     """
     logs = np.asarray(log_weights, dtype=float)
     flat = logs.reshape(-1, logs.shape[-1])
-    top = flat.max(axis=1, keepdims=True)
-    flat = flat - np.where(np.isneginf(top), 0.0, top)
-    stored, background = matrix, None
-    if isinstance(matrix, TransitionMatrix):
-        stored = matrix.probabilities
-        if matrix.is_sparse and matrix.background.any():
-            stored, background = matrix.excess, matrix.background
-    weights = np.exp(flat)
-    product = _multiply(weights, stored, background, transpose)
+    largest = flat.max(axis=1, keepdims=True)
+    flat = flat - np.where(np.isneginf(largest), 0.0, largest)
+    if not isinstance(matrix, TransitionMatrix):
+        result = _log_product_with_entries(flat, matrix, transpose)
+    elif matrix.is_sparse and matrix.background.any():
+        result = _log_product_with_background(flat, matrix, transpose)
+    else:
+        result = _log_product_with_entries(flat, matrix.probabilities, transpose)
+    return (result + largest).reshape(logs.shape)
+
+
+def _log_product_with_entries(logs: np.ndarray, entries: Any, transpose: bool) -> np.ndarray:
+    """`log_product` for logs (r, n), at most 0, and a matrix that is the entries alone."""
+    factor = entries
+    if transpose:
+        factor = entries.T
+    product = np.exp(logs) @ factor
     result = log_probabilities(product)
-    doubtful = product < LOWEST
-    if background is None:
-        if doubtful.any():  # most are exact zeros
-            doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
-    elif stored.nnz and stored.data.min() < 0:
-        # Entries below the background make it a difference, which is good if not much below its
-        # parts.
-        doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
-    columns = np.flatnonzero(doubtful.any(axis=0))
-    # all lines at once: a single one of a sparse matrix takes as long
-    if background is None and columns.size:
-        lines = csr_array(stored[columns] if transpose else stored[:, columns].T)
-    for position, j in enumerate(columns.tolist()):
-        runs = np.flatnonzero(doubtful[:, j])
-        if background is None:
-            entries = slice(*lines.indptr[position : position + 2])
-            terms = flat[np.ix_(runs, lines.indices[entries])] + log_probabilities(
-                lines.data[entries]
-            )
-        else:
-            terms = flat[runs] + log_probabilities(matrix.row(j) if transpose else matrix.column(j))
-        result[runs, j] = _log_sum(terms)
-    return (result + top).reshape(logs.shape)
+    is_doubtful = product < LOWEST
+    if is_doubtful.any():  # most are exact zeros
+        is_doubtful &= np.isfinite(logs).astype(float) @ factor > 0
+    columns = np.flatnonzero(is_doubtful.any(axis=0))
+    if columns.size == 0:
+        return result
+    # All columns at once: taking a single one of a sparse matrix is as slow.
+    lines = csr_array(factor[:, columns].T)
+    for position, column in enumerate(columns.tolist()):
+        runs = np.flatnonzero(is_doubtful[:, column])
+        stored = slice(*lines.indptr[position : position + 2])
+        log_entries = log_probabilities(lines.data[stored])
+        result[runs, column] = _log_sum(logs[np.ix_(runs, lines.indices[stored])] + log_entries)
+    return result
 
 
-def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
-    """The product with the matrix whose row i is that of `stored` plus the constant
-    background[i]."""
-    product = weights @ (stored.T if transpose else stored)
-    if background is not None:
-        product += (
-            np.outer(weights.sum(axis=1), background)
-            if transpose
-            else (weights @ background)[:, None]
-        )
+def _log_product_with_background(
+    logs: np.ndarray, matrix: TransitionMatrix, transpose: bool
+) -> np.ndarray:
+    """`log_product` for logs (r, n), at most 0, and a sparse matrix with a background."""
+    weights = np.exp(logs)
+    excess = matrix.excess
+    product = _multiply(weights, excess, matrix.background, transpose)
+    result = log_probabilities(product)
+    is_doubtful = product < LOWEST
+    if excess.nnz and excess.data.min() < 0:
+        # Entries below the background make the product a difference of two parts.
+        parts = _multiply(weights, abs(excess), matrix.background, transpose)
+        is_doubtful |= product < CANCELLED * parts
+    for column in np.flatnonzero(is_doubtful.any(axis=0)).tolist():
+        runs = np.flatnonzero(is_doubtful[:, column])
+        entries = matrix.row(column) if transpose else matrix.column(column)
+        result[runs, column] = _log_sum(logs[runs] + log_probabilities(entries))
+    return result
+
+
+def _multiply(
+    weights: np.ndarray, excess: Any, background: np.ndarray, transpose: bool
+) -> np.ndarray:
+    """Weights (r, n) times the matrix whose row i is that of `excess` plus background[i]."""
+    if transpose:
+        product = weights @ excess.T
+        product += np.outer(weights.sum(axis=1), background)
+    else:
+        product = weights @ excess
+        product += (weights @ background)[:, None]
     return product
 
 
@@ -226,10 +348,10 @@ def log_probabilities(values: ArrayLike) -> np.ndarray:
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
-    """log of the sum of exponentials over the last axis; SciPy's logsumexp is six times slower on
-    short rows."""
-    top = values.max(axis=-1, keepdims=True)
-    return (
-        log_probabilities(np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1))
-        + top[..., 0]
-    )
+    """log of the sum of exponentials over the last axis.
+
+    SciPy's logsumexp is six times slower on short rows.
+    """
+    largest = values.max(axis=-1, keepdims=True)
+    shift = np.where(np.isneginf(largest), 0.0, largest)
+    return log_probabilities(np.exp(values - shift).sum(axis=-1)) + largest[..., 0]

@@ -30,13 +30,15 @@ from tplrepro.validation import (
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.
 BLOCK = 1 << 20
+#: Whole numbers from this size on become floats in an array, in which large labels are equal.
+FIRST_INEXACT = 2**63
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences(FrozenArrays):
     """Sequences of states, iterable as integer arrays; no array in them can be changed.
 
-    >>> s = Sequences(np.array([0, 1, 1, 0, 2]), np.array([0, 3, 5]), np.array(["a", "b", "c"]), np.array([7, 9]))
+    >>> s = Sequences(np.array([0, 1, 1, 0, 2]), [0, 3, 5], labels=["a", "b", "c"], users=[7, 9])
     >>> [v.tolist() for v in s], s.n_transitions
     ([[0, 1, 1], [0, 2]], 3)
     >>> s.labels[s.select(s.users == 9)[0]].tolist()
@@ -49,47 +51,58 @@ class Sequences(FrozenArrays):
     users: np.ndarray  # (k,), the user of each sequence; a user may have several
 
     def __post_init__(self):
-        # an empty list has no type
-        values = np.asanyarray(self.values, None if len(self.values) else np.int32)
         offsets = as_numbers(
             self.offsets, "offsets must be whole numbers", "say where each sequence begins"
         )
-        labels, users = _array_of(self.labels), _array_of(self.users)
+        labels = _as_label_array(self.labels)
+        users = _as_label_array(self.users)
         checked_states(labels.tolist())
-        if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
-            raise ValueError(
-                f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
-                f"shape {values.shape}; put the states themselves into labels"
-            )
-        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
-        if ends != [0, len(values)] or not (np.diff(offsets) >= 0).all() or (offsets % 1).any():
-            raise ValueError(
-                f"offsets must rise from 0 to the number of values, {len(values)}, found "
-                f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than the sequences"
-            )
+        values = _checked_values(self.values)
+        _check_offsets(offsets, len(values))
         if len(users) != len(offsets) - 1:
             raise ValueError(
-                f"users must name the user of each of {len(offsets) - 1} sequences, found {len(users)}; "
-                "repeat a user with several"
+                f"users must name the user of each of {len(offsets) - 1} sequences, "
+                f"found {len(users)}; repeat a user with several"
             )
         for start in range(0, len(values), BLOCK):
             check_codes(values[start : start + BLOCK], len(labels), "values")
-            _release(values)
-        vars(self).update(
-            values=values, offsets=offsets.astype(np.int64), labels=labels, users=users
-        )
+            _release_memory(values)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "offsets", offsets.astype(np.int64))
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "users", users)
         super().__post_init__()
 
     @classmethod
     def from_flat(
         cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None
     ) -> Self:
-        """From the states themselves, (m,), in place of codes; the labels are those that occur,
-        sorted."""
+        """Sequences from the states themselves in place of codes.
+
+        Parameters
+        ----------
+        states : array-like (m,)
+            The states of all sequences, one after the other; those that occur, sorted, are the
+            labels.
+        offsets : array-like (k + 1,)
+            Sequence i is states[offsets[i] : offsets[i + 1]].
+        users : array-like (k,), optional
+            The user of each sequence, by default 0..k-1.
+
+        Returns
+        -------
+        Sequences
+
+        Raises
+        ------
+        ValueError
+            If a state is missing or no whole number or label, or offsets do not rise from 0 to m.
+        """
         offsets = np.asarray(offsets)
         labels, codes = _factorize(np.asarray(states), offsets)
-        users = np.arange(len(offsets) - 1) if users is None else np.asarray(users)
-        return cls(codes, offsets, labels, users)
+        if users is None:
+            users = np.arange(len(offsets) - 1)
+        return cls(codes, offsets, labels, np.asarray(users))
 
     def __len__(self) -> int:
         return len(self.users)
@@ -121,9 +134,9 @@ class Sequences(FrozenArrays):
 
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
-        inside = np.ones(len(self.values), dtype=bool)
-        inside[self.offsets[:-1][self.lengths > 0]] = False
-        to = np.flatnonzero(inside)
+        has_previous = np.ones(len(self.values), dtype=bool)
+        has_previous[self.offsets[:-1][self.lengths > 0]] = False
+        to = np.flatnonzero(has_previous)
         return self.values[to - 1], self.values[to]
 
     def select(self, which: ArrayLike) -> Self:
@@ -141,26 +154,38 @@ class Sequences(FrozenArrays):
         limits = np.searchsorted(starts, np.arange(0, len(self.values), size))
         for first, last in itertools.pairwise(np.unique([*limits, len(owner)]).tolist()):
             yield self.gather(starts[first:last], stops[first:last], owner[first:last])
-            _release(self.values)
+            _release_memory(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Cut sequences after so many steps: where each piece begins and ends in `values`, and its
         sequence."""
-        pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
-        owner = np.repeat(np.arange(len(self)), pieces)
-        starts = self.offsets[owner] + steps * (
-            np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner]
-        )
-        return starts, np.minimum(starts + steps + 1, self.offsets[owner + 1]), owner
+        n_pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
+        owner = np.repeat(np.arange(len(self)), n_pieces)
+        first_piece = np.cumsum(n_pieces) - n_pieces
+        number = np.arange(owner.size) - first_piece[owner]  # of each piece in its sequence
+        starts = self.offsets[owner] + steps * number
+        stops = np.minimum(starts + steps + 1, self.offsets[owner + 1])
+        return starts, stops, owner
 
     def gather(self, starts: np.ndarray, stops: np.ndarray, owner: np.ndarray) -> Self:
-        """The pieces of `values` from each start to its stop; `owner` is the sequence that a piece
-        is from."""
-        offsets = np.concatenate([[0], np.cumsum(stops - starts)])
-        take = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
-        return replace(
-            self, values=np.asarray(self.values[take]), offsets=offsets, users=self.users[owner]
-        )
+        """New sequences that are pieces of these.
+
+        Parameters
+        ----------
+        starts, stops : array (p,)
+            Where each piece begins and ends in `values`.
+        owner : array (p,)
+            The sequence that each piece is from, whose user it keeps.
+
+        Returns
+        -------
+        Sequences
+        """
+        lengths = stops - starts
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        values = np.asarray(self.values[places])
+        return replace(self, values=values, offsets=offsets, users=self.users[owner])
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, in the order of their first appearance."""
@@ -175,23 +200,67 @@ class Sequences(FrozenArrays):
         )
 
 
+def _checked_values(values: Any) -> np.ndarray:
+    """A flat array of integer codes."""
+    if len(values) == 0:  # an empty list has no type
+        values = np.asanyarray(values, np.int32)
+    values = np.asanyarray(values)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
+        raise ValueError(
+            f"values must be a flat array of integer codes, found {type(values).__name__} of "
+            f"{values.dtype}, shape {values.shape}; put the states themselves into labels"
+        )
+    return values
+
+
+def _check_offsets(offsets: np.ndarray, n_values: int) -> None:
+    ends = []
+    if offsets.ndim == 1 and offsets.size:
+        ends = offsets[[0, -1]].tolist()
+    if ends != [0, n_values] or not (np.diff(offsets) >= 0).all() or (offsets % 1).any():
+        found = np.array2string(offsets, threshold=6, edgeitems=2)
+        raise ValueError(
+            f"offsets must rise from 0 to the number of values, {n_values}, found {found}; "
+            "give one more than the sequences"
+        )
+
+
 def as_sequences(
     data: Any, n_states: int | None = None, states: Iterable | None = None
 ) -> Sequences:
     """Sequences of any kind as `Sequences`.
 
-    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time
-    and state; a mapping from each user to her sequence or sequences; or an iterable of sequences of
-    whole numbers or labels. The states are the values seen, sorted; or `states`, all labels in
-    their order; or 0..n_states-1.
+    Parameters
+    ----------
+    data : Sequences, DataFrame, mapping, or iterable of sequences
+        `Sequences` keep their labels and users; a DataFrame has the columns user, time and state;
+        a mapping leads from each user to her sequence or sequences; a sequence holds whole numbers
+        or labels.
+    n_states : int, optional
+        The states are 0..n_states-1, instead of the values seen.
+    states : sequence of labels, optional
+        All states in their order, instead of the values seen, sorted.
 
+    Returns
+    -------
+    Sequences
+
+    Raises
+    ------
+    ValueError
+        If there is no state, a state is missing or unknown, or a sequence is no list of states.
+
+    Examples
+    --------
     >>> seen = as_sequences([[30, 7, 7], [7, 30]])
     >>> seen.labels.tolist(), [s.tolist() for s in seen]
     ([7, 30], [[1, 0, 0], [0, 1]])
     >>> as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]]}, states=["y", "x", "z"])
     Sequences(3 sequences, 5 values, 3 states)
     """
-    coded = data if isinstance(data, Sequences) else _coded(data)
+    coded = data
+    if not isinstance(data, Sequences):
+        coded = _code_values_seen(data)
     if coded.values.size == 0:
         raise ValueError(
             "estimation needs at least one observed state, found none; give non-empty sequences"
@@ -200,15 +269,24 @@ def as_sequences(
         if n_states is None or (coded is data and n_states == coded.n_states):
             return coded
         n_states = check_horizon(n_states, "n_states")
-        states = range(n_states) if coded.labels.dtype.kind in "iu" else coded.labels
-    labels = _array_of(checked_states(states, n_states))
+        states = coded.labels
+        if coded.labels.dtype.kind in "iu":
+            states = range(n_states)
+    return _recode(coded, _as_label_array(checked_states(states, n_states)))
+
+
+def _recode(coded: Sequences, labels: np.ndarray) -> Sequences:
+    """The same sequences over other states (n,), which must be all that occur, or more."""
     position = {label: code for code, label in enumerate(labels.tolist())}
     seen = coded.labels.tolist()
-    codes = np.array([position.get(label, -1) for label in seen], dtype=np.int64)[coded.values]
+    new_codes = np.array([position.get(label, -1) for label in seen], dtype=np.int64)
+    codes = new_codes[coded.values]
     if codes.min() < 0:
+        unknown = seen[coded.values[np.argmin(codes)]]
+        more = "..." if len(labels) > 5 else ""
         raise ValueError(
-            f"unknown state {seen[coded.values[np.argmin(codes)]]!r} in the sequences; the states allowed are "
-            f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}: raise n_states, add it to states, or drop it"
+            f"unknown state {unknown!r} in the sequences; the states allowed are "
+            f"{labels[:5].tolist()}{more}: raise n_states, add it to states, or drop it"
         )
     return Sequences(codes, coded.offsets, labels, coded.users)
 
@@ -219,11 +297,32 @@ def count_transitions(
     states: Iterable | None = None,
     direction: str = "forward",
 ) -> tuple[Any, list]:
-    """The counts of steps from state to state, a csr_array (n, n) of floats, and the list of the n
-    labels.
+    """Count the steps from state to state.
 
-    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}.
+    Parameters
+    ----------
+    sequences : Sequences, DataFrame, mapping, or iterable of sequences
+        A DataFrame has the columns user, time and state; a mapping leads from each user to her
+        sequence or sequences; a sequence holds whole numbers or labels.
+    n_states : int, optional
+        The states are 0..n_states-1, instead of the values seen.
+    states : sequence of labels, optional
+        All states in their order, instead of the values seen, sorted.
+    direction : str
+        "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}.
 
+    Returns
+    -------
+    counts : csr_array (n, n) of float
+    labels : list of the n states
+
+    Raises
+    ------
+    ValueError
+        If there is no state, a state is missing or unknown, or a sequence is no list of states.
+
+    Examples
+    --------
     >>> counts, states = count_transitions([["a", "b", "b"], ["b", "a"]])
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[0.0, 1.0], [1.0, 1.0]])
@@ -234,33 +333,48 @@ def count_transitions(
     data = as_sequences(sequences, n_states, states)
     counts = scipy.sparse.csr_array((data.n_states, data.n_states))
     for block in data.blocks():
-        before, after = block.transitions()
-        steps = (before, after) if direction == "forward" else (after, before)
-        counts = (
-            counts
-            + scipy.sparse.coo_array((np.ones(before.size), steps), shape=counts.shape).tocsr()
-        )
+        earlier, later = block.transitions()
+        steps = (earlier, later) if direction == "forward" else (later, earlier)
+        ones = np.ones(earlier.size)
+        counts = counts + scipy.sparse.coo_array((ones, steps), shape=counts.shape).tocsr()
     return counts, data.labels.tolist()
 
 
-def with_columns(data: Any, named: dict[str, Any]) -> Any:
-    """A DataFrame whose columns with these names are called user, time and state; data as they are
-    without names."""
-    given = {column: role for role, column in named.items() if column is not None}
-    if not given:
+def rename_columns(data: Any, names: dict[str, Any]) -> Any:
+    """Call the columns of a DataFrame user, time and state.
+
+    Parameters
+    ----------
+    data : any
+        Left as they are if no column has another name.
+    names : dict
+        The present name of each of the three columns, None for one that has its name already.
+
+    Returns
+    -------
+    any
+        The data; a DataFrame loses columns of its own that had one of the new names.
+
+    Raises
+    ------
+    ValueError
+        If a name is none of a DataFrame's columns.
+    """
+    roles = {role for role, column in names.items() if column is not None}
+    role_of_column = {column: role for role, column in names.items() if column is not None}
+    if not roles:
         return data
-    if not hasattr(data, "columns") or not {*given} <= {*data.columns}:
+    if not hasattr(data, "columns") or not {*role_of_column} <= {*data.columns}:
         found = [*data.columns] if hasattr(data, "columns") else type(data).__name__
         raise ValueError(
-            f"{' and '.join(given.values())} must name columns of a DataFrame, found {found}; correct them"
+            f"{' and '.join(role_of_column.values())} must name columns of a DataFrame, "
+            f"found {found}; correct them"
         )
-    others = {name for role, column in named.items() for name in (role,) if column is not None} - {
-        *given
-    }
-    return data.drop(columns=others & {*data.columns}).rename(columns=given)
+    replaced = (roles - {*role_of_column}) & {*data.columns}
+    return data.drop(columns=replaced).rename(columns=role_of_column)
 
 
-def _coded(data) -> Sequences:
+def _code_values_seen(data: Any) -> Sequences:
     """Any data but Sequences as `Sequences` over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
@@ -269,50 +383,70 @@ def _coded(data) -> Sequences:
             f"sequences must be a list of sequences, a mapping or a DataFrame, found {data!r}; "
             "read a file with tplreport.read_sequences"
         )
-    pairs: Any = enumerate(data if np.iterable(data) else [data])
-    if isinstance(data, Mapping):
-        pairs = (
-            (user, sequence) for user, value in data.items() for sequence in _sequences_of(value)
-        )
-    users, sequences = [*zip(*pairs, strict=True)] or [(), ()]
-    arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
+    users = []
+    arrays: list[np.ndarray] = []
+    for user, sequence in _users_and_sequences(data):
+        users.append(user)
+        arrays.append(_one_dimensional(sequence, position=len(arrays)))
     nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
     # Together, int64 and uint64 would become floats, in which large labels are equal.
-    exact = None if np.result_type(*nonempty).kind in "iuO" else object
-    states, offsets = np.concatenate(nonempty, dtype=exact), np.cumsum([0, *map(len, arrays)])
-    return Sequences.from_flat(states, offsets, _array_of(users))
+    dtype: Any = None
+    if np.result_type(*nonempty).kind not in "iuO":
+        dtype = object
+    states = np.concatenate(nonempty, dtype=dtype)
+    offsets = np.cumsum([0, *map(len, arrays)])
+    return Sequences.from_flat(states, offsets, _as_label_array(users))
 
 
-def _from_frame(frame) -> Sequences:
+def _users_and_sequences(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Each sequence with its user: those of a mapping, or the number of the sequence."""
+    if isinstance(data, Mapping):
+        for user, value in data.items():
+            for sequence in _sequences_of_user(value):
+                yield user, sequence
+    elif np.iterable(data):
+        yield from enumerate(data)
+    else:
+        yield 0, data
+
+
+def _from_frame(frame: Any) -> Sequences:
+    _check_frame(frame)
+    ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
+    repeated = ordered[ordered.duplicated(["user", "time"])]
+    if len(repeated):
+        user, time = repeated.iloc[0][["user", "time"]]
+        raise ValueError(
+            f"a user must have one row at a time, found {count_noun(len(repeated), 'row')} beyond "
+            f"it, such as of {user!r} at {time}; "
+            "drop them, or use tr.read_sequences with same_time="
+        )
+    users = ordered["user"].to_numpy()
+    is_first = np.append(True, users[1:] != users[:-1])[: len(users)]
+    starts = np.flatnonzero(is_first)
+    offsets = np.append(starts, len(users))
+    return Sequences.from_flat(ordered["state"].to_numpy(), offsets, users[starts])
+
+
+def _check_frame(frame: Any) -> None:
     if any(name not in frame.columns for name in COLUMNS):
         raise ValueError(
-            f"a DataFrame must have columns user, time and state, found {list(frame.columns)}; rename them"
+            f"a DataFrame must have columns user, time and state, found {list(frame.columns)}; "
+            "rename them"
         )
     if frame["time"].dtype.kind not in "iufMm":
         raise ValueError(
-            f"column time must hold numbers or time stamps, found {frame['time'].dtype}; use pandas.to_datetime"
+            f"column time must hold numbers or time stamps, found {frame['time'].dtype}; "
+            "use pandas.to_datetime"
         )
     missing = frame[COLUMNS].isna().any()
     if missing.any():
         raise ValueError(
             f"observations must not be missing, found some in column {missing.idxmax()}; drop them"
         )
-    ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
-    twice = ordered[ordered.duplicated(["user", "time"])]
-    if len(twice):
-        user, time = twice.iloc[0][["user", "time"]]
-        raise ValueError(
-            f"a user must have one row at a time, found {count_noun(len(twice), 'row')} beyond it, such as of {user!r} at "
-            f"{time}; drop them, or use tr.read_sequences with same_time="
-        )
-    users = ordered["user"].to_numpy()
-    starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
-    return Sequences.from_flat(
-        ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts]
-    )
 
 
-def _sequences_of(value: Any) -> list:
+def _sequences_of_user(value: Any) -> list:
     """The sequences of one user, whose value in a mapping may be a single sequence."""
     if isinstance(value, str) or not np.iterable(value):
         return [value]
@@ -321,7 +455,7 @@ def _sequences_of(value: Any) -> list:
     return [items] if is_single else list(items)
 
 
-def _one_dimensional(sequence, position: int) -> np.ndarray:
+def _one_dimensional(sequence: Any, position: int) -> np.ndarray:
     """A sequence of states as an array, of integers or of objects."""
     if isinstance(sequence, np.ma.MaskedArray):
         sequence = np.ma.filled(sequence.astype(object), np.nan)
@@ -343,21 +477,21 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
         codes, labels = pd.factorize(states)
     except TypeError as error:
         raise ValueError(
-            f"each sequence must be one-dimensional, found nested ones ({error}); give a list of flat sequences"
+            f"each sequence must be one-dimensional, found nested ones ({error}); "
+            "give a list of flat sequences"
         ) from None
-    wrong = codes < 0
+    is_wrong = codes < 0  # missing
     if labels.dtype.kind in "Ofc":
-        converted = [
-            _whole_number(label) if isinstance(label, Number) else label
-            for label in labels.tolist()
-        ]
-        wrong |= np.array([label is None for label in [*converted, None]], dtype=bool)[codes]
-        labels = _array_of(converted)
-    if wrong.any():
-        first = int(np.argmax(wrong))
+        converted = [_as_label(label) for label in labels.tolist()]
+        is_no_label = [label is None for label in converted]
+        is_wrong |= np.array([*is_no_label, True], dtype=bool)[codes]  # code -1 is the last
+        labels = _as_label_array(converted)
+    if is_wrong.any():
+        first = int(np.argmax(is_wrong))
+        sequence = np.searchsorted(offsets, first, "right") - 1
         raise ValueError(
-            f"states must be whole numbers or labels, not missing, found {states[first]} in sequence "
-            f"{np.searchsorted(offsets, first, 'right') - 1}; drop it or split there, or put numbers into bins"
+            f"states must be whole numbers or labels, not missing, found {states[first]} in "
+            f"sequence {sequence}; drop it or split there, or put numbers into bins"
         )
     try:
         order = np.argsort(labels)
@@ -365,29 +499,35 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
         raise ValueError(
             f"labels must be of one kind, to be sorted, found a mix ({error}); convert them"
         ) from None
-    return labels[order], np.argsort(order).astype(np.int32)[codes]
+    rank = np.argsort(order).astype(np.int32)
+    return labels[order], rank[codes]
 
 
-def _release(values: np.ndarray) -> None:
+def _release_memory(values: np.ndarray) -> None:
     """Give back the memory of values that are mapped from a file."""
     if isinstance(values, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
         values._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
-def _whole_number(value: Any) -> int | None:
+def _as_label(value: Any) -> Any:
+    """A label as it is; a number as an int, or None if it is no whole number."""
+    if not isinstance(value, Number):
+        return value
+    number: Any = value
     with suppress(TypeError, OverflowError, ValueError):  # numpy.timedelta64, NaN
-        if value == round(value.real):
-            return int(value.real)
+        if number == round(number.real):
+            return int(number.real)
     return None
 
 
-def _array_of(labels: Iterable) -> np.ndarray:
+def _as_label_array(labels: Iterable) -> np.ndarray:
     """Labels as a 1-D array: tuples stay tuples, and numbers among strings stay numbers."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     labels = list(labels)
-    types = {*map(type, labels)}
-    is_text = types <= {str, np.str_}
-    # larger ones become floats
-    is_whole = types <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63
-    return np.array(labels) if is_text or is_whole else np.fromiter(labels, object, len(labels))
+    types = {type(label) for label in labels}
+    if types <= {str, np.str_}:
+        return np.array(labels)
+    if types <= {int, np.int64} and max(map(abs, labels), default=0) < FIRST_INEXACT:
+        return np.array(labels)
+    return np.fromiter(labels, object, len(labels))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import optional_import
+from tplrepro.markov.stationary import class_periods, iterate_powers, reduce_states
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -38,13 +39,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-#: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities that do not sum to 1.
+#: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities
+#: that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
-#: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
+#: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would
+#: take 128 MB).
 SPARSE_FROM = 4096
-#: Less likely steps join no classes of states: power iteration ends before they change anything.
-LEAST_STEP = 1e-10
-ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
+#: Rows and columns that a notebook shows, and states whose labels fit on the axes of a figure.
+MOST_SHOWN = 10
+MOST_TICKS = 30
+#: What an error says of numbers that do not form a matrix, and how to mend them.
+NO_TABLE = "must be a rectangular array of numbers"
+GIVE_ROWS = "give n rows of n of them"
 
 
 class TransitionMatrix(FrozenArrays):
@@ -52,12 +58,22 @@ class TransitionMatrix(FrozenArrays):
 
     Parameters
     ----------
-    probabilities : array-like, DataFrame or scipy.sparse matrix (n, n)
+    probabilities : array-like, DataFrame, TransitionMatrix or scipy.sparse matrix (n, n)
         Rows sum to 1 within 1e-9; no negative, missing or infinite entries.
-    states : sequence of n distinct hashable labels, default those of a DataFrame's rows, else 0..n-1
-    normalize : divide each row by its sum first; without it, rows that do not sum to 1 are an error
-    background : float or array-like (n,), for sparse matrices: the probability of the columns not stored in row i
+    states : sequence of n distinct hashable labels, optional
+        By default those of a DataFrame's rows, else 0..n-1.
+    normalize : bool
+        Divide each row by its sum first; without it, rows that do not sum to 1 are an error.
+    background : float or array-like (n,), optional
+        For sparse matrices: the probability of the columns that are not stored in row i.
 
+    Raises
+    ------
+    ValueError
+        If the rows are no distributions over the states.
+
+    Examples
+    --------
     >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
     >>> P
     TransitionMatrix(2 states 'home', 'office'; dense)
@@ -78,13 +94,9 @@ class TransitionMatrix(FrozenArrays):
         background: ArrayLike | None = None,
     ):
         if isinstance(probabilities, TransitionMatrix):
-            named = (
-                [probabilities.states]
-                if states is None
-                else [checked_states(states), probabilities.states]
-            )
-            states = common_states(named, "states and the matrix")
-            probabilities, background = probabilities.probabilities, probabilities.background
+            states = _agreed_states(states, probabilities.states, "states and the matrix")
+            background = probabilities.background
+            probabilities = probabilities.probabilities
         probabilities, states = _without_labels(probabilities, states)
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(
@@ -95,15 +107,7 @@ class TransitionMatrix(FrozenArrays):
                 "background needs a scipy.sparse matrix, found a dense one; add it to the rows"
             )
         else:
-            rows = np.ascontiguousarray(
-                as_numbers(probabilities, f"a transition matrix {ROWS[0]}", ROWS[1])
-            )
-            check_square(rows)
-            check_entries(rows)
-            self.probabilities = (
-                rows / _divisors(rows.sum(axis=1), normalize, rows.sum(axis=0))[:, None]
-            )
-            self.probabilities.setflags(write=False)
+            self.probabilities = _checked_dense(probabilities, normalize)
         self._states = checked_states(states, self.probabilities.shape[0])
         super().__post_init__()
 
@@ -121,24 +125,51 @@ class TransitionMatrix(FrozenArrays):
         time: Any = None,
         state: Any = None,
     ) -> Self:
-        """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing
-        s >= 0.
+        """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian
+        smoothing s >= 0.
 
-        `sequences`, `n_states` and `states` as in `as_sequences`; `user`, `time` and `state` name the columns
-        of a DataFrame, if they have other names. "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1}
-        | l^t); `sparse` defaults to 4,096 states or more.
+        Parameters
+        ----------
+        sequences : Sequences, DataFrame, mapping, or iterable of sequences
+            A DataFrame has the columns user, time and state; a mapping leads from each user to
+            her sequence or sequences; a sequence holds whole numbers or labels.
+        n_states : int, optional
+            The states are 0..n_states-1, instead of the values seen.
+        smoothing : float
+            s, which is added to each count.
+        states : sequence of labels, optional
+            All states in their order, instead of the values seen, sorted.
+        direction : str
+            "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t).
+        sparse : bool, optional
+            Whether the matrix is sparse; by default from 4,096 states on.
+        user, time, state : optional
+            The columns of a DataFrame, where they have other names.
 
+        Returns
+        -------
+        TransitionMatrix
+
+        Raises
+        ------
+        ValueError
+            If the sequences are malformed or hold an unknown state, or if a state is never left
+            and s is 0.
+
+        Examples
+        --------
         >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
         >>> P.states, P.probabilities.round(6).tolist()
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
-        from tplrepro.markov.sequences import count_transitions, with_columns
+        from tplrepro.markov.sequences import count_transitions, rename_columns
 
-        sequences = with_columns(sequences, {"user": user, "time": time, "state": state})
+        sequences = rename_columns(sequences, {"user": user, "time": time, "state": state})
         counts, labels = count_transitions(sequences, n_states, states, direction)
-        positions = n_states is not None or isinstance(states, range)
-        numbered = positions and labels == list(range(len(labels)))
-        return cls.from_counts(counts, smoothing, None if numbered else labels, sparse)
+        are_positions = n_states is not None or isinstance(states, range)
+        if are_positions and labels == list(range(len(labels))):
+            return cls.from_counts(counts, smoothing, None, sparse)
+        return cls.from_counts(counts, smoothing, labels, sparse)
 
     @classmethod
     def from_counts(
@@ -148,10 +179,33 @@ class TransitionMatrix(FrozenArrays):
         states: Iterable | None = None,
         sparse: bool | None = None,
     ) -> Self:
-        """The same estimate from counts of steps (n, n); if a state is never left, smoothing must
-        be positive.
+        """The maximum-likelihood estimate (count + s) / (row total + n s) from counts of steps.
 
-        >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
+        Parameters
+        ----------
+        counts : array-like, DataFrame or scipy.sparse matrix (n, n)
+            Steps from each state (row) to each state (column); or what `count_transitions`
+            returns.
+        smoothing : float
+            s >= 0, which is added to each count; positive if a state is never left.
+        states : sequence of n labels, optional
+            By default those of the counts, else 0..n-1.
+        sparse : bool, optional
+            Whether the matrix is sparse; by default from 4,096 states on.
+
+        Returns
+        -------
+        TransitionMatrix
+
+        Raises
+        ------
+        ValueError
+            If counts are negative or not square, or if a state is never left and s is 0.
+
+        Examples
+        --------
+        >>> P = TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0)
+        >>> P.probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
         """
         smoothing = check_smoothing(smoothing)
@@ -164,25 +218,47 @@ class TransitionMatrix(FrozenArrays):
                 f"{labels[np.argmin(totals)]!r} ({int((totals == 0).sum())} such states); "
                 "give smoothing > 0, or drop those states"
             )
-        if n < SPARSE_FROM if sparse is None else not sparse:
+        if sparse is None:
+            sparse = n >= SPARSE_FROM
+        if not sparse:
             return cls((matrix.toarray() + smoothing) / totals[:, None], states=labels)
         matrix.data = (matrix.data + smoothing) / np.repeat(totals, np.diff(matrix.indptr))
         return cls(matrix, states=labels, background=smoothing / totals)
 
     @classmethod
     def random(cls, n: int, *, rng: RngLike, zeros: float = 0.0) -> Self:
-        """Rows of uniform numbers, a share `zeros` < 1 of them set to 0, divided by their sums
-        ([2], section VI.A).
+        """Rows of uniform numbers, divided by their sums ([2], section VI.A).
 
+        Parameters
+        ----------
+        n : int
+            The number of states.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for a matrix that nobody can repeat.
+        zeros : float
+            The share of entries, in [0, 1), that are set to 0; one in each row stays.
+
+        Returns
+        -------
+        TransitionMatrix
+
+        Raises
+        ------
+        ValueError
+            If `n` is no positive whole number, or `zeros` no such share.
+
+        Examples
+        --------
         >>> TransitionMatrix.random(2, rng=1).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
         """
-        n, zeros = check_horizon(n, "n"), check_probability(zeros, "zeros", one=False)
+        n = check_horizon(n, "n")
+        zeros = check_probability(zeros, "zeros", one=False)
         rng = as_generator(rng)
         rows = rng.random((n, n))
-        keep = rng.random((n, n)) >= zeros
-        keep[np.arange(n), rng.integers(0, n, n)] = True
-        return cls(rows * keep, normalize=True)
+        is_kept = rng.random((n, n)) >= zeros
+        is_kept[np.arange(n), rng.integers(0, n, n)] = True
+        return cls(rows * is_kept, normalize=True)
 
     @property
     def n_states(self) -> int:
@@ -194,15 +270,20 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def states(self) -> Sequence:
-        return self._states if isinstance(self._states, range) else list(self._states)
+        """The labels of the states, in the order of rows and columns."""
+        if isinstance(self._states, range):
+            return self._states
+        return list(self._states)
 
     @property
     def is_sparse(self) -> bool:
         return self.background is not None
 
     def __repr__(self) -> str:
-        kind = f"sparse, {self.probabilities.nnz} stored" if self.is_sparse else "dense"
-        labels = [*map(repr, self._states)]
+        kind = "dense"
+        if self.is_sparse:
+            kind = f"sparse, {self.probabilities.nnz} stored"
+        labels = [repr(label) for label in self._states]
         if len(labels) > 4:
             labels[2:-1] = ["..."]
         return f"TransitionMatrix({self.n_states} states {', '.join(labels)}; {kind})"
@@ -212,8 +293,9 @@ class TransitionMatrix(FrozenArrays):
 
         from tplrepro.display import frame_as_html
 
-        shown = range(min(self.n_states, 10))
-        rows, labels = [self.row(k)[: len(shown)] for k in shown], [self._states[k] for k in shown]
+        size = min(self.n_states, MOST_SHOWN)
+        rows = [self.row(k)[:size] for k in range(size)]
+        labels = [self._states[k] for k in range(size)]
         return frame_as_html(repr(self), pd.DataFrame(rows, labels, labels))
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -221,10 +303,12 @@ class TransitionMatrix(FrozenArrays):
         returns the axes."""
         with optional_import():
             from matplotlib import pyplot as plt
-        axes = plt.subplots()[1] if ax is None else ax
-        shown = axes.imshow(self.toarray(), vmin=0.0, vmax=1.0, cmap="Blues")
-        axes.figure.colorbar(shown, ax=axes, label="probability")
-        if self.n_states <= 30:
+        axes = ax
+        if axes is None:
+            _, axes = plt.subplots()
+        image = axes.imshow(self.toarray(), vmin=0.0, vmax=1.0, cmap="Blues")
+        axes.figure.colorbar(image, ax=axes, label="probability")
+        if self.n_states <= MOST_TICKS:
             axes.set_xticks(range(self.n_states), labels=self._states, rotation=45)
             axes.set_yticks(range(self.n_states), labels=self._states)
         axes.set(xlabel="state", ylabel="given state")
@@ -240,10 +324,8 @@ class TransitionMatrix(FrozenArrays):
         if self._states != other._states:
             return False
         if self.is_sparse and other.is_sparse:
-            return (
-                np.array_equal(self.background, other.background)
-                and not (self._excess != other._excess).nnz
-            )
+            same_background = np.array_equal(self.background, other.background)
+            return same_background and not (self._excess != other._excess).nnz
         return np.array_equal(self.toarray(), other.toarray())
 
     def __hash__(self) -> int:
@@ -251,9 +333,9 @@ class TransitionMatrix(FrozenArrays):
 
     def to_numpy(self) -> np.ndarray:
         """All probabilities as a dense array (n, n)."""
-        return (
-            _filled(self.probabilities, self.background) if self.is_sparse else self.probabilities
-        )
+        if self.is_sparse:
+            return _fill_background(self.probabilities, self.background)
+        return self.probabilities
 
     toarray = to_numpy  # as SciPy calls it
 
@@ -295,12 +377,12 @@ class TransitionMatrix(FrozenArrays):
 
     def __pow__(self, k: int) -> TransitionMatrix:
         """P ** k is the matrix of k steps; `tplfrontier.every_kth` leaves a sparse one sparse."""
-        k, rows = check_horizon(k, "k"), self.to_numpy()
-        return (
-            self
-            if k == 1
-            else TransitionMatrix(np.linalg.matrix_power(rows, k), self.states, normalize=True)
-        )
+        k = check_horizon(k, "k")
+        rows = self.to_numpy()
+        if k == 1:
+            return self
+        power = np.linalg.matrix_power(rows, k)
+        return TransitionMatrix(power, self.states, normalize=True)
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
         rows = np.asarray(by_state(other, self.states, "the left side", (np.ndim(other) - 1,)))
@@ -309,32 +391,56 @@ class TransitionMatrix(FrozenArrays):
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
     def sample(self, length: int, *, rng: RngLike, initial: ArrayLike | None = None) -> list:
-        """A path of `length` states, by their labels; the first one's distribution is by default
-        the stationary one.
+        """A path of states, by their labels.
 
+        Parameters
+        ----------
+        length : int
+            The number of states.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for a path that nobody can repeat.
+        initial : array-like (n,), optional
+            The distribution of the first state, by default the stationary one.
+
+        Returns
+        -------
+        list
+
+        Raises
+        ------
+        ValueError
+            If `initial` is no distribution, or is left out and no stationary one is unique.
+
+        Examples
+        --------
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P.sample(4, rng=3)
         ['home', 'home', 'office', 'office']
         """
-        following, rng = self._prior(initial), as_generator(rng)
+        probabilities = self._initial_or_stationary(initial)
+        rng = as_generator(rng)
         path = []
         for _ in range(check_horizon(length, "length")):
-            state = rng.choice(self.n_states, p=following)
+            state = rng.choice(self.n_states, p=probabilities)
             path.append(self._states[state])
-            following = self.row(state)
+            probabilities = self.row(state)
         return path
 
     def row(self, index: Any) -> np.ndarray:
         """Transition probabilities from the state with this number or label, (n,)."""
         index = self._number(index)
         row = self.probabilities[[index]]
-        return (_filled(row, self.background[[index]]) if self.is_sparse else row)[0]
+        if self.is_sparse:
+            row = _fill_background(row, self.background[[index]])
+        return row[0]
 
     def column(self, index: Any) -> np.ndarray:
         """Transition probabilities to the state with this number or label, (n,)."""
         index = self._number(index)
         column = self.probabilities[:, [index]]
-        return (_filled(column, self.background) if self.is_sparse else column)[:, 0]
+        if self.is_sparse:
+            column = _fill_background(column, self.background)
+        return column[:, 0]
 
     def _number(self, state: Any) -> int:
         number = state if isinstance(state, int | np.integer) else self.index(state)
@@ -352,8 +458,8 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def excess(self) -> Any:
-        """The stored entries of a sparse matrix minus the background of their rows: csr_array (n,
-        n)."""
+        """The stored entries of a sparse matrix minus the background of their rows: csr_array
+        (n, n)."""
         return copy(self._excess)
 
     def index(self, state: Any) -> int:
@@ -380,18 +486,9 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def _periods(self) -> list[int]:
-        """For each class of states that lead to each other, the divisor of all its cycles, 0 if it
-        has none."""
-        from scipy.sparse import csgraph, csr_array
+        from scipy.sparse import csr_array
 
-        steps, periods = csr_array(self.toarray() > 0), []
-        classes, label = csgraph.connected_components(steps, connection="strong")
-        for inside in (np.flatnonzero(label == each) for each in range(classes)):
-            part = steps[inside][:, inside]
-            distance = csgraph.dijkstra(part, indices=0, unweighted=True).astype(int)
-            before, after = part.nonzero()
-            periods.append(int(np.gcd.reduce(distance[before] + 1 - distance[after])))
-        return periods
+        return class_periods(csr_array(self.toarray() > 0))
 
     def stationary(self) -> np.ndarray:
         """The distribution p (n,) with p P = p; ValueError if several closed classes of states make
@@ -399,14 +496,14 @@ class TransitionMatrix(FrozenArrays):
 
         In a sparse matrix, steps less likely than 1e-10 count as impossible for these classes.
         """
-        return _power_iteration(self) if self.is_sparse else _state_reduction(self)
+        if self.is_sparse:
+            return iterate_powers(self)
+        return reduce_states(self)
 
-    def _prior(self, initial: ArrayLike | None) -> np.ndarray:
-        return (
-            self.stationary()
-            if initial is None
-            else check_distribution(initial, self.states, "initial")
-        )
+    def _initial_or_stationary(self, initial: ArrayLike | None) -> np.ndarray:
+        if initial is None:
+            return self.stationary()
+        return check_distribution(initial, self.states, "initial")
 
     def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back; dense if there is a
@@ -415,14 +512,18 @@ class TransitionMatrix(FrozenArrays):
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution
         of l^{t-1}, by default the stationary one. Every state must be reached.
         """
-        prior = self._prior(initial)
-        sparse = self.is_sparse and not self.background.any()
-        joint = (self.probabilities if sparse else self.toarray()) * prior[:, None]
+        prior = self._initial_or_stationary(initial)
+        is_stored = self.is_sparse and not self.background.any()
+        rows = self.probabilities
+        if not is_stored:
+            rows = self.toarray()
+        joint = rows * prior[:, None]
         reached = joint.sum(axis=0)
         if (reached <= 0).any():
+            state = self._states[np.argmin(reached)]
             raise ValueError(
-                f"reversal needs every state to be reached, but state {self._states[np.argmin(reached)]!r} has "
-                "probability 0 after one step; give an initial distribution that reaches it, or smooth"
+                f"reversal needs every state to be reached, but state {state!r} has probability 0 "
+                "after one step; give an initial distribution that reaches it, or smooth"
             )
         return TransitionMatrix(joint.T, states=self._states, normalize=True)
 
@@ -437,9 +538,27 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
 
 
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
-    """The largest part of counts (n, n) in which every state is reached and left, csr_array (m, m),
-    and its labels.
+    """The largest part of the counts in which every state is reached and left.
 
+    Parameters
+    ----------
+    counts : array-like, DataFrame or scipy.sparse matrix (n, n)
+        Steps from each state (row) to each state (column); or what `count_transitions` returns.
+    states : sequence of n labels, optional
+        By default those of the counts, else 0..n-1.
+
+    Returns
+    -------
+    counts : csr_array (m, m)
+    states : list of m labels
+
+    Raises
+    ------
+    ValueError
+        If no state is left, or the counts are negative or not square.
+
+    Examples
+    --------
     >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[1.0, 1.0], [2.0, 0.0]])
@@ -448,21 +567,21 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
     matrix.eliminate_zeros()
     kept = np.arange(len(labels))
     while True:
-        alive = (np.diff(matrix.indptr) > 0) & (
-            np.bincount(matrix.indices, minlength=kept.size) > 0
-        )
-        if alive.all():
+        is_left = np.diff(matrix.indptr) > 0
+        is_reached = np.bincount(matrix.indices, minlength=kept.size) > 0
+        is_alive = is_left & is_reached
+        if is_alive.all():
             return matrix, [labels[k] for k in kept.tolist()]
-        kept = kept[alive]
+        kept = kept[is_alive]
         if kept.size == 0:
             raise ValueError(
                 f"at least one state must be reached and left, found none of {len(labels)}; "
                 "give longer sequences or smooth"
             )
-        matrix = matrix[alive][:, alive]
+        matrix = matrix[is_alive][:, is_alive]
 
 
-def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
+def _fill_background(stored: Any, background: np.ndarray) -> np.ndarray:
     """Sparse rows as a dense array, with each row's background where nothing is stored."""
     dense = np.repeat(background[:, None], stored.shape[1], axis=1)
     entries = stored.tocoo()
@@ -471,16 +590,38 @@ def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
-    """Counts of steps as a new csr_array (n, n), and the states' labels; also of what
-    `count_transitions` returns."""
+    """Counts of steps as a new matrix, and the labels of the states.
+
+    Parameters
+    ----------
+    counts : array-like, DataFrame or scipy.sparse matrix (n, n)
+        Finite and not negative; or what `count_transitions` returns.
+    states : sequence of n labels, optional
+        By default those of the counts, else 0..n-1.
+
+    Returns
+    -------
+    counts : csr_array (n, n)
+    states : range or tuple of n labels
+
+    Raises
+    ------
+    ValueError
+        If the counts are negative or not square, or have other states.
+    """
     if isinstance(counts, tuple) and len(counts) == 2 and hasattr(counts[0], "tocsr"):
-        counts, found = counts
-        states = common_states(
-            [found] if states is None else [checked_states(states), found], "states and the counts"
-        )
+        counts, counted_states = counts
+        states = _agreed_states(states, counted_states, "states and the counts")
     counts, states = _without_labels(counts, states)
-    matrix = _sparse(counts, "counts")
+    matrix = _as_sparse(counts, "counts")
     return matrix, checked_states(states, matrix.shape[0])
+
+
+def _agreed_states(states: Iterable | None, own: Sequence, name: str) -> Sequence | None:
+    """The states of something that has labels of its `own`; `states` that differ are an error."""
+    if states is None:
+        return common_states([own], name)
+    return common_states([checked_states(states), own], name)
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
@@ -490,120 +631,89 @@ def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels = matrix.index.tolist()
-    named = checked_states(labels if states is None else states, len(labels))
-    numbered = states is None and hasattr(matrix.index, "start") and labels == [*range(len(labels))]
-    return by_state(
-        matrix, named, "rows and columns", (0, 1)
-    ).to_numpy(), None if numbered else named
+    names = checked_states(labels if states is None else states, len(labels))
+    rows = by_state(matrix, names, "rows and columns", (0, 1)).to_numpy()
+    has_default_index = hasattr(matrix.index, "start") and labels == [*range(len(labels))]
+    if states is None and has_default_index:
+        return rows, None
+    return rows, names
 
 
-def _sparse(matrix: Any, name: str):
+def _checked_dense(probabilities: Any, normalize: bool) -> np.ndarray:
+    """Probabilities (n, n) whose rows sum to 1, read-only."""
+    numbers = as_numbers(probabilities, f"a transition matrix {NO_TABLE}", GIVE_ROWS)
+    rows = np.ascontiguousarray(numbers)
+    check_square(rows)
+    check_entries(rows)
+    divisors = _row_divisors(rows.sum(axis=1), normalize, rows.sum(axis=0))
+    rows = rows / divisors[:, None]
+    rows.setflags(write=False)
+    return rows
+
+
+def _as_sparse(matrix: Any, name: str) -> Any:
     """Finite numbers >= 0 as a new csr_array (n, n)."""
     import scipy.sparse
 
-    must, remedy = f"{name} {ROWS[0]}", ROWS[1]
-    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, remedy)
+    constraint = f"{name} {NO_TABLE}"
+    if hasattr(matrix, "tocsr"):
+        stored = matrix.tocsr()
+    else:
+        stored = as_numbers(matrix, constraint, GIVE_ROWS)
     check_square(stored, name)
     result = scipy.sparse.csr_array(stored, copy=True)
-    result.data = as_numbers(result.data, must, remedy)
+    result.data = as_numbers(result.data, constraint, GIVE_ROWS)
     result.sum_duplicates()
     check_entries(result.data, name)
     return result
 
 
-def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np.ndarray]:
-    matrix = _sparse(probabilities, "probabilities")
-    stored = np.diff(matrix.indptr)
-    rest = as_numbers(
-        0.0 if background is None else background,
-        "background must be numbers",
-        "give one for each row",
-    )
-    rest = np.broadcast_to(rest, stored.shape)
+def _checked_sparse(
+    probabilities: Any, background: ArrayLike | None, normalize: bool
+) -> tuple[Any, np.ndarray]:
+    """The stored probabilities, csr_array (n, n), and the background (n,), whose rows sum to 1."""
+    matrix = _as_sparse(probabilities, "probabilities")
+    n_stored = np.diff(matrix.indptr)
+    if background is None:
+        background = 0.0
+    numbers = as_numbers(background, "background must be numbers", "give one for each row")
+    rest = np.broadcast_to(numbers, n_stored.shape)
     check_entries(rest, "background probabilities")
-    divisors = _divisors(
-        matrix.sum(axis=1) + rest * (stored.size - stored), normalize, matrix.sum(axis=0)
-    )
-    matrix.data /= np.repeat(divisors, stored)
+    sums = matrix.sum(axis=1) + rest * (n_stored.size - n_stored)
+    divisors = _row_divisors(sums, normalize, matrix.sum(axis=0))
+    matrix.data /= np.repeat(divisors, n_stored)
     return matrix, rest / divisors
 
 
-def _divisors(sums: np.ndarray, normalize: bool, columns: np.ndarray) -> np.ndarray:
-    """Divisors of rows: their sums to normalize, else 1 where the sums, which must be 1, differ by
-    rounding.
+def _row_divisors(sums: np.ndarray, normalize: bool, column_sums: np.ndarray) -> np.ndarray:
+    """What each row is divided by, (n,): its sum to normalize, else 1 unless the sum is rounded.
 
-    The sums of the `columns` tell a transposed matrix.
+    Without `normalize` the sums must be 1; the sums of the columns tell a transposed matrix.
     """
-    if not normalize:
-        gaps = np.abs(sums - 1.0)
-        worst = int(np.argmax(gaps))
-        if gaps[worst] > ROW_SUM_TOLERANCE:
-            is_transposed = np.abs(columns - 1.0).max() <= ROW_SUM_TOLERANCE
-            remedy = "pass normalize=True to TransitionMatrix to divide each row by its sum"
-            if is_transposed:
-                remedy = "columns do: pass the transposed matrix, whose row i holds the probabilities from state i"
-            raise ValueError(
-                f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, found {sums[worst]:.12g} in row {worst}; {remedy}"
+    if normalize:
+        _check_positive_sums(sums)
+        return sums
+    gaps = np.abs(sums - 1.0)
+    worst = int(np.argmax(gaps))
+    if gaps[worst] > ROW_SUM_TOLERANCE:
+        remedy = "pass normalize=True to TransitionMatrix to divide each row by its sum"
+        if np.abs(column_sums - 1.0).max() <= ROW_SUM_TOLERANCE:
+            remedy = (
+                "columns do: pass the transposed matrix, whose row i holds the probabilities "
+                "from state i"
             )
-        return np.where(gaps > ROUNDED_SUM, sums, 1.0)
-    bad = ~((sums > 0) & np.isfinite(sums))
-    if bad.any():
         raise ValueError(
-            f"a row must have a positive, finite sum to be normalized, found {sums[bad][0]:g} in row "
-            f"{np.argmax(bad)}; give that state at least one transition, or smooth the counts"
+            f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, "
+            f"found {sums[worst]:.12g} in row {worst}; {remedy}"
         )
-    return sums
+    return np.where(gaps > ROUNDED_SUM, sums, 1.0)
 
 
-def _closed_class(adjacency, states: Sequence) -> np.ndarray:
-    """The numbers of the states in the only class of connected states that is never left."""
-    from scipy.sparse.csgraph import connected_components
-
-    _, label = connected_components(adjacency, connection="strong")
-    rows, columns = adjacency.nonzero()
-    closed = np.setdiff1d(label, label[rows[label[rows] != label[columns]]])
-    if closed.size > 1:
-        first, second = (states[int(np.argmax(label == c))] for c in closed[:2])
+def _check_positive_sums(sums: np.ndarray) -> None:
+    is_bad = ~((sums > 0) & np.isfinite(sums))
+    if is_bad.any():
         raise ValueError(
-            f"the stationary distribution must be unique, found {closed.size} closed classes of states (one "
-            f"holds {first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
+            f"a row must have a positive, finite sum to be normalized, found {sums[is_bad][0]:g} "
+            f"in row {np.argmax(is_bad)}; "
+            "give that state at least one transition, or smooth the counts"
         )
-    return np.flatnonzero(label == closed[0])
-
-
-def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
-    """The stationary distribution by the algorithm of Grassmann, Taksar and Heyman: nothing is
-    subtracted."""
-    import scipy.sparse
-
-    inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
-    a = matrix.probabilities[np.ix_(inside, inside)].copy()
-    for k in range(inside.size - 1, 0, -1):
-        a[:k, k] /= a[k, :k].sum()
-        a[:k, :k] += np.outer(a[:k, k], a[k, :k])
-    p = np.append(1.0, np.zeros(inside.size - 1))
-    for k in range(1, inside.size):
-        p[k] = p[:k] @ a[:k, k]
-    return np.bincount(inside, weights=p / p.sum(), minlength=matrix.n_states)
-
-
-def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
-    """The stationary distribution by power iteration on the lazy chain (P + I)/2, O(stored entries)
-    a step."""
-    import scipy.sparse
-
-    # A state with a background leads to one more node, which leads everywhere.
-    anywhere = scipy.sparse.csr_array(matrix.background[:, None] * matrix.n_states >= LEAST_STEP)
-    steps = [[matrix.probabilities >= LEAST_STEP, anywhere], [np.ones((1, matrix.n_states)), None]]
-    _closed_class(scipy.sparse.block_array(steps, format="csr"), matrix.states)
-    p = np.full(matrix.n_states, 1.0 / matrix.n_states)
-    for _ in range(100_000):
-        following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))
-        following /= following.sum()
-        change = np.abs(following - p).sum()
-        if change <= 1e-14:
-            return following
-        p = following
-    raise ValueError(
-        f"power iteration must settle within 1e-14 in 100,000 steps, found {change:g}; give `initial`"
-    )

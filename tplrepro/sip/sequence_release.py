@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_product
+from tplrepro.markov.filtering import LOWEST, condition_on_output, log_probabilities, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.progress import with_progress
@@ -162,7 +162,7 @@ class Belief(FrozenArrays):
     def among(self, possible: np.ndarray) -> Belief:
         """The belief given that the next symbol is in a mask (n,)."""
         return self._of_logs(
-            condition(self._logs(), log_probabilities(possible[self.chain.symbols]))[0]
+            condition_on_output(self._logs(), log_probabilities(possible[self.chain.symbols]))[0]
         )
 
     def given(self, likelihood: np.ndarray) -> Belief:
@@ -179,7 +179,7 @@ class Belief(FrozenArrays):
         if self.log_weights is None and smallest > LOWEST and posterior.any():
             weights = self.chain.predict(posterior)
             return Belief(self.chain, weights / weights.sum())
-        logs = condition(self._logs(), log_probabilities(likelihood))[0]
+        logs = condition_on_output(self._logs(), log_probabilities(likelihood))[0]
         return self._of_logs(self.chain.log_predict(logs))
 
     def _logs(self) -> np.ndarray:

@@ -12,7 +12,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplrepro import TransitionMatrix, markov
-from tplrepro.markov.filtering import condition, forward_backward
+from tplrepro.markov.filtering import condition_on_output, forward_backward
 
 EYE, SPARSE, HALVES = np.eye(2), scipy.sparse.eye_array(2), [0.5, 0.5]
 RNG = np.random.default_rng(0)
@@ -88,11 +88,11 @@ CALLS = [
         "the output of time 1 has none",
     ),
     (
-        lambda: condition(np.log(HALVES), np.zeros(3)),
+        lambda: condition_on_output(np.log(HALVES), np.zeros(3)),
         r"one value for each state, found shape \(3,\)",
     ),
     *(
-        (partial(condition, np.zeros(2), np.array([0, bad])), "found NaN or")
+        (partial(condition_on_output, np.zeros(2), np.array([0, bad])), "found NaN or")
         for bad in (np.nan, np.inf)
     ),
     (lambda: HIGHER([[], [0]]), "found at most 1"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tplrepro import TransitionMatrix
 from tplrepro.markov import filtering
-from tplrepro.markov.filtering import forward_backward, log_product, messages
+from tplrepro.markov.filtering import forward_backward, log_likelihoods_before, log_product
 
 
 def over_all_paths(log_likelihoods, matrices, initial):
@@ -113,6 +113,6 @@ def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(
 
 
 def test_messages_know_nothing_after_an_unknown_step():
-    assert messages(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[
+    assert log_likelihoods_before(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[
         2
     ].tolist() == [0, 0]
