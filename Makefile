@@ -121,7 +121,7 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 # The notebooks fill the time in which tests wait. Both run in the background: a shell acts on a signal only then.
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; $(COMPILE); mkdir -p build; \
-	echo "The tests, and beside them the committed notebooks: some 5 minutes on two cores"; \
+	echo "The tests, and beside them the committed notebooks: 4 to 8 minutes on two cores"; \
 	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log & notebooks=$$!; \
 	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 & tests=$$!; \
 	trap 'kill $$notebooks $$tests; wait; exit 130' HUP INT TERM; \

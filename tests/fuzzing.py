@@ -10,7 +10,8 @@ import signal
 import warnings
 from pathlib import Path
 
-SECONDS, MEBIBYTES = 10, 1024
+#: Seconds after which a reader has hung, and what it may hold.
+SECONDS, MEBIBYTES = 120, 1024
 
 
 class TooSlowError(BaseException):

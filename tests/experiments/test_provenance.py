@@ -71,7 +71,7 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     )
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
     assert read["machine"]["cores"] == os.cpu_count()
-    assert read["cost"]["cpu_seconds"] > 0.1
+    assert read["cost"]["cpu_seconds"] > 0.0
     assert 20 < read["cost"]["peak_megabytes"] < 100_000
 
 

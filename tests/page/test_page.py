@@ -1,7 +1,6 @@
 """The page without a browser: what the fields cause, and what is said about mistakes."""
 
 import asyncio
-import time
 
 import numpy as np
 import pytest
@@ -10,7 +9,8 @@ import tplrepro as tpl
 from page import leakage_page, matrices
 from page.leakage_page import OBSERVATIONS, REST, LeakagePage
 from page.plots import CHOSEN, PANELS
-from tests.page.serving import upload
+from tests.page.serving import PATIENCE, upload
+from tests.work import lines_run
 from tplfrontier import allocate_noise
 from tplreport.reporting.sentences import rounded_up
 from tplreport.schemes import rounded_down
@@ -148,9 +148,10 @@ def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer
         assert "being computed" in page.table.value
         await asyncio.sleep(REST / 2)
         page.epsilon.slider.value = 0.2
-        await asyncio.sleep(REST + 2)
+        while "being computed" in page.table.value or page.panel.children == (before,):
+            await asyncio.sleep(0.05)
 
-    asyncio.run(change())
+    asyncio.run(asyncio.wait_for(change(), PATIENCE))
     assert "being computed" not in page.table.value
     (after,) = page.panel.children
     assert after is not before
@@ -158,12 +159,11 @@ def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer
 
 
 @pytest.mark.parametrize("name", ["epsilon", "alpha"])
-def test_a_move_of_a_slider_takes_less_than_50_ms(page, name):
-    """Of the processor, for 50 states and 100 releases, with what is sent to the browser."""
-    page.chain.entry.value, page.horizon.entry.value = "50 states, smoothed", 100
-    page._complete, times = lambda: None, []
-    for value in np.geomspace(0.05, 2.0, 20):
-        start = time.process_time()
-        getattr(page, name).slider.value = value
-        times.append(time.process_time() - start)
-    assert np.median(times) < 0.05
+def test_a_move_of_a_slider_is_little_work(page, name):
+    """Some 40,000 lines of Python (20 ms) for 50 states and 100 releases, with what is sent."""
+    page.chain.entry.value = "50 states, smoothed"
+    page.horizon.entry.value = 100
+    page._complete = lambda: None
+    slider = getattr(page, name).slider
+    for value in np.geomspace(0.05, 2.0, 5):
+        assert 0 < lines_run(lambda value=value: setattr(slider, "value", value)) < 120_000

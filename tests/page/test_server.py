@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import psutil
 import pytest
 
-from tests.page.serving import serve, wait_until
+from tests.page.serving import PATIENCE, serve, wait_until
 from workflow.explore import page_command
 
 SOCKET = {
@@ -49,7 +49,7 @@ def ask(server):
     wait_until(lambda: not process.children())
 
     def ask(path, headers=(), method="GET", body=b""):
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=PATIENCE)
         connection.putrequest(method, path, skip_host="Host" in headers)
         for header in dict(headers).items():
             connection.putheader(*header)

@@ -12,7 +12,7 @@ import nbformat
 import psutil
 import pytest
 
-from tests.page.serving import wait_until
+from tests.page.serving import PATIENCE, wait_until
 from workflow import batch, run_notebook
 from workflow.configuration import Profile
 from workflow.fingerprint import is_current, read_status
@@ -80,7 +80,7 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     )
     record = json.loads((build / "figures/a/one.json").read_text())
     assert (record["results"], record["command"]) == ({"value": 0.75}, "make figures PROFILE=quick")
-    assert 0 < read_status("a/one", "quick", repository.root)["seconds"] < 600
+    assert read_status("a/one", "quick", repository.root)["seconds"] > 0
     before = repository.result("a/one").stat().st_mtime_ns
 
     # After the repair what failed and what was killed run again.
@@ -253,7 +253,7 @@ def test_a_terminated_or_interrupted_batch_ends_its_notebooks(
         wait_until(hung.exists)
         started = psutil.Process(batch.pid).children(recursive=True)
         end(batch.pid, number)
-        assert batch.wait(20) == expected
+        assert batch.wait(PATIENCE) == expected
         assert [
             process for process in started if process.is_running() and process.status() != "zombie"
         ] == []

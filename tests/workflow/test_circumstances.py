@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.page.serving import PATIENCE
 from workflow.configuration import ROOT
 
 SMALL = "import tplrepro as tpl; print(tpl.allocate_by_upper_bound(1.0, [[0.8, 0.2], [0.1, 0.9]], None))"
@@ -22,7 +23,7 @@ def run(*command, **environment):
         "PYTHONPATH": str(ROOT),
         "OPENBLAS_NUM_THREADS": "1",
     } | environment
-    return subprocess.run(command, env=settings, capture_output=True, timeout=100)
+    return subprocess.run(command, env=settings, capture_output=True, timeout=PATIENCE)
 
 
 @pytest.mark.slow

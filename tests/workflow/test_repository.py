@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
-from tests.page.serving import wait_until
+from tests.page.serving import PATIENCE, wait_until
 from workflow.citation import bibtex
 from workflow.configuration import ROOT, read_notebooks, sources, title_of
 from workflow.lab import START
@@ -90,8 +90,8 @@ def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
     wait_until(lambda: started.is_file() and started.read_text().count("\n") == count)
     processes = [psutil.Process(int(number)) for number in started.read_text().split()]
     make.terminate()
-    assert make.wait(10) != 0
-    assert psutil.wait_procs(processes, 10)[1] == []
+    assert make.wait(PATIENCE) != 0
+    assert psutil.wait_procs(processes, PATIENCE)[1] == []
 
 
 def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_path):
