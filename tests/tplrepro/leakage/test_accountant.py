@@ -111,7 +111,7 @@ def test_a_fork_while_another_thread_spends_leaves_a_child_that_can_spend(monkey
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(10)
+            signal.alarm(120)
             try:
                 shared.compose(0.1)
             finally:
