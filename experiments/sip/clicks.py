@@ -33,23 +33,22 @@ class SessionCosts:
     def means(self) -> dict[str, float]:
         """Means over clicks with standard deviations, and the largest leakage, as columns of a
         table."""
-        columns: dict[str, float] = {}
-        for name, sums in (("distance", self.distance), ("error", self.changed)):
-            columns[name], columns[f"{name} deviation"] = mean_over_clicks(sums, self.clicks)
-        return columns | {"leakage": float(self.leakage.max())}
+        distance = mean_over_clicks(self.distance, self.clicks)
+        error = mean_over_clicks(self.changed, self.clicks)
+        return {
+            "distance": distance.value,
+            "distance deviation": distance.deviation,
+            "error": error.value,
+            "error deviation": error.deviation,
+            "leakage": float(self.leakage.max()),
+        }
 
     def gain_on(self, other: "SessionCosts") -> dict[str, dict[str, float]]:
         """How much more `other` costs on the same sessions, a click, with intervals of 95 % over
         sessions."""
-        gains = {}
-        for name, sums in (
-            ("distance", other.distance - self.distance),
-            ("error", other.changed - self.changed),
-        ):
-            mean, deviation = mean_over_clicks(sums, self.clicks)
-            half = HALF_WIDTH * deviation
-            gains[name] = {"value": mean, "low": mean - half, "high": mean + half}
-        return gains
+        distance = mean_over_clicks(other.distance - self.distance, self.clicks)
+        error = mean_over_clicks(other.changed - self.changed, self.clicks)
+        return {"distance": distance.with_interval(), "error": error.with_interval()}
 
     def __getitem__(self, chosen) -> "SessionCosts":
         return SessionCosts(
@@ -57,25 +56,40 @@ class SessionCosts:
         )
 
 
-def mean_over_clicks(sums: np.ndarray, clicks: np.ndarray) -> tuple[float, float]:
+@dataclass(frozen=True)
+class MeanOverClicks:
+    """A mean over clicks with its standard deviation."""
+
+    value: float
+    deviation: float
+
+    def with_interval(self) -> dict[str, float]:
+        """The mean and its interval of 95 %, in the form that records use."""
+        half = HALF_WIDTH * self.deviation
+        return {"value": self.value, "low": self.value - half, "high": self.value + half}
+
+
+def mean_over_clicks(sums: np.ndarray, clicks: np.ndarray) -> MeanOverClicks:
     """The mean of sums (m,) over all clicks (m,), and its standard deviation: users are drawn, not
     clicks."""
     mean = float(sums.sum() / clicks.sum())
-    return mean, float(np.sqrt(np.sum((sums - mean * clicks) ** 2)) / clicks.sum())
+    residuals = sums - mean * clicks
+    deviation = float(np.sqrt(np.sum(residuals**2)) / clicks.sum())
+    return MeanOverClicks(mean, deviation)
 
 
 def randomized_costs(sessions: Sequence[np.ndarray], n_pages: int, epsilon: float) -> SessionCosts:
     """Exact expected costs of randomised response among all pages."""
     other = 1.0 / (n_pages - 1 + np.exp(epsilon))
     clicks = np.array([session.size for session in sessions])
-    away = [
-        session * (session + 1) / 2 + (n_pages - 1 - session) * (n_pages - session) / 2
-        for session in sessions
-    ]
-    distance = other * np.array([each.sum() for each in away])
-    return SessionCosts(
-        distance, other * (n_pages - 1) * clicks, np.full(clicks.size, np.nan), clicks
-    )
+    distances = []
+    for session in sessions:
+        to_lower_pages = session * (session + 1) / 2
+        to_higher_pages = (n_pages - 1 - session) * (n_pages - session) / 2
+        distances.append((to_lower_pages + to_higher_pages).sum())
+    distance = other * np.array(distances)
+    changed = other * (n_pages - 1) * clicks
+    return SessionCosts(distance, changed, np.full(clicks.size, np.nan), clicks)
 
 
 def tops_costs(
@@ -94,7 +108,8 @@ def click_costs(
     rng: np.random.Generator,
 ) -> SessionCosts:
     """Expected costs of each click given the outputs before it."""
-    pages, costs = np.arange(chain.n_symbols), np.zeros((len(sessions), 3))
+    pages = np.arange(chain.n_symbols)
+    costs = np.zeros((len(sessions), 3))
     for session, cost in zip(sessions, costs, strict=True):
         belief = Belief.start(chain)
         for page in session.tolist():
@@ -104,9 +119,8 @@ def click_costs(
             cost[2] = max(cost[2], response.leakage)
             belief = belief.observe(response.sample(page, rng=rng), response)
     distance, changed, leakage = costs.T
-    return SessionCosts(
-        distance, changed, leakage, np.array([session.size for session in sessions])
-    )
+    clicks = np.array([session.size for session in sessions])
+    return SessionCosts(distance, changed, leakage, clicks)
 
 
 def batch_costs(
@@ -122,15 +136,14 @@ def batch_costs(
     spent = {
         width: sip.OptimalResponse(width * epsilon) for width in np.unique(batches.widths).tolist()
     }
-    sessions, outputs, leakages = batches.select(chosen), [], []
-    for session in sessions:
+    width = batches.symbols.shape[1]
+    sessions, outputs, leakages = [], [], []
+    for session in batches.select(chosen):
         released = sip.release_sequences([session], spent, chain, rng=rng)
-        outputs.append(released.outputs[0])
-        leakages.append(released.largest_leakage / batches.symbols.shape[1])
-    true, shown = (
-        [_clicks_of(batches, own) for own in sequences] for sequences in (sessions, outputs)
-    )
-    return _simulated(true, shown, np.array(leakages))
+        sessions.append(_clicks_of(batches, session))
+        outputs.append(_clicks_of(batches, released.outputs[0]))
+        leakages.append(released.largest_leakage / width)
+    return _simulated(sessions, outputs, np.array(leakages))
 
 
 def _clicks_of(batches: Batches, session: np.ndarray) -> np.ndarray:
@@ -139,10 +152,14 @@ def _clicks_of(batches: Batches, session: np.ndarray) -> np.ndarray:
 
 
 def _simulated(sessions, outputs, leakages):
-    pairs = list(zip(outputs, sessions, strict=True))
+    distances, changes, clicks = [], [], []
+    for output, session in zip(outputs, sessions, strict=True):
+        distances.append(np.abs(output - session).sum())
+        changes.append(np.count_nonzero(output != session))
+        clicks.append(session.size)
     return SessionCosts(
-        np.array([np.abs(output - session).sum() for output, session in pairs], dtype=float),
-        np.array([np.count_nonzero(output != session) for output, session in pairs], dtype=float),
+        np.array(distances, dtype=float),
+        np.array(changes, dtype=float),
         leakages,
-        np.array([session.size for session in sessions]),
+        np.array(clicks),
     )

@@ -1,11 +1,11 @@
 """Exact expectations over all outputs of the first releases of a sequence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.sip.response import BeliefMechanism, Distance
+from tplrepro.sip.response import BeliefMechanism, Distance, Response
 from tplrepro.sip.sequence_release import Belief, SymbolChain
 from tplrepro.validation import FrozenArrays, check_horizon
 
@@ -18,21 +18,39 @@ class ExpectedRelease(FrozenArrays):
     leakages: np.ndarray  # (T,), the largest true IIL at each time over all outputs before it, nats
 
 
+@dataclass(frozen=True, eq=False)
+class History:
+    """Outputs up to a time: their probability, and the belief after them."""
+
+    probability: float
+    belief: Belief
+
+    def continued(self, response: Response) -> Iterator["History"]:
+        """One history for each output that is possible next."""
+        for y in np.flatnonzero(response.marginal > 0):
+            probability = self.probability * response.marginal[y]
+            yield History(probability, self.belief.observe(int(y), response))
+
+
 def expected_release(
     mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
 ) -> ExpectedRelease:
     """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs."""
-    costs, leakages = np.zeros((2, check_horizon(horizon)))
-    histories: Iterable = [(1.0, Belief.start(chain))]
+    costs = np.zeros(check_horizon(horizon))
+    leakages = np.zeros(costs.size)
+    histories = [History(1.0, Belief.start(chain))]
+    responses: list[Response] = []
     for k in range(costs.size):
-        responses = [
-            (weight, belief, mechanism.response(belief.current)) for weight, belief in histories
-        ]
-        costs[k] = sum(weight * response.cost(distance) for weight, _, response in responses)
-        leakages[k] = max(response.leakage for *_, response in responses)
-        histories = (  # lazily, as those after the last release are not needed
-            (weight * response.marginal[y], belief.observe(int(y), response))
-            for weight, belief, response in responses
-            for y in np.flatnonzero(response.marginal > 0)
+        if k > 0:
+            histories = [
+                following
+                for history, response in zip(histories, responses, strict=True)
+                for following in history.continued(response)
+            ]
+        responses = [mechanism.response(history.belief.current) for history in histories]
+        costs[k] = sum(
+            history.probability * response.cost(distance)
+            for history, response in zip(histories, responses, strict=True)
         )
+        leakages[k] = max(response.leakage for response in responses)
     return ExpectedRelease(costs, leakages)

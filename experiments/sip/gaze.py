@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -50,24 +49,26 @@ def released_batches(
 ) -> ReleasedGaze:
     """Release sequences of batches that occur by the exact response; w samples together get w times
     the budget."""
-    between, width = batches.distance(distance), batches.symbols.shape[1]
+    between = batches.distance(distance)
+    width = batches.symbols.shape[1]
     spent = {
         w: sip.OptimalResponse(w * epsilon, between) for w in np.unique(batches.widths).tolist()
     }
     found = sip.release_sequences(chosen, spent, chain, rng=rng)
-    true, released = (
-        [batches.symbols[own].ravel() for own in sequences if own.size]
-        for sequences in (chosen, found.outputs)
-    )
+    true = [batches.symbols[own].ravel() for own in chosen if own.size]
+    released = [batches.symbols[own].ravel() for own in found.outputs if own.size]
     return _measured(true, released, found, width, distance)
 
 
 def _measured(true, released, found, width, distance):
-    pairs = list(zip(released, true, strict=True))
+    distances, changed = [], []
+    for cells, own in zip(released, true, strict=True):
+        distances.append(distance(cells, own).mean())
+        changed.append(np.mean(cells != own))
     return ReleasedGaze(
         released,
-        np.array([distance(cells, own).mean() for cells, own in pairs]),
-        float(np.mean([np.mean(cells != own) for cells, own in pairs])),
+        np.array(distances),
+        float(np.mean(changed)),
         found.mean_leakage / width,
         found.largest_leakage / width,
     )
@@ -85,19 +86,20 @@ def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: in
 
     No response that answers by batches of the other recordings alone is nearer.
     """
-    own, width = batches[recording][: length // batches.symbols.shape[1]], batches.symbols.shape[1]
+    width = batches.symbols.shape[1]
+    own = batches[recording][: length // width]
     others = np.unique(np.concatenate([batches[k] for k in range(len(batches)) if k != recording]))
     whole = batches.symbols[others[batches.widths[others] == width]]
-    between = partial(cell_distance, columns=columns)
     # Cells are positions in the alphabet, which holds all cells of the grid or those that occur.
     cells = np.asarray(batches.alphabet)
-    return float(
-        np.mean(
-            [between(cells[whole], cells[batches.symbols[each]]).mean(axis=1).min() for each in own]
-        )
-    )
+    nearest = []
+    for batch in own:
+        distances = cell_distance(cells[whole], cells[batches.symbols[batch]], columns)
+        nearest.append(distances.mean(axis=1).min())
+    return float(np.mean(nearest))
 
 
 def chosen_recordings(recordings: Sequences, count: int) -> list[int]:
     """Recordings at equal steps, so that all users are among them."""
-    return np.linspace(0, len(recordings) - 1, min(count, len(recordings))).astype(int).tolist()
+    chosen = min(count, len(recordings))
+    return np.linspace(0, len(recordings) - 1, chosen).astype(int).tolist()

@@ -24,16 +24,18 @@ class GradientResponse(BeliefMechanism):
 
     def __init__(self, epsilon: float, width: int, n_symbols: int, step: float = 1e-2):
         super().__init__(epsilon)
-        self.distance, self.step = batch_distance(n_symbols, width), step
+        self.distance = batch_distance(n_symbols, width)
+        self.step = step
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, len(self.distance), "a belief")
         rows = np.full((beta.size, beta.size), 1.0 / beta.size)
-        rows = _descent(beta, self.distance, self.epsilon, self.step, rows)
-        return Response(beta, np.arange(beta.size), 0.0, beta @ rows, rows, np.arange(beta.size))
+        rows = _descend(beta, self.distance, self.epsilon, self.step, rows)
+        every = np.arange(beta.size)
+        return Response(beta, every, 0.0, beta @ rows, rows, every)
 
 
-def _descent(
+def _descend(
     belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float, rows: np.ndarray
 ) -> np.ndarray:
     """Follow the gradient from these rows (n, n) until each entry has met its constraint."""
@@ -44,15 +46,14 @@ def _descent(
     for _ in range(SWEEPS):
         # The gradient is centred over the entries of a row that still move, which keeps the row on
         # the simplex; positivity follows from the constraint.
-        centre = (gradient * active).sum(axis=1, keepdims=True) / np.maximum(
-            active.sum(axis=1, keepdims=True), 1
-        )
+        n_active = np.maximum(active.sum(axis=1, keepdims=True), 1)
+        centre = (gradient * active).sum(axis=1, keepdims=True) / n_active
         move = np.where(active, gradient - centre, 0.0)
         trial = rows - step * move
         marginal = belief @ trial
-        violated = possible & (
-            (trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal)
-        )
+        too_small = trial < np.exp(-epsilon) * marginal
+        too_large = trial > np.exp(epsilon) * marginal
+        violated = possible & (too_small | too_large)
         # an entry stops for good when the next step would violate Eq. (30)
         if (violated & active).any():
             active &= ~violated

@@ -24,8 +24,14 @@ from tplrepro.sip.sequence_release import SymbolChain
 
 #: Added to every count of a user's chain.
 SMOOTHING = 0.1
-#: Recurrent units of the network, sequences in one training step, its step length, and passes over all sequences.
-UNITS, TOGETHER, STEP, EPOCHS = 32, 64, 3e-3, 15
+#: Recurrent units of the network.
+UNITS = 32
+#: Sequences in one training step.
+BATCH_SIZE = 64
+#: Step length of the optimiser.
+STEP = 3e-3
+#: Passes over all sequences.
+EPOCHS = 15
 
 OfUsers = Mapping[Any, Sequence[ArrayLike]]  # the sequences of each user
 
@@ -40,10 +46,8 @@ class MarkovClassifier:
         """Estimate from sequences of symbols; returns itself."""
         self.users = np.array(list(sequences))
         coded = [as_sequences(own, self.n_symbols) for own in sequences.values()]
-        counts = (
-            np.array([np.bincount(each.values, minlength=self.n_symbols) for each in coded])
-            + SMOOTHING
-        )
+        occurrences = [np.bincount(each.values, minlength=self.n_symbols) for each in coded]
+        counts = np.array(occurrences) + SMOOTHING
         self.initial = counts / counts.sum(axis=1, keepdims=True)
         self.steps = np.array(
             [TransitionMatrix.from_sequences(each, smoothing=SMOOTHING) for each in coded]
@@ -64,28 +68,39 @@ class MarkovClassifier:
         of each batch.
         """
         if likelihoods is None:
-            coded = [check_symbols(sequence, self.n_symbols) for sequence in sequences]
-            logs, steps = np.log(self.initial), np.log(self.steps)
-            return np.array(
-                [logs[:, code[0]] + steps[:, code[:-1], code[1:]].sum(axis=1) for code in coded]
-            )
-        digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
+            return self._of_true_sequences(sequences)
+        digits = _digits(symbols, self.n_symbols)
         inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
         # Probabilities of batches at the start (users, m) and after a symbol (users, n, m), and
         # their last symbols.
-        first, later = (
-            self.initial[:, digits[:, 0]] * inside,
-            self.steps[:, :, digits[:, 0]] * inside[:, None],
-        )
+        first = self.initial[:, digits[:, 0]] * inside
+        later = self.steps[:, :, digits[:, 0]] * inside[:, None]
         ends = np.eye(self.n_symbols)[digits[:, -1]]
-        return np.array([_hidden(of_sequence, first, later, ends) for of_sequence in likelihoods])
+        return np.array([_forward_log_likelihood(each, first, later, ends) for each in likelihoods])
+
+    def _of_true_sequences(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
+        log_initial = np.log(self.initial)
+        log_steps = np.log(self.steps)
+        found = []
+        for sequence in sequences:
+            code = check_symbols(sequence, self.n_symbols)
+            of_steps = log_steps[:, code[:-1], code[1:]].sum(axis=1)
+            found.append(log_initial[:, code[0]] + of_steps)
+        return np.array(found)
 
     def predict(self, sequences: Sequence[ArrayLike], *given) -> np.ndarray:
         """The most likely user of each sequence, (m,); arguments as for `log_likelihoods`."""
         return self.users[np.argmax(self.log_likelihoods(sequences, *given), axis=1)]
 
 
-def _hidden(
+def _digits(symbols: ArrayLike | None, n_symbols: int) -> np.ndarray:
+    """The symbols of each batch, (batches, w); without batches each symbol is one."""
+    if symbols is None:
+        return np.arange(n_symbols)[:, None]
+    return np.asarray(symbols)
+
+
+def _forward_log_likelihood(
     likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
     """The forward recursion of all users."""
@@ -138,26 +153,31 @@ class RecurrentClassifier:
         )
         self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
         inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
-        targets = np.repeat(np.arange(len(sequences)), [len(own) for own in sequences.values()])
+        sequences_per_user = [len(own) for own in sequences.values()]
+        targets = np.repeat(np.arange(len(sequences)), sequences_per_user)
         for _ in range(EPOCHS):
             order = rng.permutation(len(inputs))
             self.network.fit(
-                inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0
+                inputs[order], targets[order], batch_size=BATCH_SIZE, shuffle=False, verbose=0
             )
         return self
 
     def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
         """The user that the network holds most likely for each sequence, (m,)."""
-        scores = self.network.predict(self._inputs(sequences), batch_size=4 * TOGETHER, verbose=0)
+        inputs = self._inputs(sequences)
+        scores = self.network.predict(inputs, batch_size=4 * BATCH_SIZE, verbose=0)
         return self.users[scores.argmax(axis=1)]
 
     def _inputs(self, sequences):
         """Probabilities of the symbols, (m, T, n), in the precision of the network."""
         unit = np.eye(self.n_symbols, dtype=np.float32)
-        return np.array(
-            [unit[check_symbols(s, self.n_symbols)] if np.ndim(s) == 1 else s for s in sequences],
-            unit.dtype,
-        )
+        inputs = []
+        for sequence in sequences:
+            if np.ndim(sequence) == 1:
+                inputs.append(unit[check_symbols(sequence, self.n_symbols)])
+            else:
+                inputs.append(sequence)
+        return np.array(inputs, unit.dtype)
 
 
 def identification_rate(
@@ -182,63 +202,68 @@ def smoothed_symbols(
     if all(likelihood.ndim == 1 for of_sequence in likelihoods for likelihood in of_sequence):
         contexts = _smoothed_contexts(chain, np.array(likelihoods)[..., chain.symbols])
     else:
-        plain = TransitionMatrix(chain.toarray(), normalize=True)
-        conditioned: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
-        contexts = np.array(
-            [_smoothed_pairs(chain, plain, each, conditioned) for each in likelihoods]
-        )
-    digits = np.arange(chain.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
+        smoother = PairSmoother(chain)
+        contexts = np.array([smoother.smoothed_contexts(each) for each in likelihoods])
+    digits = _digits(symbols, chain.n_symbols)
     unit = np.eye(digits.max() + 1)
-    each = [contexts @ unit[digit[chain.symbols]] for digit in digits.T]
-    return np.stack(each, axis=2).reshape(len(contexts), -1, len(unit))
+    by_place = [contexts @ unit[digit[chain.symbols]] for digit in digits.T]
+    return np.stack(by_place, axis=2).reshape(len(contexts), -1, len(unit))
 
 
 def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarray:
     """The smoothed contexts of sequences whose outputs have these likelihoods, both (m, T, c)."""
     into, constants, _ = chain.steps
-    smoothed, weights = (
-        np.empty_like(likelihoods),
-        np.broadcast_to(chain.start, likelihoods[:, 0].shape),
-    )
+    smoothed = np.empty_like(likelihoods)
+    weights = np.broadcast_to(chain.start, likelihoods[:, 0].shape)
     for k in range(likelihoods.shape[1]):
-        smoothed[:, k] = _scaled(weights * likelihoods[:, k])
+        smoothed[:, k] = _normalised_rows(weights * likelihoods[:, k])
         staying = smoothed[:, k] * (1.0 - chain.restart)
         renewed = (smoothed[:, k] @ chain.restart)[:, None]
         weights = (into @ staying.T).T + (staying @ constants)[:, None] + renewed * chain.start
     later = np.ones_like(likelihoods[:, 0])
     for k in reversed(range(likelihoods.shape[1] - 1)):
-        later = _scaled(later * likelihoods[:, k + 1])
+        later = _normalised_rows(later * likelihoods[:, k + 1])
         stay = (into.T @ later.T).T + later.sum(axis=1, keepdims=True) * constants
         later = stay * (1.0 - chain.restart) + (later @ chain.start)[:, None] * chain.restart
-        smoothed[:, k] = _scaled(smoothed[:, k] * later)
+        smoothed[:, k] = _normalised_rows(smoothed[:, k] * later)
     return smoothed
 
 
-def _scaled(weights: np.ndarray) -> np.ndarray:
+def _normalised_rows(weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _smoothed_pairs(
-    chain: SymbolChain, plain: TransitionMatrix, likelihoods, conditioned: dict
-) -> np.ndarray:
-    """The smoothed contexts of one sequence whose likelihoods may depend on the previous symbol as
-    well."""
-    logs, steps = np.zeros((len(likelihoods), chain.symbols.size)), []
-    for k, likelihood in enumerate(likelihoods):
-        if likelihood.ndim == 1:
-            logs[k] += log_probabilities(likelihood)[chain.symbols]
-            steps.append(plain)
-            continue
-        # the likelihoods of an output are one array, kept by the caller
-        if id(likelihood) not in conditioned:
-            joint = plain.toarray() * likelihood[np.ix_(chain.symbols, chain.symbols)]
+class PairSmoother:
+    """Smoothed contexts where likelihoods may depend on the previous symbol as well."""
+
+    def __init__(self, chain: SymbolChain):
+        self.chain = chain
+        self.plain = TransitionMatrix(chain.toarray(), normalize=True)
+        self._steps: dict[bytes, tuple[TransitionMatrix, np.ndarray]] = {}
+
+    def smoothed_contexts(self, likelihoods: Sequence[np.ndarray]) -> np.ndarray:
+        """The smoothed contexts of one sequence, (T, c)."""
+        logs = np.zeros((len(likelihoods), self.chain.symbols.size))
+        steps = []
+        for k, likelihood in enumerate(likelihoods):
+            if likelihood.ndim == 1:
+                logs[k] += log_probabilities(likelihood)[self.chain.symbols]
+                steps.append(self.plain)
+            else:
+                step, log_total = self._conditioned_step(likelihood)
+                logs[k - 1] += log_total
+                steps.append(step)
+        return forward_backward(logs, steps[1:], self.chain.start).smoothed
+
+    def _conditioned_step(self, likelihood: np.ndarray) -> tuple[TransitionMatrix, np.ndarray]:
+        """The step given an output of this likelihood (n, n), and the log probability of the output
+        after each context; few outputs occur again and again."""
+        key = likelihood.tobytes()
+        if key not in self._steps:
+            plain = self.plain.toarray()
+            joint = plain * likelihood[np.ix_(self.chain.symbols, self.chain.symbols)]
             total = joint.sum(axis=1)
-            rows = np.where(total[:, None] > 0, joint, plain.toarray())
-            conditioned[id(likelihood)] = (
-                TransitionMatrix(rows, normalize=True),
-                log_probabilities(total),
-            )
-        step, log_total = conditioned[id(likelihood)]
-        logs[k - 1] += log_total
-        steps.append(step)
-    return forward_backward(logs, steps[1:], chain.start).smoothed
+            rows = np.where(total[:, None] > 0, joint, plain)
+            step = TransitionMatrix(rows, normalize=True)
+            self._steps[key] = (step, log_probabilities(total))
+        return self._steps[key]

@@ -24,8 +24,10 @@ from tplrepro.sip.sequence_release import Belief, SymbolChain
 from tplrepro.validation import check_horizon
 
 #: Budgets that `least_leakage` tries, in nats.
-SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
-#: Place of each mechanism in the order of line styles; those that share a place are never in one figure.
+SMALLEST_BUDGET = 1e-6
+LARGEST_BUDGET = 64.0
+#: Place of each mechanism in the order of line styles; those that share a place are never in one
+#: figure.
 STYLES = {
     "RR-LDP, ε": 0,
     "temporal LDP, ε": 0,
@@ -46,7 +48,8 @@ STYLES = {
 def mechanism_styles(names: Iterable[str]) -> dict[str, dict]:
     """Line styles by name, the same for a mechanism in all figures of [3]; other names share the
     last style."""
-    styles = list(figures.line_styles(map(str, range(max(STYLES.values()) + 1))).values())
+    places = range(max(STYLES.values()) + 1)
+    styles = list(figures.line_styles(map(str, places)).values())
     return {name: styles[STYLES.get(name, -1)] for name in names}
 
 
@@ -62,18 +65,18 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
     prepared = prepare("gaze", columns=columns, rows=rows, stand_in=stand_in)
     cells = prepared.observations["area"].to_numpy()
     recordings = prepared.observations.groupby(["user", "recording"], observed=True).indices
-    kept = [cells[index][cells[index] >= 0][::step] for index in recordings.values()]
+    kept = []
+    for index in recordings.values():
+        seen = cells[index]
+        kept.append(seen[seen >= 0][::step])
     sequences = Sequences(
         np.concatenate(kept),
         np.cumsum([0, *map(len, kept)]),
         labels=np.arange(columns * rows),
         users=np.array([user for user, _ in recordings]),
     )
-    return replace(
-        prepared,
-        sequences=sequences,
-        state_names=[f"area r{row}c{column}" for row in range(rows) for column in range(columns)],
-    )
+    names = [f"area r{row}c{column}" for row in range(rows) for column in range(columns)]
+    return replace(prepared, sequences=sequences, state_names=names)
 
 
 def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
@@ -83,7 +86,8 @@ def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
     >>> float(cell_distance(0, 10_099, 100))
     140.71602609511115
     """
-    (down, across), (other_down, other_across) = np.divmod(x, columns), np.divmod(y, columns)
+    down, across = np.divmod(x, columns)
+    other_down, other_across = np.divmod(y, columns)
     return np.hypot(across - other_across, down - other_down)
 
 
@@ -95,16 +99,20 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     [6, 7]
     """
     check_horizon(length, "length")
-    grouped, test = sequences.by_user(), {}
-    for user, own in grouped.items():
-        pieces = [
-            s[k : k + length] for s in own for k in range(s.size // 2, s.size - length + 1, length)
-        ]
-        count = len(pieces) if most is None else min(len(pieces), most)
-        test[user] = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
-    return {
-        user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()
-    }, test
+    training: dict = {}
+    test: dict = {}
+    for user, own in sequences.by_user().items():
+        training[user] = [sequence[: sequence.size // 2] for sequence in own if sequence.size >= 2]
+        pieces = []
+        for sequence in own:
+            starts = range(sequence.size // 2, sequence.size - length + 1, length)
+            pieces += [sequence[start : start + length] for start in starts]
+        count = len(pieces)
+        if most is not None:
+            count = min(count, most)
+        chosen = np.linspace(0, len(pieces) - 1, count).astype(int)
+        test[user] = [pieces[i] for i in chosen]
+    return training, test
 
 
 class TwoStepNoise(NamedTuple):
@@ -128,9 +136,8 @@ def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.nd
     start = Belief.start(_chain(p1, phi))
     response = first.response(start.current)
     possible = np.flatnonzero(response.marginal > 0)
-    return response.marginal[possible], np.array(
-        [start.observe(int(y), response).current for y in possible]
-    )
+    beliefs = np.array([start.observe(int(y), response).current for y in possible])
+    return response.marginal[possible], beliefs
 
 
 def two_step_noise(
@@ -141,14 +148,14 @@ def two_step_noise(
     start = Belief.start(chain)
     response = first.response(start.current)
     data = chain.initial[:, None] * chain.toarray()
-    noise, largest = np.zeros((2, 2)), 0.0
+    noise = np.zeros((2, 2))
+    largest = 0.0
     for y1 in np.flatnonzero(response.marginal > 0).tolist():
         after = second.response(start.observe(y1, response).current)
         largest = max(largest, after.leakage)
         for x1, x2, y2 in np.ndindex(2, 2, 2):
-            noise[int(x1 != y1), int(x2 != y2)] += (
-                data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
-            )
+            probability = data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
+            noise[int(x1 != y1), int(x2 != y2)] += probability
     return TwoStepNoise(
         _correlation(data),
         _correlation(noise),
@@ -173,22 +180,26 @@ def least_leakage(
     """
     pairs = list(zip(np.asarray(weights), np.asarray(beliefs), strict=True))
 
-    def enough(negative: float) -> bool:
-        return (
-            sum(weight * mechanism(-negative).response(belief).cost() for weight, belief in pairs)
-            <= noise
-        )
+    def suffices(negative_budget: float) -> bool:
+        tried = mechanism(-negative_budget)
+        return sum(weight * tried.response(belief).cost() for weight, belief in pairs) <= noise
 
-    if not enough(-LARGEST_BUDGET):
+    if not suffices(-LARGEST_BUDGET):
         raise ValueError(
             f"no budget up to 64 nats brings the noise down to {noise}; allow more noise"
         )
-    budget = -largest_within(enough, -LARGEST_BUDGET, -SMALLEST_BUDGET, tolerance=1e-12)
+    budget = -largest_within(suffices, -LARGEST_BUDGET, -SMALLEST_BUDGET, tolerance=1e-12)
+    if budget <= SMALLEST_BUDGET:
+        return 0.0, 0.0
     leakage = max(mechanism(budget).leakage(belief) for _, belief in pairs)
-    return (budget, leakage) if budget > SMALLEST_BUDGET else (0.0, 0.0)
+    return budget, leakage
 
 
 def _correlation(joint: np.ndarray) -> float:
-    a, b = joint[1].sum(), joint[:, 1].sum()
-    variance = a * (1 - a) * b * (1 - b)
-    return float((joint[1, 1] - a * b) / np.sqrt(variance)) if variance > 1e-300 else float("nan")
+    """The correlation of two bits of this joint distribution (2, 2); nan if one is constant."""
+    first = joint[1].sum()
+    second = joint[:, 1].sum()
+    variance = first * (1 - first) * second * (1 - second)
+    if variance <= 1e-300:
+        return float("nan")
+    return float((joint[1, 1] - first * second) / np.sqrt(variance))

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from tplrepro.sip.response import check_symbols
 from tplrepro.validation import check_level
 
-#: The quantile of the noisy first symbols at which later ones are cut off, and the weight of the newest output.
-QUANTILE, SMOOTHING = 0.95, 0.5
+#: The quantile of the noisy first symbols at which later ones are cut off.
+QUANTILE = 0.95
+#: The weight of the newest output in the moving average.
+SMOOTHING = 0.5
 
 
 def release_tops(
@@ -31,14 +33,22 @@ def release_tops(
     hierarchy, randomised response with an equal share of the budget, `epsilon` nats a symbol, at
     each level. Last, a moving average over the outputs is rounded.
     """
-    budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
-    first, largest = symbols[:warm_up], n_symbols - 1
+    budget = check_level(epsilon, "epsilon")
+    symbols = check_symbols(sequence, n_symbols)
+    first = symbols[:warm_up]
+    largest = n_symbols - 1
     noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
-    threshold = int(np.clip(np.ceil(np.quantile(noisy, QUANTILE)), min(1, largest), largest))
+    quantile = np.ceil(np.quantile(noisy, QUANTILE))
+    threshold = int(np.clip(quantile, min(1, largest), largest))
     levels = np.arange(threshold.bit_length())
     digits = np.minimum(symbols[warm_up:], threshold)[:, None] >> levels & 1
-    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(budget / max(levels.size, 1)))
+    share = budget / max(levels.size, 1)
+    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(share))
     later = np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold)
     perturbed = np.append(np.clip(noisy, 0, largest), later)
-    smooth = list(accumulate(perturbed, lambda state, value: state + SMOOTHING * (value - state)))
+
+    def average(state: float, value: float) -> float:
+        return state + SMOOTHING * (value - state)
+
+    smooth = list(accumulate(perturbed, average))
     return np.clip(np.rint(smooth), 0, largest).astype(np.int64)
