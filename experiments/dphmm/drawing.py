@@ -17,6 +17,9 @@ from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 
+#: Grey outline of impossible states.
+IMPOSSIBLE = "#b0b0b0"
+
 
 def draw_policy(
     axes: Axes,
@@ -32,12 +35,19 @@ def draw_policy(
     graph = networkx.Graph(policy.graph)
     if impossible:
         graph.add_nodes_from(range(policy.n_states))
-    outlines = {state: "black" if state in policy.graph else "#b0b0b0" for state in graph}
-    outlines |= {int(state): PALETTE[1] for state in exposed}
+    outlines = dict.fromkeys(graph, IMPOSSIBLE)
+    outlines |= dict.fromkeys(policy.graph, "black")
+    outlines |= dict.fromkeys(map(int, exposed), PALETTE[1])
     new = {frozenset(edge) for edge in added}
-    styles = ["--" if frozenset(edge) in new else "-" for edge in graph.edges]
-    colors = [PALETTE[style == "--"] for style in styles]
-    _draw(
+    styles, colors = [], []
+    for edge in graph.edges:
+        if frozenset(edge) in new:
+            styles.append("--")
+            colors.append(PALETTE[1])
+        else:
+            styles.append("-")
+            colors.append(PALETTE[0])
+    _draw_graph(
         axes,
         graph,
         answers,
@@ -52,7 +62,9 @@ def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
     not drawn."""
     graph = networkx.DiGraph(np.argwhere(np.asarray(matrix) > 0).tolist())
     graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
-    _draw(axes, graph, answers, edgecolors="black", connectionstyle="arc3,rad=0.14", arrowsize=7)
+    _draw_graph(
+        axes, graph, answers, edgecolors="black", connectionstyle="arc3,rad=0.14", arrowsize=7
+    )
 
 
 def draw_hull(
@@ -110,34 +122,35 @@ def over_choices(
 ) -> None:
     """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice`
     over `names`."""
-    boxes = " x " in names[0]
-    lines = [name.removesuffix(" km").replace(" ", "\n").replace("\nx\n", " x ") for name in names]
+    style = {}
+    if " x " in names[0]:  # boxes have no order that a line could follow
+        style["linestyle"] = ""
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for key, values in results.items():
             if key.startswith(data) and key.endswith(f": {quantity}"):
-                with_intervals(
-                    panel, range(len(names)), values, **({"linestyle": ""} if boxes else {})
-                )
+                with_intervals(panel, range(len(names)), values, **style)
         panel.set_ylabel(label)
-        panel.set_xticks(range(len(names)), lines)
+        panel.set_xticks(range(len(names)), [_in_lines(name) for name in names])
         plain_log_scale(panel)
+
+
+def _in_lines(name: str) -> str:
+    """A name with a line for each word, but for the sides of a box: "Los\nAngeles\n48 x 47"."""
+    return name.removesuffix(" km").replace(" ", "\n").replace("\nx\n", " x ")
 
 
 def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
     """A line with the intervals of `claims.mean_with_interval`; numbers without an interval are
     drawn as they are."""
-    ends = [
-        one if isinstance(one, dict) else {"value": one, "low": one, "high": one} for one in values
-    ]
-    middle, low, high = (np.array([one[end] for one in ends]) for end in ("value", "low", "high"))
-    axes.errorbar(
-        list(x),
-        middle,
-        np.maximum([middle - low, high - middle], 0),
-        capsize=2,
-        elinewidth=0.8,
-        **style,
-    )
+    intervals = []
+    for value in values:
+        if isinstance(value, dict):
+            intervals.append((value["low"], value["value"], value["high"]))
+        else:
+            intervals.append((value, value, value))
+    low, middle, high = np.array(intervals).T
+    lengths = np.maximum([middle - low, high - middle], 0)
+    axes.errorbar(list(x), middle, lengths, capsize=2, elinewidth=0.8, **style)
 
 
 def plain_log_scale(axes: Axes) -> None:
@@ -148,18 +161,14 @@ def plain_log_scale(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter("{x:g}")
 
 
-def _draw(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
+def _draw_graph(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
     f = as_answers(answers)
     names = {state: f"$s_{{{state + 1}}}$" for state in graph}
-    styles = {
-        "node_size": 130,
-        "font_size": 7,
-        "node_color": "white",
-        "edge_color": PALETTE[0],
-    } | styles
+    usual = {"node_size": 130, "font_size": 7, "node_color": "white", "edge_color": PALETTE[0]}
     networkx.draw_networkx(
-        graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **styles
+        graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **usual | styles
     )
     margin = 0.16 * np.ptp(f, axis=0).max() + 0.1
-    (left, bottom), (right, top) = f.min(axis=0) - margin, f.max(axis=0) + margin
+    left, bottom = f.min(axis=0) - margin
+    right, top = f.max(axis=0) + margin
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")

@@ -1,7 +1,6 @@
 """The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import product
 from time import process_time
 from typing import Any
@@ -14,7 +13,7 @@ from scipy.spatial.distance import cdist
 from experiments.claims import mean_with_interval
 from experiments.dphmm.mobility import MobilityModel
 from experiments.timing import cpu_seconds
-from tplrepro.dphmm.data_release import KEPT, DataRelease, release
+from tplrepro.dphmm.data_release import KEPT, DataRelease, ReleasedAnswer, release
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
 from tplrepro.markov.transition import TransitionMatrix
@@ -37,15 +36,15 @@ def compare(
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
+        radius = radii[name.split()[0]]
         policies = {
-            "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name.split()[0]]), None),
-            "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
-            "DPLS": (PolicyGraph.complete(len(model.answers)), excluded_probability),
+            "DPHMM, G_util": PolicyGraph.utility(model.answers, radius),
+            "DPHMM, G_trs": PolicyGraph.transition(model.transitions),
+            "DPLS": PolicyGraph.complete(len(model.answers)),
         }
-        tables |= {
-            (name, method): evaluate(model, policy, epsilons, share, seed=seed, kept=kept)
-            for method, (policy, share) in policies.items()
-        }
+        for method, policy in policies.items():
+            excluded = excluded_probability if method == "DPLS" else None
+            tables[name, method] = evaluate(model, policy, epsilons, excluded, seed=seed, kept=kept)
     keys = ["data", "method"]
     return pd.concat(tables, names=keys).reset_index(level=keys).reset_index(drop=True)
 
@@ -68,10 +67,10 @@ def evaluate(
     one state is possible, without any value; possible: |C_t|; degree_of_protection of the true
     state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
-    f, rows = model.answers, []
+    rows = []
     setting = DataRelease(
         policy,
-        f,
+        model.answers,
         model.transitions,
         mechanism="planar isotropic",
         excluded_probability=excluded_probability,
@@ -92,24 +91,32 @@ def evaluate(
                 "released": step is not None,
             }
             if step is not None:
-                row |= {
-                    "possible": step.policy.possible.size,
-                    "degree_of_protection": degree_of_protection(
-                        step.policy, f, step.mechanism.hull, [step.perturbed_state]
-                    ).max(),
-                    "error": float(np.linalg.norm(step.z - f[state])),
-                    "added_edges": len(step.added_edges),
-                    "seconds": seconds,
-                }
+                row |= _measure(step, model.answers, state)
+                row["seconds"] = seconds
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _measure(step: ReleasedAnswer, answers: np.ndarray, true_state: int) -> dict[str, Any]:
+    """What `evaluate` says of a released value."""
+    protected = degree_of_protection(
+        step.policy, answers, step.mechanism.hull, [step.perturbed_state]
+    )
+    return {
+        "possible": step.policy.possible.size,
+        "degree_of_protection": protected.max(),
+        "error": float(np.linalg.norm(step.z - answers[true_state])),
+        "added_edges": len(step.added_edges),
+    }
 
 
 def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
     """The mean of a column of `evaluate` over trajectories, with its interval; without it for a
     single trajectory."""
     means = releases.groupby("trajectory")[quantity].mean()
-    return mean_with_interval(means) if len(means) > 1 else float(means.mean())
+    if len(means) == 1:
+        return float(means.mean())
+    return mean_with_interval(means)
 
 
 def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, list]:
@@ -122,7 +129,7 @@ def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, li
     for (name, method), part in releases.groupby(["data", "method"], sort=False):
         for quantity in quantities:
             key = f"{name.split()[0]}, {method}: {quantity}"
-            results[key] = [*results.get(key, []), over_trajectories(part, quantity)]
+            results.setdefault(key, []).append(over_trajectories(part, quantity))
     return results
 
 
@@ -138,7 +145,7 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
         more = table["degree_of_protection", one] > table["degree_of_protection", other]
         smaller = table["error", one] < table["error", other]
         key = f"{name.split()[0]}: share of timestamps at which {one} is ahead of {other}"
-        results[key] = [*results.get(key, []), float((more & smaller).mean())]
+        results.setdefault(key, []).append(float((more & smaller).mean()))
     return results
 
 
@@ -151,23 +158,28 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int) -> pd.DataFr
     rows = []
     for n in sizes:
         answers, transitions = grid_of_states(n)
-        row: dict[str, float] = {"states": n}
-        for name, policy in (
-            ("G_trs", PolicyGraph.transition(transitions)),
-            ("complete", PolicyGraph.complete(n)),
-        ):
-            given = [0], policy, answers, epsilon, transitions, np.full(n, 1 / n)
-            row[name] = cpu_seconds(partial(_first_release, given, seed))[1]
-        rows.append(row)
+        prior = np.full(n, 1 / n)
+
+        def seconds_of_first(policy: PolicyGraph) -> float:
+            def release_first() -> None:
+                rng = np.random.default_rng(seed)
+                next(release([0], policy, answers, epsilon, transitions, prior, rng=rng))  # noqa: B023
+
+            return cpu_seconds(release_first)[1]
+
+        rows.append(
+            {
+                "states": n,
+                "G_trs": seconds_of_first(PolicyGraph.transition(transitions)),
+                "complete": seconds_of_first(PolicyGraph.complete(n)),
+            }
+        )
     return pd.DataFrame(rows)
-
-
-def _first_release(given: tuple, seed: int) -> None:
-    next(release(*given, rng=np.random.default_rng(seed)))
 
 
 def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:
     """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away."""
     side = int(np.ceil(np.sqrt(n_states)))
     answers = np.stack(np.divmod(np.arange(n_states), side), axis=1).astype(float)
-    return answers, TransitionMatrix(csr_array(cdist(answers, answers) <= reach), normalize=True)
+    near = cdist(answers, answers) <= reach
+    return answers, TransitionMatrix(csr_array(near), normalize=True)

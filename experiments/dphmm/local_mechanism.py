@@ -55,13 +55,10 @@ class LocalMechanism:
         logs = np.full(self.policy.n_states, -np.inf)
         for state, mechanism in self.mechanisms.items():
             logs[state] = mechanism.log_density(z, self.answers[state])
-        dimensions = {
-            state: self.mechanisms[state].body.dimension
-            for state in np.flatnonzero(np.isfinite(logs))
-        }
-        logs[
-            [state for state in dimensions if dimensions[state] > min(dimensions.values())]
-        ] = -np.inf
+        fitting = np.flatnonzero(np.isfinite(logs))
+        dimensions = np.array([self.mechanisms[state].body.dimension for state in fitting])
+        if fitting.size:
+            logs[fitting[dimensions > dimensions.min()]] = -np.inf
         return logs
 
     def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:

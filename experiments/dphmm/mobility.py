@@ -33,7 +33,8 @@ class MobilityModel(FrozenArrays):
 
     def __repr__(self) -> str:
         length = self.trajectories.shape[1] - 1
-        return f"MobilityModel({len(self.answers)} states, {len(self.trajectories)} trajectories of {length})"
+        trajectories = f"{len(self.trajectories)} trajectories of {length}"
+        return f"MobilityModel({len(self.answers)} states, {trajectories})"
 
 
 def recorded_models(
@@ -52,36 +53,45 @@ def recorded_models(
     timestamps, and how long a position holds; and one of Gowalla for each of the `boxes` (south,
     north, west, east). `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
-    arguments: list[tuple[str, str, dict[str, Any]]] = [
-        (
-            "geolife",
-            cut,
-            {"cell_km": 0.34} | dict(zip(("step", "max_gap"), cut.split("/"), strict=True)),
+    models = {}
+    sets = {}
+    for choice in [*map(_geolife_cut, cuts), *map(_gowalla_box, boxes)]:
+        stand_in = {"n_users": stand_ins[choice.data_set], "seed": seed}
+        prepared = prepare(choice.data_set, stand_in=stand_in, **choice.options)
+        assert prepared.grid is not None  # both sets are positions
+        words = [prepared.name, choice.words]
+        if choice.data_set == "gowalla" and prepared.place:
+            words.insert(1, prepared.place)
+        centres = prepared.grid.centre(prepared.sequences.labels)
+        models[" ".join(words)] = mobility_model(
+            prepared.sequences, centres, n_trajectories, horizon
         )
-        for cut in cuts
-    ]
-    for south, north, west, east in boxes:
-        height, width = (
-            111.2 * (north - south),
-            111.2 * (east - west) * np.cos(np.radians((south + north) / 2)),
-        )
-        options: dict[str, Any] = {
-            "cell_km": 0.89,
-            "max_gap": "3D",
-            "box": (south, north, west, east),
-        }
-        arguments.append(("gowalla", f"{height:.0f} x {width:.0f} km", options))
-    models, sets = {}, {}
-    for data_set, choice, options in arguments:
-        one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **options)
-        assert one.grid is not None  # both sets are positions
-        place = f"{one.place} " if data_set == "gowalla" and one.place else ""
-        centres = one.grid.centre(one.sequences.labels)
-        models[f"{one.name} {place}{choice}"] = mobility_model(
-            one.sequences, centres, n_trajectories, horizon
-        )
-        sets[data_set, one.inputs] = one  # two cities may come from two files
+        sets[choice.data_set, prepared.inputs] = prepared  # two cities may come from two files
     return models, joint_record(*sets.values())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the paper leaves open about a data set, in words and as arguments of `prepare`."""
+
+    data_set: str
+    words: str
+    options: dict[str, Any]
+
+
+def _geolife_cut(cut: str) -> Choice:
+    """The time between two timestamps and how long a position holds, such as "10s/20s"."""
+    step, max_gap = cut.split("/")
+    return Choice("geolife", cut, {"cell_km": 0.34, "step": step, "max_gap": max_gap})
+
+
+def _gowalla_box(box: Sequence[float]) -> Choice:
+    """The sides of a city, (south, north, west, east)."""
+    south, north, west, east = box
+    height = 111.2 * (north - south)
+    width = 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
+    options = {"cell_km": 0.89, "max_gap": "3D", "box": (south, north, west, east)}
+    return Choice("gowalla", f"{height:.0f} x {width:.0f} km", options)
 
 
 def mobility_model(
@@ -99,10 +109,11 @@ def mobility_model(
     state[kept] = np.arange(kept.size)
     longest = []
     for of_user in sequences.by_user().values():
-        walks = [state[cells] for cells in of_user]
-        parts = [
-            part[part >= 0] for walk in walks for part in np.split(walk, np.flatnonzero(walk < 0))
-        ]
+        parts = []
+        for cells in of_user:
+            walk = state[cells]
+            leaves = np.flatnonzero(walk < 0)
+            parts += [part[part >= 0] for part in np.split(walk, leaves)]
         longest.append(max(parts, key=len))
     longest.sort(key=len, reverse=True)
     if len(longest[0]) <= horizon:
@@ -110,10 +121,9 @@ def mobility_model(
             f"trajectories must have {horizon + 1} states within connected cells, "
             f"found {len(longest[0])} at most; shorten horizon"
         )
+    trajectories = [run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
         transitions=TransitionMatrix.from_counts(counts[kept][:, kept], sparse=True),
-        trajectories=np.array(
-            [run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]
-        ),
+        trajectories=np.array(trajectories),
     )
