@@ -45,10 +45,15 @@ def plans(
     def excess(first: np.ndarray, after: np.ndarray) -> float:
         return largest_delta(epsilon, first, [after] * 3, backward, forward) - delta
 
-    first = rare(brentq(lambda share: excess(rare(share), response), delta / 10, 0.3, xtol=1e-18))
-    reveal = revealing(
-        brentq(lambda probability: excess(first, revealing(probability)), 0.0, 0.3, xtol=1e-18)
-    )
+    def excess_of_share(share: float) -> float:
+        return excess(rare(share), response)
+
+    first = rare(brentq(excess_of_share, delta / 10, 0.3, xtol=1e-18))
+
+    def excess_of_revealing(probability: float) -> float:
+        return excess(first, revealing(probability))
+
+    reveal = revealing(brentq(excess_of_revealing, 0.0, 0.3, xtol=1e-18))
     return Plans(first, response, reveal)
 
 
@@ -63,9 +68,9 @@ def largest_delta(
     outputs = range(first.shape[1])
     about_first = np.hstack([first[:, [o]] * (forward @ second[o]) for o in outputs])
     about_second = np.hstack([(backward @ first)[:, [o]] * second[o] for o in outputs])
-    excesses = (
-        law[order] - np.exp(epsilon) * law[1 - order]
-        for law in (about_first, about_second)
-        for order in (0, 1)
-    )
-    return max(float(np.maximum(excess, 0.0).sum()) for excess in excesses)
+    deltas = []
+    for law in (about_first, about_second):
+        for state, other in ((0, 1), (1, 0)):
+            excess = law[state] - np.exp(epsilon) * law[other]
+            deltas.append(float(np.maximum(excess, 0.0).sum()))
+    return max(deltas)

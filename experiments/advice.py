@@ -10,6 +10,7 @@ read by what `tr.read_sequences` offers.
 import warnings
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,16 +30,21 @@ KINDS = (
     "many states",
     "sparse tails",
 )
-#: The last one has three times of observation a step, of which some are missing and at most one counts.
-RECORDINGS = ("rows in order", "shuffled rows", "times of no usual name", "steps that drop rows")
+IN_ORDER = "rows in order"
+SHUFFLED = "shuffled rows"
+UNUSUAL_NAME = "times of no usual name"
+#: Three times of observation a step, of which some are missing and at most one counts.
+DROPPING = "steps that drop rows"
+RECORDINGS = (IN_ORDER, SHUFFLED, UNUSUAL_NAME, DROPPING)
+AS_GOOD = "α/T is as good"
+KEPT = "cheaper plan, kept"
+WOULD_KEEP = "doubted, would keep"
+WOULD_BREAK = "doubted, would break"
+BROKEN = "cheaper plan, broken"
 #: What a report did, in the order of the figure; see `Outcome.verdict`.
-VERDICTS = (
-    "α/T is as good",
-    "cheaper plan, kept",
-    "doubted, would keep",
-    "doubted, would break",
-    "cheaper plan, broken",
-)
+VERDICTS = (AS_GOOD, KEPT, WOULD_KEEP, WOULD_BREAK, BROKEN)
+#: Numbers of states of a data set, from and below; (2, 7) for all other kinds.
+STATES = {"many states": (15, 121), "sparse tails": (6, 21)}
 
 
 @dataclass(frozen=True)
@@ -68,37 +74,81 @@ class Outcome:
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         if self.is_broken:
-            return VERDICTS[4]
+            return BROKEN
         if self.composed:
-            return VERDICTS[0]
+            return AS_GOOD
         if not self.doubted:
-            return VERDICTS[1]
-        return VERDICTS[3] if self.model_tpl > self.alpha else VERDICTS[2]
+            return KEPT
+        if self.model_tpl > self.alpha:
+            return WOULD_BREAK
+        return WOULD_KEEP
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The chains of a simulated data set, of which a release has `parts` steps."""
+
+    kind: str
+    matrices: list[np.ndarray]  # two (n, n)
+    of_user: np.ndarray  # (users,), by which of the two each user moves
+    parts: int
+
+    def walk(self, user: int, length: int, rng: np.random.Generator) -> list[int]:
+        """The places of one user."""
+        if self.kind == "drift":
+            return _walk(_drifting(self.matrices, length - 1), rng)
+        if self.kind == "order 2":
+            both = [_walk([self.matrices[0]] * (length // 2 - 1), rng) for _ in range(2)]
+            return [place for pair in zip(*both, strict=True) for place in pair]
+        return _walk([self.matrices[self.of_user[user]]] * (length - 1), rng)
+
+    def tpl(self, budgets: Any) -> float:
+        """The largest TPL about any user to an adversary who knows the chain of the data."""
+        spent = np.asarray(budgets, dtype=float)
+        if self.kind == "drift":
+            return self._tpl_of_drift(spent)
+        chains = {int(which) for which in self.of_user}
+        return max(self._tpl_of_chain(self.matrices[which], spent) for which in chains)
+
+    def _tpl_of_drift(self, budgets: np.ndarray) -> float:
+        n = len(self.matrices[0])
+        law = np.full(n, 1.0 / n)
+        steps = _drifting(self.matrices, self.parts * (budgets.size - 1))
+        backward, forward = [], []
+        for first in range(0, len(steps), self.parts):
+            step = reduce(np.matmul, steps[first : first + self.parts])
+            forward.append(step)
+            backward.append(tpl.TransitionMatrix(step).reverse(law))
+            law = law @ step
+        return float(tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max())
+
+    def _tpl_of_chain(self, matrix: np.ndarray, budgets: np.ndarray) -> float:
+        forward = tpl.TransitionMatrix(np.linalg.matrix_power(matrix, self.parts))
+        backward = forward.reverse()
+        series = [budgets]
+        if self.kind == "order 2":  # every other release depends on a place
+            series = [budgets[0::2], budgets[1::2]]
+        leakages = [
+            tpl.temporal_privacy_leakage(part, backward, forward).tpl.max()
+            for part in series
+            if part.size
+        ]
+        return float(max(leakages))
 
 
 def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
     """The outcome of one data set of this kind, of random size, strength of correlation, level and
     horizon."""
-    n = int(rng.integers(*{"many states": (15, 121), "sparse tails": (6, 21)}.get(kind, (2, 7))))
-    users, length = int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
-    alpha, horizon = float(rng.choice([0.5, 1.0, 2.0])), int(rng.choice([5, 10, 20]))
-    popularity = (
-        np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0) if kind == "sparse tails" else np.ones(n)
-    )
-    matrices = [_chain(popularity, rng) for _ in range(2)]
-    if kind == "order 0":
-        matrices[0] = np.tile(matrices[0][0], (n, 1))
-    kinds = rng.random(users) < 0.5 if kind == "mixture of users" else np.zeros(users, dtype=bool)
-    parts = 3 if recording == RECORDINGS[3] else 1
-    walks = [_user(kind, matrices, int(second), parts * length, rng) for second in kinds]
+    n = int(rng.integers(*STATES.get(kind, (2, 7))))
+    users = int(rng.choice([1, 5, 20, 60]))
+    length = int(rng.choice([30, 100, 300]))
+    alpha = float(rng.choice([0.5, 1.0, 2.0]))
+    horizon = int(rng.choice([5, 10, 20]))
+    truth = _random_truth(kind, n, users, parts=3 if recording == DROPPING else 1, rng=rng)
+    walks = [truth.walk(user, truth.parts * length, rng) for user in range(users)]
     if len({place for walk in walks for place in walk}) == 1:
         return simulated(kind, recording, rng=rng)  # there is nothing to report on
     advice = tr.report(_read(walks, recording, rng), alpha, horizon, draws=0)
-
-    def true_tpl(plan) -> float:
-        both = [[matrices[int(one)], matrices[1]] for one in set(kinds.tolist())]
-        return max(_true_tpl(kind, pair, plan.budgets, parts) for pair in both)
-
     model = recommended(advice.plans, alpha, True)
     personal = recommended(advice.plans, alpha, True, WORST_USER) if users > 1 else None
     return Outcome(
@@ -108,73 +158,54 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
         doubted=advice.withheld or any(check.verdict == "doubtful" for check in advice.checks[:3]),
         withheld=advice.withheld,
         composed=model.scheme == COMPOSED,
-        true_tpl=0.0 if advice.withheld else true_tpl(advice.recommendation),
-        model_tpl=true_tpl(model),
+        true_tpl=0.0 if advice.withheld else truth.tpl(advice.recommendation.budgets),
+        model_tpl=truth.tpl(model.budgets),
         saved=advice.plans[0].error / model.error,
-        users_tpl=np.nan if personal is None else true_tpl(personal),
+        users_tpl=np.nan if personal is None else truth.tpl(personal.budgets),
     )
 
 
-def _user(
-    kind: str, matrices: list, second: int, length: int, rng: np.random.Generator
-) -> list[int]:
-    """The places of one user."""
-    if kind == "drift":
-        return _walk(_drifting(matrices, length - 1), rng)
-    if kind == "order 2":
-        both = [_walk([matrices[0]] * (length // 2 - 1), rng) for _ in range(2)]
-        return [place for pair in zip(*both, strict=True) for place in pair]
-    return _walk([matrices[second]] * (length - 1), rng)
+def _random_truth(kind: str, n: int, users: int, parts: int, *, rng: np.random.Generator) -> Truth:
+    popularity = np.ones(n)
+    if kind == "sparse tails":
+        popularity = np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0)
+    matrices = [_chain(popularity, rng) for _ in range(2)]
+    if kind == "order 0":
+        matrices[0] = np.tile(matrices[0][0], (n, 1))
+    of_user = np.zeros(users, dtype=int)
+    if kind == "mixture of users":
+        of_user = (rng.random(users) < 0.5).astype(int)
+    return Truth(kind, matrices, of_user, parts)
 
 
 def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> Sequences:
     """The walks as a table, recorded every 20 minutes, and read as the reader's errors say."""
-    rows = [
-        (f"user {k}", time, place)
-        for k, walk in enumerate(walks)
-        for time, place in enumerate(walk)
-    ]
+    rows = []
+    for user, walk in enumerate(walks):
+        rows += [(f"user {user}", time, place) for time, place in enumerate(walk)]
     table = pd.DataFrame(rows, columns=["user", "time", "place"])
     table["time"] = pd.Timestamp("2024-01-01") + table["time"] * pd.Timedelta("20min")
-    if recording == RECORDINGS[3]:
+    if recording == DROPPING:
         table = table[rng.random(len(table)) < rng.choice([0.4, 0.7, 1.0])]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about rows between two steps, on purpose
             return tr.read_sequences(table, step="1h")
-    if recording != RECORDINGS[0]:
+    if recording != IN_ORDER:
         table = table.sample(frac=1.0, random_state=rng)
-    if recording != RECORDINGS[2]:
+    if recording != UNUSUAL_NAME:
         return tr.read_sequences(table)
     table = table.rename(columns={"time": "moment"})
     try:
         return tr.read_sequences(table)
     except tr.DataFormatError as error:
-        return tr.read_sequences(table, time=str(error).partition("; '")[2].partition("'")[0])
-
-
-def _true_tpl(kind: str, matrices: list, budgets: np.ndarray, parts: int = 1) -> float:
-    """The largest TPL to an adversary who knows the chain of the data, of which a release has
-    `parts` steps."""
-    if kind == "drift":
-        backward, forward, now = [], [], np.full(len(matrices[0]), 1.0 / len(matrices[0]))
-        steps = iter(_drifting(matrices, parts * (budgets.size - 1)))
-        for several in zip(*[steps] * parts, strict=True):
-            step = reduce(np.matmul, several)
-            forward.append(step)
-            backward.append(tpl.TransitionMatrix(step).reverse(now))
-            now = now @ step
-        return float(tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max())
-    chain = tpl.TransitionMatrix(np.linalg.matrix_power(matrices[0], parts))
-    series = [budgets[0::2], budgets[1::2]] if kind == "order 2" else [budgets]
-    pair = chain.reverse(), chain
-    return max(
-        float(tpl.temporal_privacy_leakage(part, *pair).tpl.max()) for part in series if part.size
-    )
+        named = str(error).partition("; '")[2].partition("'")[0]
+        return tr.read_sequences(table, time=named)
 
 
 def _chain(popularity: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A random matrix that stays with a random probability; no entry is below 0.02 / n."""
-    n, stay = popularity.size, rng.random() * 0.95
+    n = popularity.size
+    stay = rng.random() * 0.95
     spread = n * popularity / popularity.sum() * rng.choice([0.3, 1.0, 3.0])
     rows = stay * np.eye(n) + (1.0 - stay) * rng.dirichlet(spread, n)
     return 0.98 * rows + 0.02 / n

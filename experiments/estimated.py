@@ -23,26 +23,35 @@ def budgets_by_method(
 ) -> dict[str, float]:
     """The budget of each method from counts of steps (n, n) whose rows have equal sums."""
 
-    def of_counts(table, smoothing):
-        return budget(
-            level, *(tpl.TransitionMatrix.from_counts(side, smoothing) for side in (table.T, table))
-        )
+    def of_counts(table: np.ndarray, smoothing: float) -> float:
+        backward = tpl.TransitionMatrix.from_counts(table.T, smoothing)
+        forward = tpl.TransitionMatrix.from_counts(table, smoothing)
+        return budget(level, backward, forward)
 
-    def of_posterior(prior):
-        sides = (tr.posterior_draws(table, prior, draws, rng=rng) for table in (counts.T, counts))
-        return tf.allocate_for_several(partial(budget, level), zip(*sides, strict=True))
+    def of_posterior(prior: float) -> float:
+        backward = tr.posterior_draws(counts.T, prior, draws, rng=rng)
+        forward = tr.posterior_draws(counts, prior, draws, rng=rng)
+        pairs = zip(backward, forward, strict=True)
+        return tf.allocate_for_several(partial(budget, level), pairs)
 
-    redrawn = (
-        [rng.multinomial(row.sum(), row / row.sum()) for row in counts] for _ in range(draws)
-    )
-    one_side = 1 - (1 - confidence) / 2
+    def of_bootstrap() -> float:
+        found = []
+        for _ in range(draws):
+            redrawn = [rng.multinomial(row.sum(), row / row.sum()) for row in counts]
+            found.append(of_counts(np.array(redrawn), 1e-9))
+        return min(found)
+
+    def of_confidence_set() -> float:
+        one_side = 1 - (1 - confidence) / 2
+        backward = tf.loss_from_counts(counts.T, one_side)
+        forward = tf.loss_from_counts(counts, one_side)
+        return budget(level, backward, forward)
+
     return {
         "shares": of_counts(counts, 1e-9),
         "smoothing 1": of_counts(counts, 1.0),
-        "bootstrap": min(of_counts(np.array(table), 1e-9) for table in redrawn),
+        "bootstrap": of_bootstrap(),
         "posterior, uniform": of_posterior(1.0),
         "posterior, Jeffreys": of_posterior(0.5),
-        "confidence set": budget(
-            level, *(tf.loss_from_counts(table, one_side) for table in (counts.T, counts))
-        ),
+        "confidence set": of_confidence_set(),
     }

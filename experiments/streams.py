@@ -36,43 +36,68 @@ class Strategy:
 
 def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     """The mechanisms for running totals, or for sums over the last `window` counts."""
+    widths = np.minimum(np.arange(1, horizon + 1), window or horizon)
+    found = [
+        each_count(widths),
+        each_answer(widths, window or horizon),
+        binary_tree(widths),
+    ]
+    if window is None:
+        found.append(square_root(horizon))
+    return found
+
+
+def each_count(widths: np.ndarray) -> Strategy:
+    """Publish each count; an answer adds as many as its width (T,)."""
+    ones = np.ones(widths.size)
+    return Strategy("each count", widths.astype(float), ones, ones, ones)
+
+
+def each_answer(widths: np.ndarray, window: int) -> Strategy:
+    """Publish each answer; a count enters up to `window` of them."""
+    horizon = widths.size
     time = np.arange(1, horizon + 1)
-    width = time if window is None else np.minimum(time, window)
-    ones = np.ones(horizon)
-    each = Strategy("each count", width.astype(float), ones, ones, ones)
-    # the last answer with each count
-    after = np.minimum(time + (horizon if window is None else window) - 1, horizon)
-    below = np.concatenate(([0.0], np.cumsum(width)))
-    often = (after - time + 1).astype(float)
-    direct = Strategy("each answer", ones, often, often, below[after] - below[time - 1])
+    last_answer = np.minimum(time + window - 1, horizon)
+    width_up_to = np.concatenate(([0.0], np.cumsum(widths)))
+    together = width_up_to[last_answer] - width_up_to[time - 1]
+    answers = (last_answer - time + 1).astype(float)
+    return Strategy("each answer", np.ones(horizon), answers, answers, together)
+
+
+def binary_tree(widths: np.ndarray) -> Strategy:
+    """Publish the nodes of a binary tree; an answer adds those that make up its counts."""
     nodes = [
-        nodes_between(stop - size, stop)
-        for stop, size in zip(time.tolist(), width.tolist(), strict=True)
+        nodes_between(stop - width, stop) for stop, width in enumerate(widths.tolist(), start=1)
     ]
-    matrix = tree_matrix(horizon)
-    number, together = matrix.sum(axis=0), matrix.T @ matrix.sum(axis=1)
-    tree = Strategy("binary tree", np.array(nodes, dtype=float), number, number, together)
-    if window is not None:
-        return [each, direct, tree]
-    root = np.cumprod(np.concatenate(([1.0], (2.0 * time[:-1] - 1.0) / (2.0 * time[:-1]))))
-    sums, squares = np.cumsum(root), np.cumsum(root**2)
+    matrix = tree_matrix(widths.size)
+    nodes_of_count = matrix.sum(axis=0)
+    together = matrix.T @ matrix.sum(axis=1)
+    return Strategy(
+        "binary tree", np.array(nodes, dtype=float), nodes_of_count, nodes_of_count, together
+    )
+
+
+def square_root(horizon: int) -> Strategy:
+    """Publish the counts after a square root of the matrix of running totals."""
+    time = np.arange(1, horizon)
+    root = np.cumprod(np.concatenate(([1.0], (2.0 * time - 1.0) / (2.0 * time))))
+    sums = np.cumsum(root)
+    squares = np.cumsum(root**2)
     together = fftconvolve(sums, root[::-1])[horizon - 1 :]
-    return [
-        each,
-        direct,
-        tree,
-        Strategy("square root", squares, sums[::-1], squares[::-1], together),
-    ]
+    return Strategy("square root", squares, sums[::-1], squares[::-1], together)
 
 
 def nodes_between(start: int, stop: int) -> int:
     """The number of nodes of a binary tree that make up start..stop-1."""
     count = 0
     while start < stop:
-        size = start & -start or 1 << (stop - 1).bit_length()
+        size = start & -start  # the largest power of 2 that divides it
+        if start == 0:
+            size = 1 << (stop - 1).bit_length()
         while start + size > stop:
             size //= 2
-        start, count = start + size, count + 1
+        start += size
+        count += 1
     return count
 
 
@@ -80,11 +105,10 @@ def tree_matrix(horizon: int) -> csr_array:
     """The strategy matrix of the binary tree, a row for each complete node: (nodes, T)."""
     blocks = []
     for k in range(horizon.bit_length()):
-        nodes, size = horizon >> k, 1 << k
-        columns = np.arange(nodes * size)
-        blocks.append(
-            csr_array((np.ones(columns.size), (columns >> k, columns)), shape=(nodes, horizon))
-        )
+        nodes = horizon >> k
+        columns = np.arange(nodes << k)
+        places = (columns >> k, columns)
+        blocks.append(csr_array((np.ones(columns.size), places), shape=(nodes, horizon)))
     return vstack(blocks, format="csr")
 
 
@@ -107,11 +131,12 @@ def gaussian_noise_at(
     mu = gaussian_mu(level, delta)
 
     def keeps(precision: float) -> bool:
-        squares, together = strategy.squares * precision**2, strategy.together * precision**2
+        squares = strategy.squares * precision**2
+        together = strategy.together * precision**2
         budgets = gaussian_budgets_of_columns(squares, together, delta, n_states, sensitivity)
-        return (
-            budgets.max() <= level and temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
-        )
+        if budgets.max() > level:
+            return False
+        return temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
 
     whole = mu / (sensitivity * np.sqrt(strategy.together.sum()))
     uncorrelated = mu / (sensitivity * np.sqrt(strategy.squares.max()))

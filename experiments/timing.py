@@ -6,7 +6,12 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any
 
-LONG, SHORTEST_ROUND = 0.2, 0.005  # seconds
+#: Seconds from which a first call counts.
+LONG = 0.2
+#: Seconds that a round of calls must take.
+SHORTEST_ROUND = 0.005
+#: Rounds of which the fastest counts; a single call that is long enough needs no others.
+ROUNDS = 3
 
 
 def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -20,13 +25,16 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
     >>> value, seconds > 0.0
     (499500, True)
     """
-    value, spent = _round(call, 1)
+    value, spent = _time_round(call, 1)
     if spent >= LONG:
         return value, spent
-    count = 1
+    value, spent = _time_round(call, 1)
+    if spent >= SHORTEST_ROUND:
+        return value, spent
+    count = 2
     times: list[float] = []
-    while len(times) < (1 if count == 1 else 3):
-        value, spent = _round(call, count)
+    while len(times) < ROUNDS:
+        value, spent = _time_round(call, count)
         if spent >= SHORTEST_ROUND:
             times.append(spent / count)
         else:
@@ -34,7 +42,8 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
     return value, min(times)
 
 
-def _round(call, count):
+def _time_round(call: Callable[[], Any], count: int) -> tuple[Any, float]:
+    """The last result of so many calls, and the seconds of all of them."""
     began = cpu_clock()
     for _ in range(count):
         value = call()

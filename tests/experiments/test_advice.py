@@ -42,11 +42,16 @@ def test_true_leakage():
     """Of one chain by its matrix and its reversal; a drift between equal matrices is that chain;
     order 2 halves it."""
     rows = np.array([[0.8, 0.2], [0.2, 0.8]])
+
+    def true_tpl(kind, horizon, parts=1):
+        truth = advice.Truth(kind, [rows, rows], np.array([0]), parts)
+        return truth.tpl(np.full(horizon, 0.3))
+
     expected = tpl.temporal_privacy_leakage(np.full(6, 0.3), rows, rows).tpl.max()
-    assert advice._true_tpl("one chain", [rows], np.full(6, 0.3)) == pytest.approx(expected)
-    assert advice._true_tpl("drift", [rows, rows], np.full(6, 0.3)) == pytest.approx(expected)
-    assert advice._true_tpl("order 2", [rows], np.full(12, 0.3)) == pytest.approx(expected)
+    assert true_tpl("one chain", 6) == pytest.approx(expected)
+    assert true_tpl("drift", 6) == pytest.approx(expected)
+    assert true_tpl("order 2", 12) == pytest.approx(expected)
     three_steps = rows @ rows @ rows
     expected = tpl.temporal_privacy_leakage(np.full(6, 0.3), three_steps, three_steps).tpl.max()
     for kind in ("one chain", "drift"):
-        assert advice._true_tpl(kind, [rows, rows], np.full(6, 0.3), 3) == pytest.approx(expected)
+        assert true_tpl(kind, 6, parts=3) == pytest.approx(expected)
