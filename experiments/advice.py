@@ -150,7 +150,13 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
         return simulated(kind, recording, rng=rng)  # there is nothing to report on
     advice = tr.report(_read(walks, recording, rng), alpha, horizon, draws=0)
     model = recommended(advice.plans, alpha, True)
-    personal = recommended(advice.plans, alpha, True, WORST_USER) if users > 1 else None
+    true_tpl = 0.0
+    if advice.recommendation is not None:
+        true_tpl = truth.tpl(advice.recommendation.budgets)
+    users_tpl = np.nan
+    if users > 1:
+        personal = recommended(advice.plans, alpha, True, WORST_USER)
+        users_tpl = truth.tpl(personal.budgets)
     return Outcome(
         kind,
         recording,
@@ -158,10 +164,10 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
         doubted=advice.withheld or any(check.verdict == "doubtful" for check in advice.checks[:3]),
         withheld=advice.withheld,
         composed=model.scheme == COMPOSED,
-        true_tpl=0.0 if advice.withheld else truth.tpl(advice.recommendation.budgets),
+        true_tpl=true_tpl,
         model_tpl=truth.tpl(model.budgets),
         saved=advice.plans[0].error / model.error,
-        users_tpl=np.nan if personal is None else truth.tpl(personal.budgets),
+        users_tpl=users_tpl,
     )
 
 
