@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplreport.reporting.plans import ESTIMATE, PRIOR_FREE
+from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, name_of
 from tplreport.reporting.report import Report
 from tplreport.reporting.sentences import Verdict, budgets_in_words, judge
-from tplreport.schemes import OPTIMAL, SCHEMES, allocate, gaussian_error
+from tplreport.schemes import COMPOSED, OPTIMAL, SCHEMES, allocate, gaussian_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
@@ -54,6 +54,26 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> dict[str, np.nd
                 name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon
             )
     return found
+
+
+def scheme_name(scheme: str, inputs: Inputs) -> str:
+    """The name of a scheme; of a file, with whom its budgets hold against, as in a report."""
+    if inputs.report is None or scheme not in SCHEMES:
+        return scheme
+    return name_of(scheme, ANYBODY if scheme == COMPOSED else ESTIMATE)
+
+
+def recommended_budgets(inputs: Inputs) -> dict[str, np.ndarray | str]:
+    """Name -> budgets of the plan that the report on a file recommends; empty if there is none."""
+    report = inputs.report
+    if report is None:
+        return {}
+    plan, settings = report.recommendation, report.settings
+    if plan is None or plan.budgets is None:
+        return {}
+    asked = {name: getattr(inputs, name) for name in ("alpha", "horizon", "sensitivity")}
+    is_current = all(settings[name] == value for name, value in asked.items())
+    return {report.title_of(plan): plan.budgets if is_current else PENDING}
 
 
 def verdict_on(inputs: Inputs, budgets: np.ndarray) -> Verdict:

@@ -22,6 +22,11 @@ from tplrepro.validation import check_choice
 
 FIRST, OBSERVATIONS = "Fig. 8 of TKDE 2019", "my data: a file of observations"
 BOTH, BACKWARD, FORWARD = "both sides", "backward only", "forward only"
+LABELS = "labels may stand in the first row, or in it and the first column"
+STILL_EXAMPLE = "still the example's matrix: replace it by your own, too"
+AGAINST_ESTIMATE = (
+    "a scheme's budgets hold against the estimate; the table has the recommended ones"
+)
 EQUAL, USUAL = "ε at each release", "by its usual name"
 # seconds without a change until the slow parts begin, and until a figure must have answered
 REST, ANSWER = 0.3, 2.0
@@ -53,9 +58,7 @@ class LeakagePage(ipywidgets.VBox):
         self.matrix_file = File(
             "a row of probabilities per line, such as 0.8,0.2; or edit it below"
         )
-        self.forward = text(
-            "Forward", "labels may stand in the first row, or in it and the first column"
-        )
+        self.forward = text("Forward", LABELS)
         self.backward = text("Backward", "empty: Bayes' reversal of the forward matrix")
         self.data_file = File("a header user,time,state above rows such as 7,1,home")
         self.columns = {
@@ -80,6 +83,7 @@ class LeakagePage(ipywidgets.VBox):
         self.add_class("tplr-page")
         self.chain.entry.observe(self._write_example, "value")
         self.matrix_file.entry.observe(self._take_matrix, "value")
+        self.forward.entry.observe(self._forget_example, "value")
         self.data_file.entry.observe(self._offer_columns, "value")
         self.chain.entry.value = example
         self._write_example()
@@ -127,8 +131,14 @@ class LeakagePage(ipywidgets.VBox):
             self.chain.value, ("", "")
         )
 
+    def _forget_example(self, _) -> None:
+        """A forward matrix of one's own has no backward matrix of the example beside it."""
+        forward, backward = matrices.EXAMPLES.get(self.chain.value, ("", ""))
+        if self.forward.value != forward and self.backward.value == backward:
+            self.backward.entry.value = ""
+
     def _take_matrix(self, _) -> None:
-        found = self.matrix_file.attempt(lambda: self.matrix_file.read()[0].decode("utf-8-sig"), [])
+        found = self.matrix_file.attempt(lambda: own_data.text_of(*self.matrix_file.read()), [])
         if found is not None:
             self.backward.entry.value, self.forward.entry.value = "", found
 
@@ -145,6 +155,10 @@ class LeakagePage(ipywidgets.VBox):
         for field, is_shown in shown.items():
             field.layout.display = None if is_shown else "none"
         self.adversary.entry.disabled = own  # a report is against both sides
+        forward, backward = matrices.EXAMPLES.get(self.chain.value, ("", ""))
+        is_mixed = self.forward.value == forward and self.backward.value != backward
+        self.forward.note.value = STILL_EXAMPLE if is_mixed and not own else LABELS
+        self.kind.note.value = AGAINST_ESTIMATE if own else ""
 
     def _update(self) -> None:
         """Read the fields, and show what is quick unless there are problems."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tplreport.matrices import read_text
 from tplreport.observations import read_sequences
 from tplreport.reporting.report import Report, report
 from tplreport.table import column_names
@@ -33,6 +34,12 @@ def report_on(
 ) -> Report:
     """The package's report on an uploaded file."""
     return report(read(content, name, columns)[0], title=name, **dict(settings))
+
+
+def text_of(content: bytes, name: str) -> str:
+    """The text of a file; ValueError for others."""
+    with _on_disk(content, name) as path:
+        return read_text(path)
 
 
 def columns_of(content: bytes, name: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from page.analysis import Analysis
+from page.analysis import Analysis, scheme_name
 from tplreport.schemes import SCHEMES
 
 # Plotly loads nbformat, and that jsonschema, which would build a grammar of web addresses for a
@@ -112,7 +112,8 @@ def draw(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> FigureWidg
                 "showlegend": x.size > 0,
                 "hovertemplate": "%{y:.4g}",
             }
-            figure.add_scatter(x=x, y=y, name=name, mode="lines", line=look, **place)
+            shown = scheme_name(name, analysis.inputs)
+            figure.add_scatter(x=x, y=y, name=shown, mode="lines", line=look, **place)
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
     figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
     figure.update_layout(
@@ -135,6 +136,11 @@ def update(widget: FigureWidget, analysis: Analysis, schemes: dict[str, np.ndarr
     with widget.batch_update():
         # any change of the layout lets Plotly measure its place again
         widget.layout.meta = not widget.layout.meta
-        for trace, (x, y) in zip(widget.data, curves(analysis, schemes), strict=True):
+        keys = [name for panel in PANELS.values() for name in panel]
+        drawn = zip(widget.data, keys, curves(analysis, schemes), strict=True)
+        for trace, key, (x, y) in drawn:
             if not (np.array_equal(x, trace.x) and np.array_equal(y, trace.y)):
                 trace.update(x=x, y=y, showlegend=x.size > 0)
+            name = scheme_name(key, analysis.inputs)
+            if trace.name != name:
+                trace.update(name=name)

@@ -4,8 +4,9 @@ from base64 import b64encode
 from html import escape
 
 import numpy as np
+import pandas as pd
 
-from page.analysis import Analysis, verdict_on
+from page.analysis import Analysis, recommended_budgets, scheme_name, verdict_on
 from page.plots import CHOSEN
 from tplreport.reporting.report import Report
 from tplreport.schemes import mean_error
@@ -52,7 +53,10 @@ def verdict_html(analysis: Analysis) -> str:
 def schemes_html(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> str:
     """The table of budgets, with the verdict on each."""
     inputs, rows = analysis.inputs, ""
-    for name, budgets in {CHOSEN: analysis.leakage.epsilons, **schemes}.items():
+    shown: dict[str, np.ndarray | str] = {CHOSEN: analysis.leakage.epsilons}
+    shown |= {scheme_name(name, inputs): budgets for name, budgets in schemes.items()}
+    shown |= recommended_budgets(inputs)
+    for name, budgets in shown.items():
         if isinstance(budgets, str):
             cells = [budgets, "", "", "", ""]
         else:
@@ -74,14 +78,10 @@ def schemes_html(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> st
 def saved_html(analysis: Analysis) -> str:
     """Links that save the budgets, and the report if there is one; the files are in them."""
     inputs = analysis.inputs
-    files = [
-        (
-            "budgets.csv",
-            "Save budgets (CSV)",
-            "text/csv",
-            analysis.leakage.to_frame().to_csv().encode(),
-        )
-    ]
+    table = analysis.leakage.to_frame()
+    releases = pd.RangeIndex(1, len(table) + 1, name="t")  # as the page counts them
+    budgets = table.set_axis(releases).to_csv().encode()
+    files = [("budgets.csv", "Save budgets (CSV)", "text/csv", budgets)]
     if inputs.report is not None:
         files.append(
             ("report.html", "Save report (HTML)", "text/html", inputs.report.to_html().encode())

@@ -55,11 +55,14 @@ def test_page_and_command_give_the_same_verdict(seed, tmp_path, capsys):
     # of eight of the files
     assert ("✓" in page.verdict.value) == said["sentences"][0].startswith("Yes:")
     page.kind.entry.value = "Algorithm 8 (T known)"
-    (row,) = (
-        row
-        for row in said["table"]
-        if row["scheme"] == page.kind.value and row["against"] == "the estimate"
-    )
+    name = f"{page.kind.value}, against the estimate"
+    (row,) = (row for row in said["table"] if row["plan"] == name)
+    assert f"<th>{name}</th><td>✗ no</td>" in page.table.value
+    recommended = said["recommendation"]
+    if recommended is not None:
+        shown = f"<th>recommended: {recommended['plan']}</th><td>✓ yes</td>"
+        assert shown.replace("'", "&#x27;") in page.table.value
+        assert repr(recommended["plan"]) in said["sentences"][1]
     worst = max(
         value
         for name, value in row.items()

@@ -1,8 +1,12 @@
 """The page without a browser: what the fields cause, and what is said about mistakes."""
 
 import asyncio
+import re
+from base64 import b64decode
+from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tplrepro as tpl
@@ -12,6 +16,7 @@ from page.plots import CHOSEN, PANELS
 from tests.page.serving import PATIENCE, upload
 from tests.work import lines_run
 from tplfrontier import allocate_noise
+from tplreport.matrices import parse_column
 from tplreport.reporting.sentences import rounded_up
 from tplreport.schemes import rounded_down
 
@@ -85,9 +90,39 @@ def test_examples_fill_the_matrices_and_files_do_as_well(page):
     assert np.array_equal(page.analysis.leakage.tpl, expected.tpl)
     assert "&#x27;x&#x27;" in page.verdict.value
     upload(page.matrix_file, b"PK\x03\x04\xff")
-    assert "can&#x27;t decode" in page.matrix_file.error.value
+    assert "is damaged or encrypted" in page.matrix_file.error.value
+    upload(page.matrix_file, b"x,y\n0.75,0.25\n\xff,0.5\n")
+    assert "there must be text in UTF-8, found data that are not" in page.matrix_file.error.value
     with pytest.raises(ValueError, match="matrices must be one of .*, found 'Fig. 99'; choose one"):
         LeakagePage("Fig. 99")
+
+
+def test_a_typed_forward_matrix_has_no_backward_matrix_of_the_example(page):
+    page.forward.entry.value = "0.6,0.4\n0.3,0.7"
+    assert page.backward.value == ""
+    forward = tpl.TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
+    expected = tpl.temporal_privacy_leakage(np.full(10, 0.1), forward.reverse(), forward)
+    assert np.array_equal(page.analysis.leakage.tpl, expected.tpl)
+    page.chain.entry.value = "Fig. 3 of TKDE 2019, moderate"
+    assert page.backward.value == "0.8, 0.2\n0, 1"
+    page.backward.entry.value = "0.5,0.5\n0.5,0.5"
+    assert "still the example" in page.forward.note.value
+    page.forward.entry.value = "0.6,0.4\n0.3,0.7"
+    assert page.backward.value == "0.5,0.5\n0.5,0.5"  # typed, and kept
+    assert "labels may stand" in page.forward.note.value
+
+
+def test_saved_budgets_count_releases_as_the_page_does(page):
+    """Release 4 of the verdict is row 4 of the file."""
+    link = re.search(
+        r"download='alpha-1-T-10-budgets.csv' href='data:text/csv;base64,([^']+)'",
+        page.advice.value,
+    )
+    saved = b64decode(link[1]).decode()
+    assert saved.splitlines()[0] == "t,epsilon,bpl,fpl,tpl"
+    assert parse_column(saved, "epsilon").tolist() == [0.1] * 10
+    table = pd.read_csv(StringIO(saved), index_col="t")
+    assert f"at release {table['tpl'].idxmax()}." in page.verdict.value
 
 
 def test_each_mistake_is_said_beside_its_field_and_leaves_the_last_result(page):
