@@ -395,14 +395,14 @@ def check_range(values: ArrayLike, least: float, most: float, must: str, remedy:
     return numbers
 
 
-def warn_caller(message: str) -> None:
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn the user at the line that called our packages."""
     frame = sys._getframe(1)
     level = 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(OUR_PACKAGES):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def frozen(values: Any) -> Any:

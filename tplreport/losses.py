@@ -1,0 +1,52 @@
+"""Loss functions as JSON."""
+
+import json
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
+from tplrepro.markov.transition import TransitionMatrix
+
+LOSSES = {"PrivacyLossFunction": PrivacyLossFunction, "PriorFreeLoss": PriorFreeLoss}
+
+
+def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
+    """A loss function by its kind, its matrix, the labels of its states, and its hull if that is of
+    more."""
+    if loss is None:
+        return None
+    states, values = loss.matrix.states, loss.matrix.probabilities
+    for label in states:
+        if not isinstance(label, (str, int, float, np.generic)):
+            raise ValueError(
+                f"labels of states must be text or numbers to be stored, found {label!r}; rename them"
+            )
+    labels = states.stop if isinstance(states, range) else [*states]
+    content: dict = {"loss": type(loss).__name__, "states": labels}
+    if not loss.of_matrix:
+        content["hull"] = loss.hull
+    if loss.matrix.is_sparse:
+        parts = {"data": values.data, "indices": values.indices, "indptr": values.indptr}
+        content |= parts | {"background": loss.matrix.background}
+    else:
+        content["rows"] = values
+    return json.loads(json.dumps(content, allow_nan=False, default=lambda array: array.tolist()))
+
+
+def loss_from_json(content: dict | None) -> PrivacyLossFunction | None:
+    """The loss function that `loss_to_json` describes."""
+    if content is None:
+        return None
+    states = None if isinstance(content["states"], int) else content["states"]
+    if "rows" in content:
+        matrix = TransitionMatrix(content["rows"], states)
+    else:
+        from scipy.sparse import csr_array
+
+        n = len(content["background"])
+        parts = csr_array((content["data"], content["indices"], content["indptr"]), shape=(n, n))
+        matrix = TransitionMatrix(parts, states, background=content["background"])
+    if "hull" in content:
+        return PrivacyLossFunction.of_hull(matrix, np.array(content["hull"]))
+    return LOSSES[content["loss"]](matrix)
