@@ -16,6 +16,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.clock import Clock
 from tplreport.files import check_spares, write_whole
+from tplreport.mark import files_beside
 from tplreport.matrices import EPSILON, NOISE_MULTIPLIER, read_column, read_matrix
 from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import optional_import
@@ -114,7 +115,7 @@ MORE: dict[str, dict] = {
     "resume": {"nargs": "?", "const": ""},
 }
 #: Options that name files which are read, and those that name files which are written.
-INPUTS = ("observations", "file", "counts", "data", "matrix", "backward", "plan")
+INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "witness")
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
 #: All options and arguments; a flag is bool.
 OPTIONS = COLUMNS | NUMBERS
@@ -164,6 +165,10 @@ OPTIONS |= {
     ),
     "leakage": (bool, "the leakages of all times, in place of what was spent"),
     "noisy": (bool, "the noisy counts, in place of what was spent"),
+    "witness": (
+        str,
+        "a second mark of the publisher's file, on another disk: a disk put back as a whole is noticed",
+    ),
     "backup": (str, "write a copy of the file, which is whole also while others publish"),
 }
 
@@ -207,9 +212,9 @@ def _parser() -> argparse.ArgumentParser:
     chain, shown = ("matrix", "backward", "data", *COLUMNS, "confidence"), ("csv", "plot", "json")
     trusted = (*chain, "data_step", "against", "anyway")
     reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
-    new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large")
+    new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large", "witness")
     once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
-    asked = ("leakage", "noisy", "csv", "json", "backup")
+    asked = ("leakage", "noisy", "csv", "json", "backup", "witness")
     for run, about, required, names in (
         (
             _leakage,
@@ -268,6 +273,8 @@ def _check_outputs(command: str, options: dict) -> None:
     written."""
     budgets_are_read = command == "leakage"
     needed = [*_given(options, INPUTS).values()]
+    if "file" in options:
+        needed += files_beside(Path(options["file"]))
     for name, path in _given(options, OUTPUTS).items():
         if name != "budgets" or not budgets_are_read:
             check_spares(path, needed)
@@ -285,6 +292,12 @@ def _check_parts(command: str, options: dict) -> None:
             raise ValueError(
                 f"{name}= belongs to {whole}, found none; {remedy}, or leave {name}= out"
             )
+
+
+def _check_spared(options: dict, publisher: Any) -> None:
+    """ValueError if the table is to be written over the file of this publisher or another one."""
+    if options["csv"]:
+        publisher.check_target(options["csv"])
 
 
 def _given(options: dict, names: Iterable[str]) -> dict:
@@ -395,7 +408,7 @@ def _made(options: dict) -> tr.Publisher:
     settings = _given(options, ("alpha", "sensitivity", "floor", "delta"))
     plan = _plan(options)
     if not settings and plan is None:
-        return tr.Publisher(options["file"])
+        return tr.Publisher(options["file"], witness=options["witness"])
     if plan is None and options["floor"] is None and options["epsilon"] is None:
         raise ValueError(
             "a new file needs the budget of each time, found none; give floor= or plan=, or counts with epsilon="
@@ -403,7 +416,13 @@ def _made(options: dict) -> tr.Publisher:
     settings |= {"plan": plan, "allow_large": options["allow_large"]}
     settings |= {"step": _time(options["step"] or "1")}
     backward, forward = _publishing_chain(options, plan)
-    return tr.Publisher(options["file"], backward=backward, forward=forward, **settings)
+    return tr.Publisher(
+        options["file"],
+        backward=backward,
+        forward=forward,
+        witness=options["witness"],
+        **settings,
+    )
 
 
 def _plan(options: dict) -> Any:
@@ -443,7 +462,7 @@ def _publishing_data(options: dict) -> Any:
 def _opened(options: dict) -> tr.Publisher:
     """The publisher of a file that exists; ValueError if it was made with other settings than
     those that are given."""
-    publisher = tr.Publisher(options["file"])
+    publisher = tr.Publisher(options["file"], witness=options["witness"])
     given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
     plan = _plan(options | {"delta": publisher.settings["delta"]})
     if plan is not None:
@@ -465,7 +484,7 @@ def _opened(options: dict) -> tr.Publisher:
 
 def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     """Whether a file was made with the matrices or the data that are given."""
-    from tplreport.stored import stored
+    from tplreport.losses import loss_to_json
     from tplrepro.leakage.temporal import loss_functions
 
     _check_source(options)
@@ -478,11 +497,12 @@ def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     else:
         pair = _matrices(options)
     known = [publisher.settings[side] for side in ("backward", "forward")]
-    return known == [stored(loss) for loss in loss_functions(*pair)]
+    return known == [loss_to_json(loss) for loss in loss_functions(*pair)]
 
 
 def _use(publisher: tr.Publisher, options: dict) -> int:
     """Resume, skip and publish what the options ask for."""
+    _check_spared(options, publisher)
     counts = None if options["counts"] is None else _counts(publisher, options)
     if options["resume"] is not None:
         publisher.resume(_time(options["resume"]))
@@ -530,7 +550,8 @@ def _time(text: str | None) -> Any:
 def _ledger(options: dict) -> int:
     if options["leakage"] and options["noisy"]:
         raise ValueError("one table is shown, found leakage= and noisy=; give one")
-    publisher = tr.Publisher(options["file"])
+    publisher = tr.Publisher(options["file"], witness=options["witness"])
+    _check_spared(options, publisher)
     if options["backup"]:
         publisher.backup(options["backup"])
     if options["leakage"]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tplreport.mark import Mark, Record, UnusableMark, facts_of, files_beside, mark_of
-from tplreport.stored import Damage, State, Store
+from tplreport.stored import Damage, Kind, State, Store
 from tplrepro.locks import ForkLock
 
 #: Held by each transaction: a child that inherits the locks of SQLite can never write.
@@ -51,6 +51,14 @@ class MarkedFile:
             store.create(settings, state)
             with self._marks(state, create=True) as marks:
                 self._commit(store, marks, Record(state.identity, 0, facts=store.found))
+
+    def remove_unused(self) -> None:
+        """Remove the file and its marks, unless a time was spent."""
+        with self._opened(write=True) as store, self._marks(store.state) as marks:
+            if all(row.kind == Kind.SKIPPED for row in store.rows()):
+                for mark in marks:
+                    mark.path.unlink(missing_ok=True)
+                self.path.unlink()
 
     @contextmanager
     def reading(self) -> Iterator[Store]:

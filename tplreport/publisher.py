@@ -18,7 +18,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Self
@@ -37,7 +37,7 @@ from tplreport.marked import MarkedFile
 from tplreport.publisher_settings import checked_settings, leakages_of
 from tplreport.stored import Columns, Damage, Kind, Row, State, Store
 from tplrepro.display import frame_as_html
-from tplrepro.leakage.filter import TemporalFilter
+from tplrepro.leakage.filter import FilterState, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, LossLike
 from tplrepro.progress import Bar
 from tplrepro.validation import warn_caller
@@ -201,14 +201,14 @@ class Publisher:
     def __repr__(self) -> str:
         try:
             size = f"{len(self)} times"
-        except OSError:
+        except (OSError, RuntimeError, ValueError):
             size = "its file cannot be read"
         return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {size})"
 
     def _repr_html_(self) -> str:
         try:
             ledger = self.ledger
-        except OSError:
+        except (OSError, RuntimeError, ValueError):
             return frame_as_html(repr(self), pd.DataFrame())
         return frame_as_html(repr(self), ledger.set_index("time"))
 
@@ -570,7 +570,11 @@ class Publisher:
                         "alpha"
                     )
                 rows.append((row.budget, row.times))
-        return leakages_of(rows, self.settings["delta"], self._backward, self._forward)
+            times = self._clock(store).index(range(store.state.following))
+        leakages = leakages_of(rows, self.settings["delta"], self._backward, self._forward)
+        if self.settings["delta"] is None:
+            leakages = replace(leakages, index=times)
+        return leakages
 
     def to_frame(self) -> pd.DataFrame:
         """All noisy values: a row for each published time, a column for each count."""
@@ -584,7 +588,7 @@ class Publisher:
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV; ValueError for a file that a publisher uses."""
-        self._check_target(Path(path))
+        self.check_target(path)
         write_whole(Path(path), self.to_frame().to_csv().encode())
 
     def backup(self, path: str | os.PathLike) -> None:
@@ -593,7 +597,7 @@ class Publisher:
         ValueError for any file that is there, but for an older backup of this publisher.
         """
         target = Path(path).resolve()
-        self._check_target(target)
+        self.check_target(target)
         if target.exists() and not self._is_backup(target):
             raise ValueError(
                 f"a backup must be a new file, or take the place of an older one, found {target}; "
@@ -612,12 +616,14 @@ class Publisher:
             os.close(handle)
             partial.unlink(missing_ok=True)
 
-    def _check_target(self, target: Path) -> None:
-        """ValueError for a file of this publisher, or one that another publishes from."""
-        check_spares(target, self.files)
-        if target.is_file() and is_in_use(target.resolve()):
+    def check_target(self, path: str | os.PathLike) -> None:
+        """ValueError for a path whose file is one of this publisher's, or one that another
+        publishes from, and must not be written over."""
+        check_spares(path, self.files)
+        target = Path(path).resolve()
+        if target.is_file() and is_in_use(target):
             raise ValueError(
-                f"{target} is the file or the mark of a publisher, and must stay; take another name"
+                f"{path} is the file or the mark of a publisher, and must stay; take another name"
             )
 
     def _is_backup(self, path: Path) -> bool:
@@ -639,6 +645,11 @@ class Publisher:
         if store.read("clock") is None:
             store.write("clock", vars(clock))
 
+    def _remove_unused(self) -> None:
+        """Remove the file and its marks unless a time was spent: a command that made them and is
+        then refused leaves nothing behind."""
+        self._file.remove_unused()
+
     @contextmanager
     def _reading(self) -> Iterator[Store]:
         """A transaction that changes nothing; it may be one of a copy."""
@@ -656,8 +667,9 @@ class Publisher:
 
     def _follow(self, store: Store) -> None:
         """Let the filter know what the file knows; else it remembers what it computed."""
-        if self._filter and self._filter.state != store.state.filter:
-            self._filter.state = store.state.filter
+        found = FilterState(*store.state.filter)
+        if self._filter and self._filter.state != found:
+            self._filter.state = found
 
     def _keep_filter(self, store: Store) -> None:
         if self._filter:

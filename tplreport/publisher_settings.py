@@ -5,9 +5,9 @@ from itertools import groupby
 from typing import Any
 
 from numpy.typing import ArrayLike
-from tplfrontier.profiles.gaussian import check_noise_multipliers
 
 import tplfrontier as tf
+from tplfrontier.profiles.gaussian import check_noise_multipliers
 from tplreport.counts import LARGE
 from tplreport.losses import loss_to_json
 from tplrepro.leakage.accountant import TemporalAccountant

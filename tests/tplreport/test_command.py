@@ -15,6 +15,7 @@ from tplreport import command
 from tplreport.reporting.plans import upper_pair
 
 P = [[0.8, 0.2], [0.1, 0.9]]
+pytestmark = pytest.mark.filterwarnings("always::tplreport.publisher.RepeatedTimeWarning")
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_budgets_of_data_withstand_what_they_leave_possible(run, tmp_path):
     assert 0.9 < tpl.temporal_privacy_leakage(budgets, *pair).tpl.max() <= 1.0
 
 
-def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_numbers(run, caplog):
+def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_numbers(run):
     (words := ["publish", "own.sqlite", "counts.csv", "--csv", "noisy.csv"])
     status, printed, errors = run(*words, *NEW)
     assert status == 0
@@ -125,8 +126,9 @@ def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_number
         ["2024-05-01 08:00", "2024-05-01 09:00"],
         [np.int64] * 3,
     )
-    assert run(*words)[0] == 0
-    assert "2 of 2 were published before" in caplog.text
+    status, _, errors = run(*words)
+    assert status == 0
+    assert "publish: warning: 2 of 2 times were handed out before: the same values" in errors
     pd.testing.assert_frame_equal(pd.read_csv("noisy.csv", index_col="time"), first)
     status, printed, _ = run(
         "publish", "own.sqlite", "-", "--json", stdin="2024-05-01 10:00,10,100,99\n"
@@ -245,6 +247,9 @@ def test_a_fault_of_the_program_keeps_its_traceback(run, fault):
         ("publish", "own.sqlite", "counts.csv", "--csv", "own.sqlite"),
         ("ledger", "own.sqlite", "--csv", "own.sqlite"),
         ("ledger", "own.sqlite", "--csv", "hard.sqlite"),
+        ("ledger", "own.sqlite", "--csv", "own.sqlite.mark"),
+        ("publish", "own.sqlite", "counts.csv", "--csv", "own.sqlite-journal"),
+        ("publish", "own.sqlite", "counts.csv", "--csv", "witness", "--witness", "witness"),
         ("ledger", "own.sqlite", "--csv", "new.csv", "--backup", "new.csv"),
         ("leakage", "--matrix", "moves.csv", "--budgets", "b.csv", "--csv", "b.csv"),
         ("leakage", "--matrix", "moves.csv", "--budgets", "b.csv", "--plot", "moves.csv"),
@@ -467,3 +472,29 @@ def test_rows_of_a_file_that_counts_from_0_go_on_from_there(run, tmp_path):
     counts.to_csv("counts.csv", index=False)
     assert run("publish", "own.sqlite", "counts.csv", "--csv", "noisy.csv")[0] == 0
     assert pd.read_csv("noisy.csv").equals(noisy.reset_index(drop=True))
+
+
+def test_other_publishers_and_a_stored_witness_are_not_written_over(run, tmp_path):
+    assert run("publish", "own.sqlite", *NEW, "--witness", "own.witness")[0] == 0
+    assert run("publish", "other.sqlite", *NEW)[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for option in ("--csv", "--backup"):
+        for target, message in (
+            ("own.witness", "must spare .*own.witness, found the same file"),
+            ("other.sqlite", "other.sqlite is the file or the mark of a publisher"),
+            ("other.sqlite.mark", "other.sqlite.mark is the file or the mark of a publisher"),
+        ):
+            status, printed, errors = run("ledger", "own.sqlite", option, target)
+            assert (status, printed) == (2, "")
+            assert re.search(message, errors)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_witness_is_named_once(run):
+    assert run("publish", "own.sqlite", "counts.csv", *NEW, "--witness", "own.witness")[0] == 0
+    assert run("publish", "own.sqlite", "--skip", "2024-05-01 10:00")[0] == 0
+    status, _, errors = run(
+        "publish", "own.sqlite", "--skip", "2024-05-01 11:00", "--witness", "b.witness"
+    )
+    assert status == 2
+    assert re.search("witness of .*own.sqlite must be .*own.witness, found .*b.witness", errors)

@@ -100,7 +100,7 @@ def test_what_is_spent_is_what_a_filter_spends(publisher, monkeypatch):
     expected = tpl.TemporalAccountant(P, P).compose(0.4).skip().compose(0.1).compose(0.2).tpl
     assert publisher.leakage.tpl.tolist() == expected.tolist()
     rest = publisher.skip(4, 4000).remaining
-    monkeypatch.setattr(tpl.TemporalFilter, "_across", None)  # which takes long
+    monkeypatch.setattr(tpl.TemporalFilter, "_tolerated_over", None)  # which takes long
     assert publisher.remaining == rest
 
 
