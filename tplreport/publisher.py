@@ -311,12 +311,12 @@ class Publisher:
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> HandedOut:
         counts = checked_counts(counts)
         with self._reading() as store:
+            positions = self._clock(store, times).positions(times)
+            has_new = positions[-1] >= store.state.following
+        transaction = self._writing if has_new else self._reading
+        with transaction() as store:
             request = self._request(store, times, counts, labels)
-            has_new = request.last >= store.state.following
-        if has_new:
-            with self._writing() as store:
-                # another process may have published meanwhile
-                request = self._request(store, times, counts, labels)
+            if has_new:
                 self._reserve(store, request, epsilon)
         repeated = sum(row.kind == Kind.PUBLISHED for row in request.rows)
         self._draw(request)
@@ -368,16 +368,12 @@ class Publisher:
             return
         places = [row.position - request.first for row in reserved]
         noisy = self._noise(request.counts[places], [row.budget for row in reserved])
-        drawn = {
-            row.position: row._replace(kind=Kind.PUBLISHED, noisy=values.tobytes())
+        drawn = [
+            row._replace(kind=Kind.PUBLISHED, noisy=values.tobytes())
             for row, values in zip(reserved, noisy, strict=True)
-        }
+        ]
         with self._writing() as store:
-            store.replace(
-                drawn[row.position]
-                for row in list(store.rows(request.first, request.last))
-                if row.kind == Kind.RESERVED
-            )
+            store.settle(drawn)
 
     def _stored_values(self, request: Request) -> np.ndarray:
         """What the file holds of the times of a request, in its columns."""
@@ -490,13 +486,8 @@ class Publisher:
         with self._file.resuming() as store:
             self._follow(store)
             # Whether their noise was drawn elsewhere is not known.
-            store.replace(
-                [
-                    row._replace(kind=Kind.ELSEWHERE)
-                    for row in store.rows()
-                    if row.kind == Kind.RESERVED
-                ]
-            )
+            reserved = [row for row in store.rows() if row.kind == Kind.RESERVED]
+            store.settle([row._replace(kind=Kind.ELSEWHERE) for row in reserved])
             if until is not None:
                 self._pass_until(store, until)
             self._keep_filter(store)

@@ -71,10 +71,9 @@ class Row(NamedTuple):
 
     def digest(self) -> bytes:
         """Of all its fields."""
-        is_known = self.budget is not None
-        numbers = (self.position, self.times, self.kind, is_known, self.budget or 0.0)
-        content = struct.pack("<qqq?d", *numbers)
-        return blake2b(content + (self.noisy or b""), digest_size=8).digest()
+        numbers = (*self[:3], self.budget is not None, self.budget or 0.0)
+        content = struct.pack("<qqq?d", *numbers) + (self.noisy or b"")
+        return blake2b(content, digest_size=8).digest()
 
 
 @dataclass
@@ -180,11 +179,13 @@ class Store:
             "INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", ((*row, row.digest()) for row in rows)
         )
 
-    def replace(self, rows: Iterable[Row]) -> None:
-        """Give rows another kind or other values."""
+    def settle(self, rows: Iterable[Row]) -> None:
+        """Give rows that are still reserved another kind, and their values."""
         changed = ((row.kind, row.noisy, row.digest(), row.position) for row in rows)
         self._database.executemany(
-            "UPDATE times SET kind = ?, noisy = ?, digest = ? WHERE position = ?", changed
+            f"UPDATE times SET kind = ?, noisy = ?, digest = ? WHERE position = ? AND kind = "
+            f"{Kind.RESERVED:d}",
+            changed,
         )
 
     def rows(self, first: int = 0, last: int | None = None) -> Iterator[Row]:
