@@ -369,7 +369,7 @@ class Publisher:
         places = [row.position - request.first for row in reserved]
         noisy = self._noise(request.counts[places], [row.budget for row in reserved])
         drawn = [
-            row._replace(kind=Kind.PUBLISHED, noisy=values.tobytes())
+            Row(row.position, 1, Kind.PUBLISHED, row.budget, values.tobytes())
             for row, values in zip(reserved, noisy, strict=True)
         ]
         with self._writing() as store:

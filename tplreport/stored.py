@@ -199,15 +199,14 @@ class Store:
             "SELECT position, count, kind, budget, noisy, digest FROM times WHERE position BETWEEN "
             "(SELECT max(position) FROM times WHERE position <= ?) AND ? ORDER BY position"
         )
-        expected = None
+        end = None
         for found in self._database.execute(query, (first, final)):
             row = _checked_row(found)
-            is_next = row.position <= first if expected is None else row.position == expected
-            if not is_next:
+            if row.position > first if end is None else row.position != end:
                 raise Damage("one of its times is missing")
-            expected = row.end
+            end = row.end
             yield row
-        if expected is None or expected <= final:
+        if end is None or end <= final:
             raise Damage("one of its times is missing")
 
     def _state(self) -> State:
@@ -239,12 +238,13 @@ class Store:
 
 
 def _checked_row(found: Sequence) -> Row:
+    """A row of the table; Damage if it is not as it was written."""
     row = Row(*found[:5])
     try:
-        is_whole = row.digest() == found[5]
-    except (struct.error, TypeError):
-        is_whole = False
-    if not is_whole:
+        digest = row.digest()
+    except (struct.error, TypeError):  # of a value of another kind
+        digest = None
+    if digest != found[5]:
         raise Damage("one of its times is not as it was written")
     return row
 
