@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from math import exp, expm1, inf, log1p, log2, sqrt
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplfrontier.profiles.events import Composed, Curve, pure_curve, read_event
+from tplfrontier.profiles.events import Composed, Curve, Sampled, pure_curve, read_event
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.validation import (
     FrozenArrays,
@@ -44,8 +44,10 @@ TAIL = 2.0**-53
 POINTS = 2**14  # longer grids keep every second point only
 # up to this number of multiplications a convolution is a direct sum, without a Fourier error
 DIRECT = 2**23
-#: The coarsest and the finest automatic grid, nats; grid points in a release's total variation distance.
-COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
+# of an automatic grid, nats
+COARSEST = 1e-3
+FINEST = 1e-5
+RESOLUTION = 16  # grid points in the total variation distance of a release
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,10 @@ class PrivacyProfile(FrozenArrays):
     Examples
     --------
     >>> once = PrivacyProfile.pure(0.1, grid=0.001)
-    >>> round(once.delta(0.0), 6), round(once.delta(0.1), 6), round(once.epsilon(0.01), 6)  # (e^0.1 - 1)/(e^0.1 + 1)
-    (0.049958, 0.0, 0.080768)
+    >>> round(once.delta(0.0), 6), round(once.delta(0.1), 6)  # (e^0.1 - 1)/(e^0.1 + 1), 0
+    (0.049958, 0.0)
+    >>> round(once.epsilon(0.01), 6)
+    0.080768
     >>> both = once.compose(once)
     >>> round(both.epsilon(1e-9), 6), round(both.epsilon(0.01), 6), round(both.largest, 6)
     (0.2, 0.163041, 0.2)
@@ -72,27 +76,52 @@ class PrivacyProfile(FrozenArrays):
 
     def __post_init__(self) -> None:
         deltas = as_numbers(
-            self.deltas, "deltas must be numbers", "give upper bounds of delta(e^x)"
+            self.deltas,
+            "deltas must be numbers",
+            "give upper bounds of delta(e^x)",
         )
-        vars(self).update(deltas=deltas, grid=check_grid(self.grid))
+        object.__setattr__(self, "deltas", deltas)
+        object.__setattr__(self, "grid", check_grid(self.grid))
         super().__post_init__()
         if not self.largest >= 0.0:
             raise ValueError(
-                f"largest must be at least 0, found {self.largest}; give a bound on the loss, or inf"
+                f"largest must be at least 0, found {self.largest}; "
+                "give a bound on the loss, or inf"
             )
-        valid = deltas.ndim == 1 and deltas.size > 0
-        if not (valid and 0.0 <= deltas[-1] and deltas[0] <= UP and (np.diff(deltas) <= 0.0).all()):
+        if not _are_falling_probabilities(deltas):
             raise ValueError(
-                f"deltas must be probabilities that do not rise along a grid > 0, found {self.deltas} and grid "
-                f"{self.grid:g}; give upper bounds of delta(e^x) at the losses x = 0, grid, 2 grid, ..."
+                "deltas must be probabilities that do not rise along a grid > 0, "
+                f"found {self.deltas} and grid {self.grid:g}; "
+                "give upper bounds of delta(e^x) at the losses x = 0, grid, 2 grid, ..."
             )
 
     @classmethod
-    def of_event(cls, event: Any, grid: float) -> PrivacyProfile:
-        """The profile of one release: a DpEvent of `dp_accounting`, an epsilon (nats) for pure DP,
-        or a profile.
+    def of_event(
+        cls,
+        event: Any,
+        grid: float,
+    ) -> PrivacyProfile:
+        """The profile of one release.
 
-        ValueError for unsupported events; the message lists the supported ones.
+        Parameters
+        ----------
+        event : DpEvent of `dp_accounting`, float or PrivacyProfile
+            An event by the conventions of `tplfrontier.profiles.events`, an epsilon (nats) if only
+            pure DP is known, or a profile.
+        grid : float
+            The distance in nats between the losses at which the profile is stored; doubled until
+            at most 16,384 points suffice.
+
+        Returns
+        -------
+        PrivacyProfile
+            An upper bound at every loss.
+
+        Raises
+        ------
+        ValueError
+            For unsupported events, with a list of the supported ones, and for parameters of an
+            event that are out of range.
         """
         if isinstance(event, PrivacyProfile):
             return event.on(grid)
@@ -100,19 +129,40 @@ class PrivacyProfile(FrozenArrays):
         if isinstance(parsed, Curve):
             return cls._of_curve(parsed, grid)
         if isinstance(parsed, Composed):
-            parts = (cls.of_event(part, grid).repeat(count) for part, count in parsed.parts)
-            return reduce(PrivacyProfile.compose, parts, cls.nothing(grid))
-        share, profile = parsed.probability, cls.of_event(parsed.event, grid)
-        alpha = profile.largest
-        bound = log1p(share * expm1(alpha)) if alpha < MOST_LOSS else alpha
-        return profile._mixed(lambda slopes: np.full(slopes.shape, share), min(bound * UP, alpha))
+            return cls._of_composed(parsed, grid)
+        return cls._of_sampled(parsed, grid)
 
     @classmethod
-    def pure(cls, epsilon: float, grid: float, delta: float = 0.0) -> PrivacyProfile:
-        """The largest profile of all (epsilon, delta)-DP mechanisms."""
-        return cls._of_curve(
-            pure_curve(float(check_alpha(epsilon, "epsilon")), check_probability(delta)), grid
-        )
+    def pure(
+        cls,
+        epsilon: float,
+        grid: float,
+        delta: float = 0.0,
+    ) -> PrivacyProfile:
+        """The largest profile of all (epsilon, delta)-DP mechanisms.
+
+        Parameters
+        ----------
+        epsilon : float >= 0
+            In nats.
+        grid : float
+            The distance in nats between the losses at which the profile is stored.
+        delta : float, optional
+            A probability, by default 0: pure DP.
+
+        Returns
+        -------
+        PrivacyProfile
+            That of randomised response that reveals everything with probability delta.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range.
+        """
+        epsilon = float(check_alpha(epsilon, "epsilon"))
+        curve = pure_curve(epsilon, check_probability(delta))
+        return cls._of_curve(curve, grid)
 
     @classmethod
     def nothing(cls, grid: float) -> PrivacyProfile:
@@ -120,21 +170,56 @@ class PrivacyProfile(FrozenArrays):
         return cls(np.zeros(1), grid, 0.0)
 
     @classmethod
-    def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
+    def _of_curve(
+        cls,
+        curve: Curve,
+        grid: float,
+    ) -> PrivacyProfile:
         grid = check_grid(grid)
         while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
             grid *= 2.0
-        losses = grid * np.arange(int(min(np.ceil(curve.reach / grid * UP) + 1.0, POINTS)))
-        deltas = np.clip(curve.delta(losses * (1.0 - 4.0 * EPS)), 0.0, 1.0)
+        points = min(np.ceil(curve.reach / grid * UP) + 1.0, POINTS)
+        losses = grid * np.arange(int(points))
+        rounded_down = losses * (1.0 - 4.0 * EPS)
+        deltas = np.clip(curve.delta(rounded_down), 0.0, 1.0)
         return cls(np.minimum.accumulate(deltas), grid, curve.largest)
+
+    @classmethod
+    def _of_composed(
+        cls,
+        composed: Composed,
+        grid: float,
+    ) -> PrivacyProfile:
+        profile = cls.nothing(grid)
+        for part, count in composed.parts:
+            repeated = cls.of_event(part, grid).repeat(count)
+            profile = profile.compose(repeated)
+        return profile
+
+    @classmethod
+    def _of_sampled(
+        cls,
+        sampled: Sampled,
+        grid: float,
+    ) -> PrivacyProfile:
+        """Amplification by sampling: a step of correlation with eta the sampling probability."""
+        share = sampled.probability
+        profile = cls.of_event(sampled.event, grid)
+        largest = profile.largest
+        if largest < MOST_LOSS:
+            amplified = log1p(share * expm1(largest))
+            largest = min(amplified * UP, largest)
+        return profile._mixed(lambda slopes: np.full(slopes.shape, share), largest)
 
     def delta(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP, elementwise; epsilon in nats, finite
         and >= 0."""
         losses = check_alpha(epsilon, "epsilon")
-        deltas = np.minimum(interpolated(self.deltas, self.grid, losses), 1.0)
+        deltas = np.minimum(interpolate(self.deltas, self.grid, losses), 1.0)
         deltas = np.where(losses >= self.largest, 0.0, deltas)
-        return deltas if losses.ndim else float(deltas)
+        if losses.ndim:
+            return deltas
+        return float(deltas)
 
     def epsilon(self, delta: ArrayLike) -> float | np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP, elementwise, in nats; 0 < delta < 1.
@@ -143,73 +228,104 @@ class PrivacyProfile(FrozenArrays):
         delta.
         """
         target = check_delta(delta)
-        end = self.deltas.size - 1
-        # point within target
-        first = self.deltas.size - np.searchsorted(self.deltas[::-1], target, side="right")
-        high, low = self.deltas[np.maximum(first - 1, 0)], self.deltas[np.minimum(first, end)]
-        share = (
-            np.divide(high - target, high - low, out=np.ones_like(target), where=high > low) * UP
+        size = self.deltas.size
+        rising = self.deltas[::-1]
+        # the first point of the grid within the target, `size` if there is none
+        first = size - np.searchsorted(rising, target, side="right")
+        above = self.deltas[np.maximum(first - 1, 0)]
+        below = self.deltas[np.minimum(first, size - 1)]
+        share = np.divide(
+            above - target,
+            above - below,
+            out=np.ones_like(target),
+            where=above > below,
         )
-        losses = (
-            (first - 1) * self.grid + np.log1p(np.minimum(share, 1.0) * expm1(self.grid))
-        ) * UP
-        losses = np.select([first == 0, first > end], [0.0, inf], losses)
+        share = np.minimum(share * UP, 1.0)
+        in_cell = np.log1p(share * expm1(self.grid))
+        losses = ((first - 1) * self.grid + in_cell) * UP
+        losses = np.select([first == 0, first == size], [0.0, inf], losses)
         losses = np.minimum(losses, self.largest)
-        return losses if target.ndim else float(losses)
+        if target.ndim:
+            return losses
+        return float(losses)
 
     def compose(self, other: PrivacyProfile) -> PrivacyProfile:
         """The profile of two releases that are independent given the value."""
-        return composed((self, self), (other, other))
+        return compose_orders((self, self), (other, other))
 
     def repeat(self, count: SupportsIndex) -> PrivacyProfile:
         """The profile of `count` such releases, by repeated squaring."""
-        return Powers((self,)).of(0, check_horizon(count, "count"))
+        powers = Powers((self,))
+        return powers.profile(0, check_horizon(count, "count"))
 
-    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> PrivacyProfile:
-        """The profile about the value at the neighbouring time point, through a loss function's
-        matrix.
+    def correlated(
+        self,
+        loss: PrivacyLossFunction,
+        length: int = 1,
+    ) -> PrivacyProfile:
+        """The profile about the value at the neighbouring time point (Theorem 1 of
+        docs/theory/profiles.md).
 
-        The matrix may be a product of `length` others.
+        Parameters
+        ----------
+        loss : PrivacyLossFunction
+            That of the matrix between the two time points.
+        length : int, optional
+            Of how many matrices that matrix is the product, for the rounding of its entries.
+
+        Returns
+        -------
+        PrivacyProfile
+            On the same grid.
         """
         if loss.is_identity:
             return self
-        largest = bound_after(loss, length, self.largest)
         rounding = product_rounding(loss.matrix.n_states, length)
-        return self._mixed(lambda slopes: np.minimum(loss.support(slopes) + rounding, 1.0), largest)
+        largest = bound_after(loss, length, self.largest)
 
-    def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> PrivacyProfile:
+        def divergence_at(slopes: np.ndarray) -> np.ndarray:
+            return np.minimum(loss.support(slopes) + rounding, 1.0)
+
+        return self._mixed(divergence_at, largest)
+
+    def _mixed(
+        self,
+        divergence_at: Callable[[np.ndarray], np.ndarray],
+        largest: float,
+    ) -> PrivacyProfile:
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
-        # rounded down
-        slopes = np.expm1(np.minimum(losses, MOST_LOSS)) * (1.0 - (4.0 + losses) * EPS)
-        divergence = eta(slopes)
+        rounded_down = 1.0 - (4.0 + losses) * EPS
+        slopes = np.expm1(np.minimum(losses, MOST_LOSS)) * rounded_down
+        divergence = divergence_at(slopes)
         if divergence[0] == 0.0:
             return self.nothing(self.grid)
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
-            before = np.where(
-                losses < MOST_LOSS, np.log1p(slopes / divergence), losses - np.log(divergence)
-            )
-        deltas = divergence * interpolated(self.deltas, self.grid, before) * UP
-        beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= losses[-1])
-        kept = deltas[: beyond[0] + 1] if beyond.size else deltas
-        return PrivacyProfile(np.minimum.accumulate(np.minimum(kept, 1.0)), self.grid, largest)
+            exact = np.log1p(slopes / divergence)
+            before = np.where(losses < MOST_LOSS, exact, losses - np.log(divergence))
+        deltas = divergence * interpolate(self.deltas, self.grid, before) * UP
+        kept = cut_beyond(deltas, before, losses[-1])
+        deltas = np.minimum.accumulate(np.minimum(kept, 1.0))
+        return PrivacyProfile(deltas, self.grid, largest)
 
-    def _masses(self) -> np.ndarray:
+    def _positive_masses(self) -> np.ndarray:
         """The probabilities of the losses grid, 2 grid, ..., rounded up."""
         drops = -np.diff(self.deltas) / expm1(self.grid)
         size = drops * exp(self.grid)
         masses = size - np.append(drops[1:], 0.0)
         # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS
         # delta / grid.
-        return np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
+        is_clear = masses > 64.0 * EPS * size
+        return np.where(is_clear, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
 
     def on(self, grid: float) -> PrivacyProfile:
         """The same bound on another grid."""
         if check_grid(grid) == self.grid:
             return self
-        losses = grid * np.arange(int(np.ceil((self.deltas.size - 1) * self.grid / grid * UP)) + 1)
-        deltas = np.minimum(interpolated(self.deltas, self.grid, losses), 1.0)
+        end = (self.deltas.size - 1) * self.grid
+        losses = grid * np.arange(int(np.ceil(end / grid * UP)) + 1)
+        deltas = np.minimum(interpolate(self.deltas, self.grid, losses), 1.0)
         return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
 
     def _thinned(self) -> PrivacyProfile:
@@ -218,28 +334,57 @@ class PrivacyProfile(FrozenArrays):
         while profile.deltas.size > POINTS:
             if profile.grid > MOST_GRID / 2.0:  # larger losses count as infinite
                 return replace(profile, deltas=profile.deltas[:POINTS])
-            deltas = np.append(profile.deltas, profile.deltas[-1])[
-                : profile.deltas.size // 2 * 2 + 1 : 2
-            ]
-            profile = replace(profile, deltas=deltas, grid=2.0 * profile.grid)
+            last_cell = profile.deltas.size // 2
+            padded = np.append(profile.deltas, profile.deltas[-1])
+            every_second = padded[: 2 * last_cell + 1 : 2]
+            profile = replace(profile, deltas=every_second, grid=2.0 * profile.grid)
         return profile
+
+
+#: A profile of an ordered pair of values, and that of the reverse order.
+Orders = tuple[PrivacyProfile, PrivacyProfile]
+
+
+def _are_falling_probabilities(deltas: np.ndarray) -> bool:
+    if deltas.ndim != 1 or deltas.size == 0:
+        return False
+    are_probabilities = 0.0 <= deltas[-1] and deltas[0] <= UP
+    return bool(are_probabilities and (np.diff(deltas) <= 0.0).all())
 
 
 class Powers:
     """Profiles of numbers of equal releases of some `kinds`, each composed once."""
 
     def __init__(self, kinds: Sequence):
-        self._composed: dict[tuple[int, int], Any] = {
-            (number, 1): kind for number, kind in enumerate(kinds)
-        }
+        self._composed: dict[tuple[int, int], Any] = {}
+        for number, kind in enumerate(kinds):
+            self._composed[number, 1] = kind
 
-    def of(self, kind: int, number: int) -> Any:
+    def profile(
+        self,
+        kind: int,
+        number: int,
+    ) -> Any:
         """The profile of `number` releases of a kind."""
-        if (kind, number) not in self._composed:
-            low = number & -number
-            rest = (number - low, low) if low < number else (number // 2, number // 2)
-            self._composed[kind, number] = self.of(kind, rest[0]).compose(self.of(kind, rest[1]))
-        return self._composed[kind, number]
+        key = (kind, number)
+        if key not in self._composed:
+            first, second = _split_number(number)
+            profile = self.profile(kind, first)
+            self._composed[key] = profile.compose(self.profile(kind, second))
+        return self._composed[key]
+
+    def profiles(self, numbers: Sequence[int]) -> list:
+        """The profiles of numbers[k] releases of each kind k, without kinds that have none."""
+        present = [(kind, number) for kind, number in enumerate(numbers) if number]
+        return [self.profile(kind, number) for kind, number in present]
+
+
+def _split_number(number: int) -> tuple[int, int]:
+    """Two summands of a number: its lowest bit and the rest, or two halves of a power of two."""
+    lowest_bit = number & -number
+    if lowest_bit < number:
+        return number - lowest_bit, lowest_bit
+    return number // 2, number // 2
 
 
 def check_grid(grid: ArrayLike) -> float:
@@ -258,12 +403,16 @@ class Release:
 
     def __init__(self, event: Any):
         self.event = event
-        self._key: Any = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
         self._profiles: dict[float, PrivacyProfile] = {}
+        self._key: Any = event
+        if not isinstance(event, PrivacyProfile):
+            self._key = (type(event), repr(event))
 
     def copied(self) -> Release:
         """The same, which a caller's changes of the event do not reach."""
-        return self if isinstance(self.event, PrivacyProfile) else Release(deepcopy(self.event))
+        if isinstance(self.event, PrivacyProfile):
+            return self
+        return Release(deepcopy(self.event))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key
@@ -285,114 +434,175 @@ class Release:
 
 def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
-    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
-    finest = min((variation for variation in variations if variation > 0.0), default=1.0)
-    return min(max(finest / RESOLUTION, FINEST), COARSEST)
+    distances = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
+    positive = [distance for distance in distances if distance > 0.0]
+    weakest = min(positive, default=1.0)
+    return min(max(weakest / RESOLUTION, FINEST), COARSEST)
 
 
-def product_rounding(n: int, length: int) -> float:
+def product_rounding(
+    n: int,
+    length: int,
+) -> float:
     """Exceeds the rounding of an eta and of a loss that come from a product of `length` matrices
     (n, n)."""
-    return 2.0 * (4 + n * length) * EPS if length > 1 else 0.0
+    if length == 1:
+        return 0.0
+    return 2.0 * (4 + n * length) * EPS
 
 
-def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
+def bound_after(
+    loss: PrivacyLossFunction,
+    length: int,
+    bound: float,
+) -> float:
     """The bound L(bound) on a loss after a step of correlation, rounded up."""
-    return min(loss.at_most(bound) + product_rounding(loss.matrix.n_states, length), bound)
+    after = loss.at_most(bound) + product_rounding(loss.matrix.n_states, length)
+    return min(after, bound)
 
 
-def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
+def interpolate(
+    deltas: np.ndarray,
+    grid: float,
+    losses: np.ndarray,
+) -> np.ndarray:
     """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid,
     ..."""
     end = deltas.shape[-1] - 1
     below = losses * (1.0 - 8.0 * EPS)
     cell = np.minimum(np.floor(below / grid), end).astype(int)
-    within = np.clip(below - cell * grid - 4.0 * EPS * np.minimum(below, end * grid), 0.0, grid)
-    share = np.expm1(within) / expm1(grid) * (1.0 - 8.0 * EPS)
+    rounding = 4.0 * EPS * np.minimum(below, end * grid)
+    in_cell = np.clip(below - cell * grid - rounding, 0.0, grid)
+    share = np.expm1(in_cell) / expm1(grid) * (1.0 - 8.0 * EPS)
     high = deltas[..., cell]
-    return (high - (high - deltas[..., np.minimum(cell + 1, end)]) * share) * UP
+    low = deltas[..., np.minimum(cell + 1, end)]
+    return (high - (high - low) * share) * UP
 
 
-def composed(
-    one: tuple[PrivacyProfile, PrivacyProfile], other: tuple[PrivacyProfile, PrivacyProfile]
+def cut_beyond(
+    deltas: np.ndarray,
+    before: np.ndarray,
+    last_loss: float,
+) -> np.ndarray:
+    """Deltas up to the first whose loss `before` the step is certainly beyond the grid."""
+    beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= last_loss)
+    if beyond.size == 0:
+        return deltas
+    return deltas[: beyond[0] + 1]
+
+
+def compose_orders(
+    one: Orders,
+    other: Orders,
 ) -> PrivacyProfile:
     """The profile of two independent releases for an ordered pair of values, each given for both
     orders."""
-    if one[0].largest == 0.0:
-        return other[0]
-    if other[0].largest == 0.0:
-        return one[0]
+    first, first_reverse = one
+    second, second_reverse = other
+    if first.largest == 0.0:
+        return second
+    if second.largest == 0.0:
+        return first
     grid = max(profile.grid for profile in (*one, *other))
-    (first, reverse), (second, second_reverse) = (
-        [profile.on(grid) for profile in pair] for pair in (one, other)
-    )
-    sides = _all_masses(first, reverse), _all_masses(second, second_reverse)
-    masses, error = _convolved(*sorted(sides, key=np.size))
+    first = first.on(grid)
+    second = second.on(grid)
+    first_masses = _all_masses(first, first_reverse.on(grid))
+    second_masses = _all_masses(second, second_reverse.on(grid))
+    few, many = sorted((first_masses, second_masses), key=np.size)
+    masses, error = _sum_losses(few, many)
     above = np.cumsum(masses[::-1])
     cut = int(np.searchsorted(above, max(TAIL, error), side="right"))
-    infinite = first.deltas[-1] + second.deltas[-1] + error + (above[cut - 1] if cut else 0.0)
-    deltas = _from_masses(masses[: masses.size - cut], grid) + infinite
+    infinite = first.deltas[-1] + second.deltas[-1] + error
+    if cut:
+        infinite += above[cut - 1]
+    kept = masses[: masses.size - cut]
+    deltas = _deltas_of_masses(kept, grid) + infinite
     largest = (first.largest + second.largest) * (1.0 + EPS)
     return PrivacyProfile(np.minimum(deltas * UP, 1.0), grid, largest)._thinned()
 
 
 @lru_cache(8)  # the same release is composed with all before it
-def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
+def _all_masses(
+    profile: PrivacyProfile,
+    reverse: PrivacyProfile,
+) -> np.ndarray:
     """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x) of the
     reverse order."""
-    positive = negative = profile._masses()
+    positive = profile._positive_masses()
+    negative = positive
     if reverse is not profile:
-        negative = reverse._masses()
+        negative = reverse._positive_masses()
         size = max(positive.size, negative.size)
-        positive, negative = (
-            np.pad(masses, (0, size - masses.size)) for masses in (positive, negative)
-        )
+        positive = np.pad(positive, (0, size - positive.size))
+        negative = np.pad(negative, (0, size - negative.size))
         # Both orders of two laws have the same total variation. If that of the reverse order were
         # larger here, these masses would be no bound at losses below 0.
         shares = -np.expm1(-profile.grid * np.arange(1, size + 1))
-        missing = (
-            (reverse.deltas[-1] + shares @ negative) * (1.0 + size * EPS)
-            - profile.deltas[-1]
-            - shares @ positive
-        )
+        reverse_variation = (reverse.deltas[-1] + shares @ negative) * (1.0 + size * EPS)
+        missing = reverse_variation - profile.deltas[-1] - shares @ positive
         if size and missing > 0.0:
             positive[0] += missing / shares[0]
     mirrored = negative * np.exp(-profile.grid * np.arange(1, negative.size + 1))
     mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
     zero = 1.0 - profile.deltas[-1] - positive.sum() - mirrored.sum()
-    return np.concatenate((mirrored[::-1], [max(zero, 0.0) + 16.0 * EPS], positive))
+    at_zero = max(zero, 0.0) + 16.0 * EPS
+    return np.concatenate((mirrored[::-1], [at_zero], positive))
 
 
-def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
+def _sum_losses(
+    few: np.ndarray,
+    many: np.ndarray,
+) -> tuple[np.ndarray, float]:
     """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may
     remove."""
-    middle, centre = few.size // 2, many.size // 2
+    middle = few.size // 2
+    centre = many.size // 2
     masses = np.zeros(middle + centre)
     masses[:centre] += few[middle] * many[centre + 1 :]
     masses[:middle] += many[centre] * few[middle + 1 :]
-    few, many = few.copy(), many.copy()
-    # by far the largest masses: they would dominate the Fourier error
-    few[middle] = many[centre] = 0.0
+    # The masses at 0 are by far the largest: they would dominate the Fourier error.
+    few = few.copy()
+    many = many.copy()
+    few[middle] = 0.0
+    many[centre] = 0.0
     if few.size * many.size <= DIRECT:
-        sums, terms, error = np.convolve(few, many), few.size, 0.0
+        sums = np.convolve(few, many)
+        terms = few.size
+        error = 0.0
     else:
-        from scipy.signal import fftconvolve
-
-        sums, terms = np.maximum(fftconvolve(few, many), 0.0), 0
-        mass, others = float(few.sum()), float(many.sum())
-        # of products of L1 and L2
-        norms = sqrt(few.max() * mass) * others + sqrt(many.max() * others) * mass
-        # about 50 times the largest error seen
-        error = 2.0 * EPS * sqrt(sums.size) * log2(2 * sums.size) * norms
+        sums, error = _convolve_by_fourier(few, many)
+        terms = 0
     masses += sums[middle + centre + 1 :]
     return masses * (1.0 + 2.0 * (terms + 8) * EPS), error
 
 
-def _from_masses(masses: np.ndarray, grid: float) -> np.ndarray:
+def _convolve_by_fourier(
+    few: np.ndarray,
+    many: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """The convolution of masses, and more than the error of each sum."""
+    from scipy.signal import fftconvolve
+
+    sums = np.maximum(fftconvolve(few, many), 0.0)
+    few_total = float(few.sum())
+    many_total = float(many.sum())
+    # of products of L1 and L2
+    norms = sqrt(few.max() * few_total) * many_total + sqrt(many.max() * many_total) * few_total
+    # about 50 times the largest error seen
+    error = 2.0 * EPS * sqrt(sums.size) * log2(2 * sums.size) * norms
+    return sums, error
+
+
+def _deltas_of_masses(
+    masses: np.ndarray,
+    grid: float,
+) -> np.ndarray:
     """The deltas at the losses 0, grid, ... from the masses of grid, 2 grid, ...: sum_j p_j (1 -
     e^(x - x_j))+."""
     from scipy.signal import lfilter
 
     # no subtraction, hence no cancellation
-    drops = -np.expm1(-grid) * lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
-    return np.append(np.cumsum(drops)[::-1], 0.0) * (1.0 + 4.0 * EPS * (masses.size + 8))
+    weighted = lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
+    drops = -np.expm1(-grid) * weighted
+    deltas = np.append(np.cumsum(drops)[::-1], 0.0)
+    return deltas * (1.0 + 4.0 * EPS * (masses.size + 8))

@@ -9,16 +9,21 @@ each pair of states. Long runs of equal releases, and schedules that repeat, tak
 (`repeated_releases`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
 import numpy as np
 
-from tplfrontier.profiles.pair_profiles import Profile, is_within, overall
+from tplfrontier.profiles.pair_profiles import Profile, is_within, overall_profile
 from tplfrontier.profiles.privacy_profile import EPS, PrivacyProfile, bound_after
-from tplfrontier.profiles.repeated_releases import Step, after_release, along
+from tplfrontier.profiles.repeated_releases import (
+    Step,
+    Stretch,
+    profile_after,
+    profiles_after_steps,
+)
 from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.timeline import Timeline
 from tplrepro.progress import with_progress
@@ -41,24 +46,25 @@ class ProfileSeries(FrozenArrays):
         """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if
         none."""
         delta = as_scalar(check_delta(delta), "delta")
-        epsilons = np.array([overall(profile).epsilon(delta) for profile in self.profiles])
-        return np.minimum(epsilons[self.position], self.largest)
+        epsilons = [overall_profile(profile).epsilon(delta) for profile in self.profiles]
+        at_each_time = np.array(epsilons)[self.position]
+        return np.minimum(at_each_time, self.largest)
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0,
         nats."""
         epsilon = as_scalar(check_alpha(epsilon, "epsilon"), "epsilon")
-        deltas = np.array([overall(profile).delta(epsilon) for profile in self.profiles])[
-            self.position
-        ]
-        return np.where(epsilon >= self.largest, 0.0, deltas)
+        deltas = [overall_profile(profile).delta(epsilon) for profile in self.profiles]
+        at_each_time = np.array(deltas)[self.position]
+        return np.where(epsilon >= self.largest, 0.0, at_each_time)
 
     def profile_at(self, t: int) -> PrivacyProfile:
         """The profile of one time point, 0 <= t < T; negative t counts from the end."""
         t = check_time(t, len(self), "t")
-        return replace(overall(self.profiles[self.position[t]]), largest=float(self.largest[t]))
+        profile = overall_profile(self.profiles[self.position[t]])
+        return replace(profile, largest=float(self.largest[t]))
 
-    def each(self, times: np.ndarray) -> list[Profile]:
+    def profiles_at(self, times: np.ndarray) -> list[Profile]:
         """The profile at each of some times."""
         return [self.profiles[k] for k in self.position[times].tolist()]
 
@@ -68,112 +74,163 @@ class ProfileSeries(FrozenArrays):
 
 
 @dataclass(frozen=True)
+class SidePause:
+    """A time point without a release: the number of the release before it on this side, -1 for
+    none, and the step of correlation from there."""
+
+    time: int
+    release: int
+    step: Step
+
+
+@dataclass(frozen=True)
 class Side:
     """One side in the order in which its knowledge grows: R releases and the R - 1 `steps` between
     them.
 
-    Release k is of the kind `released[k]`, at `times[k]`. `pauses` are the other time points:
-    (time, number of the release before, step from there).
+    Release k is of the kind `released[k]`, at `times[k]`.
     """
 
     horizon: int
     times: list[int]
     released: list[int]
     steps: list[Step]
-    pauses: list[tuple[int, int, Step]]
+    pauses: list[SidePause]
 
     @classmethod
-    def both(cls, timeline: Timeline, released: list[int]) -> tuple[Self, Self]:
+    def both(
+        cls,
+        timeline: Timeline,
+        released: list[int],
+    ) -> tuple[Self, Self]:
         """The past side, and the future side, whose times count from the last one."""
-        horizon, times, last = timeline.horizon, timeline.times, timeline.times.size - 1
-        step, lengths = cache(Step), np.diff(times).tolist()
-        steps_b = [*map(step, timeline.backward, lengths)]
-        steps_f = (
-            steps_b
-            if timeline.forward == timeline.backward
-            else [*map(step, timeline.forward, lengths)]
+        horizon = timeline.horizon
+        times = timeline.times.tolist()
+        lengths = np.diff(timeline.times).tolist()
+        make_step = cache(Step)
+        backward = [*map(make_step, timeline.backward, lengths)]
+        forward = [*map(make_step, timeline.forward, lengths)]
+        past_pauses = []
+        future_pauses = []
+        for pause in timeline.pauses:
+            length_before = 0
+            if pause.release_before >= 0:
+                length_before = pause.time - times[pause.release_before]
+            step_before = make_step(pause.loss_before, length_before)
+            past_pauses.append(SidePause(pause.time, pause.release_before, step_before))
+            length_after = 0
+            if pause.release_after < len(times):
+                length_after = times[pause.release_after] - pause.time
+            step_after = make_step(pause.loss_after, length_after)
+            from_last = len(times) - 1 - pause.release_after
+            future_pauses.append(SidePause(horizon - 1 - pause.time, from_last, step_after))
+        past = cls(horizon, times, released, backward, past_pauses)
+        future = cls(
+            horizon,
+            times=[horizon - 1 - time for time in reversed(times)],
+            released=released[::-1],
+            steps=forward[::-1],
+            pauses=future_pauses[::-1],
         )
-        past, future = [], []
-        for time, before, loss_b, after, loss_f in timeline.pauses:
-            past.append(
-                (time, before, step(loss_b, time - int(times[before]) if before >= 0 else 0))
-            )
-            length = int(times[after]) - time if after < times.size else 0
-            future.append((horizon - 1 - time, last - after, step(loss_f, length)))
-        return (
-            cls(horizon, times.tolist(), released, steps_b, past),
-            cls(
-                horizon,
-                (horizon - 1 - times[::-1]).tolist(),
-                released[::-1],
-                steps_f[::-1],
-                future[::-1],
-            ),
-        )
+        return past, future
 
     @property
     def is_identity(self) -> bool:
         """Whether each step passes profiles unchanged."""
-        return all(step.is_identity for step in (*self.steps, *(step for *_, step in self.pauses)))
+        between_releases = all(step.is_identity for step in self.steps)
+        return between_releases and all(pause.step.is_identity for pause in self.pauses)
 
     def profiles(
         self,
         kinds: tuple[Profile, ...],
         nothing: Profile,
-        first: Sequence = (),
-        last: Sequence = (),
+        first: Sequence[Profile] = (),
+        last: Sequence[Profile] = (),
     ) -> ProfileSeries:
         """The profiles about the value at each time, of all releases before.
 
         `first` are known. `last` are those of a shorter series, taken as soon as they bound the new
         ones.
         """
-        runs = [(base, 1) for base in first or [nothing]]
-        time, more = len(runs), len(self.released) - len(last)
-        steps = along(
-            runs[-1][0], self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing
-        )
-        for base, times in with_progress(
-            steps, "profiles", "time", total=len(self.released), size=lambda step: step[1]
-        ):
-            if (
-                last
-                and time >= more
-                and base is not runs[-1][0]
-                and is_within(base, last[time - more])
-            ):
-                runs += [(base, 1) for base in last[time - more :]]
-                break
-            runs.append((base, times))
-            time += times
+        stretches = [*self._stretches(kinds, nothing, first, last)]
         numbers: dict[Profile, int] = {}
-        before = np.repeat(
-            [numbers.setdefault(base, len(numbers)) for base, _ in runs],
-            [times for _, times in runs],
+        for stretch in stretches:
+            numbers.setdefault(stretch.profile, len(numbers))
+        before_each_release = np.repeat(
+            [numbers[stretch.profile] for stretch in stretches],
+            [stretch.length for stretch in stretches],
         )
-        bases = [*numbers]
-        position, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
-        bounds = np.array([kind.largest for kind in kinds])[self.released]
         # The bounds on the loss of all releases before each by the recursion of [1], rounded up.
-        largest[self.times] = accumulate_leakages(
-            self.steps, np.append(0.0, bounds[:-1]), _bound_after
-        )
-        position[self.times] = before
-        made: dict[tuple, int] = {}
-        for time, index, step in self.pauses:
-            if step.loss is None:
+        bounds = np.array([kind.largest for kind in kinds])[self.released]
+        bounds_before = np.append(0.0, bounds[:-1])
+        largest = np.zeros(self.horizon)
+        largest[self.times] = accumulate_leakages(self.steps, bounds_before, _bound_after_step)
+        position = np.zeros(self.horizon, int)
+        position[self.times] = before_each_release
+        profiles = [*numbers]
+        after_release: dict[tuple[int, int, Step], int] = {}
+        for pause in self.pauses:
+            if pause.step.loss is None:
                 continue
-            key = before[index], self.released[index], step
-            if key not in made:
-                made[key] = len(bases)
-                bases.append(after_release(bases[key[0]], kinds[key[1]], step))
-            position[time] = made[key]
-            largest[time] = _bound_after(step, largest[self.times[index]], bounds[index])
-        largest = np.minimum(largest, np.array([base.largest for base in bases])[position])
-        return ProfileSeries(tuple(bases), position, largest)
+            base = before_each_release[pause.release]
+            kind = self.released[pause.release]
+            key = (base, kind, pause.step)
+            if key not in after_release:
+                after_release[key] = len(profiles)
+                profiles.append(profile_after(profiles[base], kinds[kind], pause.step))
+            position[pause.time] = after_release[key]
+            largest[pause.time] = _bound_after_step(
+                pause.step,
+                largest[self.times[pause.release]],
+                bounds[pause.release],
+            )
+        largest_of_profiles = np.array([profile.largest for profile in profiles])
+        largest = np.minimum(largest, largest_of_profiles[position])
+        return ProfileSeries(tuple(profiles), position, largest)
+
+    def _stretches(
+        self,
+        kinds: tuple[Profile, ...],
+        nothing: Profile,
+        first: Sequence[Profile],
+        last: Sequence[Profile],
+    ) -> Iterator[Stretch]:
+        """The profiles before each release: those in `first`, new ones, and the rest of `last`."""
+        profile = nothing
+        known = [*first] or [nothing]
+        for profile in known:
+            yield Stretch(profile, 1)
+        time = len(known)
+        added = len(self.released) - len(last)  # the releases that the shorter series lacks
+        new_stretches = profiles_after_steps(
+            profile,
+            self.steps[time - 1 :],
+            self.released[time - 1 :],
+            kinds,
+            nothing,
+        )
+        for stretch in with_progress(
+            new_stretches,
+            "profiles",
+            "time",
+            total=len(self.released),
+            size=lambda stretch: stretch.length,
+        ):
+            is_new = stretch.profile is not profile
+            if last and time >= added and is_new and is_within(stretch.profile, last[time - added]):
+                for profile in last[time - added :]:
+                    yield Stretch(profile, 1)
+                return
+            yield stretch
+            profile = stretch.profile
+            time += stretch.length
 
 
-def _bound_after(step: Step | None, bound: float | None, largest: float) -> float:
+def _bound_after_step(
+    step: Step | None,
+    bound: float | None,
+    largest: float,
+) -> float:
     if step is None or step.loss is None or bound is None:
         return 0.0
     return bound_after(step.loss, step.length, (bound + largest) * (1.0 + EPS))

@@ -2,39 +2,46 @@
 profiles.
 
 Where two rows have disjoint supports only the number of releases counts. Near a fixed point the
-rest of a run is extrapolated, with a proof (`extrapolated`). A schedule that repeats is a run of
+rest of a run is extrapolated, with a proof (`extrapolate`). A schedule that repeats is a run of
 its periods: 3,000 releases of two alternating kinds take 0.3 s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import accumulate, chain, count, islice, pairwise, repeat
-from math import prod
-from typing import NamedTuple
+from itertools import chain, count, islice, pairwise, repeat
 
 import numpy as np
 
 from tplfrontier.profiles.pair_profiles import (
     PairProfiles,
     Profile,
-    higher,
+    higher_profile,
     is_within,
-    raised,
-    together,
+    raise_bounds,
+    stack_deltas,
 )
 from tplfrontier.profiles.privacy_profile import EPS, ROOM, Powers, PrivacyProfile
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
-#: A run is extrapolated when the rest of it changes by less than SETTLED (relative) plus CHANGE (absolute);
-#: that is tried at 16 to 32 (MARKS) of the earlier profiles.
-SETTLED, CHANGE, MARKS = 1e-9, 1e-12, 32
-#: The longest period that is looked for, in steps, and how often it must be repeated.
-MOST_PERIOD, REPEATS = 32, 4
-#: In runs of more than MANY releases, numbers of releases with the same leading BITS bits share a profile.
-BITS, MANY = 8, 1000
+# A run is extrapolated when the rest of it changes by less than SETTLED (relative) plus CHANGE
+# (absolute); that is tried at 16 to 32 (MARKS) of the earlier profiles.
+SETTLED = 1e-9
+CHANGE = 1e-12
+MARKS = 32
+MOST_PERIOD = 32  # the longest period that is looked for, in steps
+REPEATS = 4  # how often a period of several steps must be repeated
+# In runs of more than MANY releases, numbers of releases with the same leading BITS bits share a
+# profile.
+BITS = 8
+MANY = 1000
+
+#: An upper bound of a profile that is known, or that a call makes when it is needed.
+Bound = Profile | Callable[[], Profile]
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True)
+class Step:
     """A step of correlation: the loss function of a product of `length` matrices, None if not
     known."""
 
@@ -46,163 +53,334 @@ class Step(NamedTuple):
         """Whether two rows have disjoint supports, so that a whole profile may pass."""
         return self.loss is not None and self.loss.is_identity
 
+    @property
+    def forgets(self) -> bool:
+        """Whether the step passes something, but never a whole profile."""
+        return self.loss is not None and not self.loss.is_identity
 
-def after_release(base: Profile, release: Profile, step: Step) -> Profile:
+    @property
+    def kept_share(self) -> float:
+        """The largest share of a total variation distance that the step leaves."""
+        if self.loss is None:
+            return 0.0
+        return float(self.loss.hockey_stick(1.0))
+
+
+@dataclass(frozen=True)
+class Run:
+    """`length` steps, each with the kind of the release before it, that repeat a `period` of
+    them."""
+
+    period: list[tuple[Step, int]]
+    length: int
+
+    @property
+    def repetitions(self) -> int:
+        """How often the period begins."""
+        return -(-self.length // len(self.period))
+
+    @property
+    def is_repeated_enough(self) -> bool:
+        return self.length >= REPEATS * len(self.period)
+
+    @property
+    def forgets(self) -> bool:
+        return all(step.forgets for step, _ in self.period)
+
+    @property
+    def kept_share(self) -> float:
+        """The largest share of a total variation distance that a whole period leaves."""
+        kept = 1.0
+        for step, _ in self.period:
+            kept *= step.kept_share
+        return kept
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A profile, and after how many successive steps it is the profile."""
+
+    profile: Profile
+    length: int
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """`count` successive repetitions of a period, and the profiles after each of its steps, which
+    they share."""
+
+    profiles: list[Profile]
+    count: int
+
+
+def profile_after(
+    base: Profile,
+    release: Profile,
+    step: Step,
+) -> Profile:
     """The profile after a release and a step of correlation.
 
     The bound on the loss of a single profile is left out: it is computed beside, for each time of a
     run.
     """
-    base = base.compose(release).correlated(*step)
+    both = base.compose(release)
+    base = both.correlated(step.loss, step.length)
     if base.largest == 0.0 or isinstance(base, PairProfiles):
         return base
     return PrivacyProfile(base.deltas + ROOM, base.grid)
 
 
-def along(
+def profiles_after_steps(
     base: Profile,
     steps: list[Step],
     released: list[int],
     kinds: Sequence[Profile],
     nothing: Profile,
-) -> Iterator[tuple[Profile, int]]:
-    """The profiles after each of the steps, each with the kind of the release before it, from
-    `base` on.
-
-    Each comes with the number of successive steps after which it is the profile.
-    """
+) -> Iterator[Stretch]:
+    """The profiles after each of the steps, where a release of the kind `released[k]` precedes
+    steps[k], from `base` on."""
     powers = Powers(kinds)
-    for period, number in periods(steps, released):
-        cycles = repetitions(base, period, -(-number // len(period)), powers, nothing)
-        if len(period) > 1:
-            each = chain.from_iterable(cycle * times for cycle, times in cycles)
-            cycles = (([base], 1) for base in islice(each, number))
-        for (base,), times in cycles:
-            yield base, times
+    for run in find_runs(steps, released):
+        for stretch in _profiles_along_run(base, run, powers, nothing):
+            yield stretch
+            base = stretch.profile
 
 
-def periods(steps: list[Step], released: list[int]) -> Iterator[tuple[list[tuple[Step, int]], int]]:
-    """Runs of steps and releases before them: a period that the run repeats, and its number of
-    steps.
+def _profiles_along_run(
+    base: Profile,
+    run: Run,
+    powers: Powers,
+    nothing: Profile,
+) -> Iterator[Stretch]:
+    groups = repeat_period(base, run, powers, nothing)
+    if len(run.period) == 1:
+        for group in groups:
+            yield Stretch(group.profiles[0], group.count)
+        return
+    each = chain.from_iterable(group.profiles * group.count for group in groups)
+    for profile in islice(each, run.length):
+        yield Stretch(profile, 1)
+
+
+def find_runs(
+    steps: list[Step],
+    released: list[int],
+) -> Iterator[Run]:
+    """Cut the steps, and the releases before them, into runs that each repeat a period.
 
     A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
     """
-    start, both = 0, (released, steps)
+    start = 0
     while start < len(steps):
-        period, number = [], 0
-        for length in range(1, MOST_PERIOD + 1):
-            at = start + length
-            while at < len(steps) and all(
-                x[at : at + MANY] == x[at - length : at - length + MANY] for x in both
-            ):
-                at += MANY
-            other = (t for t in range(at, len(steps)) if any(x[t] != x[t - length] for x in both))
-            lasts = next(other, len(steps)) - start
-            repeated = [
-                *zip(steps[start : start + length], released[start : start + length], strict=False)
-            ]
-            longer = length == 1 or (lasts > number and lasts >= REPEATS * length)
-            if longer and (
-                length == 1
-                or not any(step.loss is None or step.is_identity for step, _ in repeated)
-            ):
-                period, number = repeated, lasts
-            if lasts >= length + MOST_PERIOD:
-                break  # no longer period would last longer
-        yield period, number
-        start += number
+        run = _longest_run(steps, released, start)
+        yield run
+        start += run.length
 
 
-def repetitions(
-    base: Profile, period: list, times: int, powers: Powers, nothing: Profile
-) -> Iterator[tuple[list[Profile], int]]:
-    """The profiles after each step of a period, of groups of repetitions, which share the highest;
-    and their sizes."""
-    step, kind = period[0]
-    groups = [*pairwise([0, *ends_of_groups(times)])]
+def _longest_run(
+    steps: list[Step],
+    released: list[int],
+    start: int,
+) -> Run:
+    longest = Run([], 0)
+    for length in range(1, MOST_PERIOD + 1):
+        end = start + length
+        period = [*zip(steps[start:end], released[start:end], strict=False)]
+        run = Run(period, _count_repeated(steps, released, start, length))
+        is_single = length == 1
+        is_longer = run.length > longest.length and run.is_repeated_enough
+        if is_single or (is_longer and run.forgets):
+            longest = run
+        if run.length >= length + MOST_PERIOD:
+            break  # no longer period would last longer
+    return longest
+
+
+def _count_repeated(
+    steps: list[Step],
+    released: list[int],
+    start: int,
+    period: int,
+) -> int:
+    """After how many steps from `start` on the releases and steps no longer repeat the period."""
+
+    def is_repeated(
+        first: int,
+        last: int,
+    ) -> bool:
+        return all(
+            moves[first:last] == moves[first - period : last - period]
+            for moves in (released, steps)
+        )
+
+    end = start + period
+    while end < len(steps) and is_repeated(end, end + MANY):
+        end += MANY
+    while end < len(steps) and is_repeated(end, end + 1):
+        end += 1
+    return min(end, len(steps)) - start
+
+
+def repeat_period(
+    base: Profile,
+    run: Run,
+    powers: Powers,
+    nothing: Profile,
+) -> Iterator[Repetitions]:
+    """Put the repetitions of a run's period into groups, and give each group profiles that bound
+    those of all its repetitions."""
+    step, kind = run.period[0]
+    ends = group_ends(run.repetitions)
+    sizes = [end - begin for begin, end in pairwise([0, *ends])]
+    cycles: Iterator[list[Profile]]
     if step.loss is None:
-        cycles: Iterator = repeat([nothing])
+        cycles = repeat([nothing])
     # not all pairs pass such a step unchanged
     elif step.is_identity and isinstance(base, PrivacyProfile):
-        cycles = ([base.compose(powers.of(kind, end))] for _, end in groups)
+        cycles = ([base.compose(powers.profile(kind, end))] for end in ends)
     else:
-        kept = prod(float(step.loss.hockey_stick(1.0)) for step, _ in period)
+        forgotten = max(1.0 - run.kept_share, EPS) / len(run.period)
         functions = [
-            partial(after_release, release=powers.of(kind, 1), step=step) for step, kind in period
+            partial(profile_after, release=powers.profile(kind, 1), step=step)
+            for step, kind in run.period
         ]
-        cycles = highest_of_groups(
-            endless(base, functions, max(1.0 - kept, EPS) / len(period)), groups
-        )
-    for cycle, (begin, end) in zip(cycles, groups, strict=False):
-        yield cycle, end - begin
+        cycles = highest_of_groups(repeat_steps(base, functions, forgotten), sizes)
+    for cycle, size in zip(cycles, sizes, strict=False):
+        yield Repetitions(cycle, size)
 
 
-def highest_of_groups(
-    each: Iterator[list[Profile]], groups: list[tuple[int, int]]
-) -> Iterator[list[Profile]]:
-    """The highest of each group of cycles without end, which stay the same once two in a row are
-    the same."""
-    cycle: list[Profile] = []
-    for begin, end in groups:
-        before, cycle = cycle, next(each)
-        highest = cycle
-        for _ in range(begin + 1, end):
-            if cycle is before:
-                break
-            before, cycle = cycle, next(each)
-            highest = _higher(highest, cycle)
-        yield [made(profile) for profile in highest]
-
-
-def ends_of_groups(number: int) -> list[int]:
+def group_ends(number: int) -> list[int]:
     """The last of each group of 1, ..., `number` repetitions that share a profile."""
     numbers = np.arange(1, number + 1)
     if number > MANY:
-        unit = 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
-        numbers = np.unique(np.minimum(-(-numbers // unit) * unit, number))
+        bits = np.frexp(numbers)[1]
+        unit = 1 << np.maximum(bits - BITS, 0)
+        rounded_up = -(-numbers // unit) * unit
+        numbers = np.unique(np.minimum(rounded_up, number))
     return numbers.tolist()
 
 
-def endless(base: Profile, steps: Sequence[Callable], forgotten: float) -> Iterator[list[Profile]]:
+def highest_of_groups(
+    cycles: Iterator[list[Bound]],
+    sizes: list[int],
+) -> Iterator[list[Profile]]:
+    """The highest profiles of each group of successive cycles, which are endless and stay the same
+    once two in a row are the same."""
+    cycle: list[Bound] = []
+    for size in sizes:
+        before = cycle
+        cycle = next(cycles)
+        highest = cycle
+        for _ in range(size - 1):
+            if cycle is before:
+                break
+            before = cycle
+            cycle = next(cycles)
+            highest = _higher_cycle(highest, cycle)
+        yield [make_profile(bound) for bound in highest]
+
+
+def _higher_cycle(
+    old: list[Bound],
+    new: list[Bound],
+) -> list[Bound]:
+    if old is new:
+        return old
+    return [_higher_bound(*bounds) for bounds in zip(old, new, strict=True)]
+
+
+def _higher_bound(
+    old: Bound,
+    new: Bound,
+) -> Bound:
+    if callable(old):
+        return new  # those of `approach_limit` rise
+    return higher_profile(old, make_profile(new))
+
+
+def repeat_steps(
+    base: Profile,
+    steps: Sequence[Callable[[Profile], Profile]],
+    forgotten: float,
+) -> Iterator[list[Bound]]:
     """The profiles after each of some steps that are repeated without end; at last always the
-    same."""
-    ends = following(lambda base: reduce(_applied, steps, base), base, forgotten)
-    before, cycle = None, []
+    same list."""
+
+    def after_all(base: Profile) -> Profile:
+        return reduce(_apply_step, steps, base)
+
+    ends = repeat_step(after_all, base, forgotten)
+    before = None
+    cycle: list[Bound] = []
     for begin, end in pairwise(chain([base], ends)):
         if begin is not before:
-            cycle = [*[*accumulate(steps[:-1], _applied, initial=begin)][1:], end]
+            cycle = []
+            bound = begin
+            for step in steps[:-1]:
+                bound = _apply_step(bound, step)
+                cycle.append(bound)
+            cycle.append(end)
         yield cycle
         before = begin
 
 
-def following(after: Callable, base: Profile, forgotten: float) -> Iterator[Profile]:
+def repeat_step(
+    after: Callable[[Profile], Profile],
+    base: Profile,
+    forgotten: float,
+) -> Iterator[Bound]:
     """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the
     share `forgotten`."""
-    marks: list[PrivacyProfile] = []
-    lag = 1
-    for done in count(1):
-        before, base = base, after(base)
+    if isinstance(base, PairProfiles):
+        return _repeat_step_of_pairs(after, base)
+    return _repeat_affine_step(after, base, forgotten)
+
+
+def _repeat_step_of_pairs(
+    after: Callable[[Profile], Profile],
+    base: PairProfiles,
+) -> Iterator[Bound]:
+    """Steps of pairs are not affine: they end at a bound that a step keeps."""
+    while True:
+        before = base
+        base = after(before)
         if base.largest == 0.0:
             yield from repeat(base)
         yield base
-        if isinstance(base, PairProfiles):  # whose steps are not affine
-            # it hardly changes: is there a bound that a step keeps?
-            if is_within(before, raised(base)):
-                limit = raised(before)
-                if is_within(after(limit), limit):
-                    yield from repeat(limit)
-        elif done % lag == 0:
+        hardly_changes = is_within(before, raise_bounds(base))
+        if hardly_changes:
+            limit = raise_bounds(before)
+            if is_within(after(limit), limit):
+                yield from repeat(limit)
+
+
+def _repeat_affine_step(
+    after: Callable[[Profile], Profile],
+    base: PrivacyProfile,
+    forgotten: float,
+) -> Iterator[Bound]:
+    marks: list[PrivacyProfile] = []
+    lag = 1  # steps from a mark to the next
+    for steps in count(1):
+        base = after(base)
+        if base.largest == 0.0:
+            yield from repeat(base)
+        yield base
+        if steps % lag == 0:
             marks.append(base)
-            yield from extrapolated(marks[-3:], lag, after, forgotten)
+            yield from extrapolate(marks[-3:], lag, after, forgotten)
             if len(marks) == MARKS:
-                marks, lag = marks[1::2], 2 * lag
+                marks = marks[1::2]
+                lag *= 2
 
 
-def extrapolated(
-    marks: list[PrivacyProfile], lag: int, after: Callable, forgotten: float
-) -> Iterator:
-    """Upper bounds, to be `made`, of the next profiles of a run without end; none while it still
-    changes much.
+def extrapolate(
+    marks: list[PrivacyProfile],
+    lag: float,
+    after: Callable[[Profile], Profile],
+    forgotten: float,
+) -> Iterator[Bound]:
+    """Upper bounds of the next profiles of a run without end; none while it still changes much.
 
     `after` is a step G, affine and increasing in the deltas. If profiles l <= u and a rate r < 1
     satisfy
@@ -213,31 +391,69 @@ def extrapolated(
     r^m) G(u) + r^m G(l) <= u - r^(m+1) (u - l). So two evaluations of G prove all that follows.
 
     `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from
-    `limit_and_rate`. Without this, 8,000 releases of a chain that stays with probability 0.9985
+    `estimate_limit`. Without this, 8,000 releases of a chain that stays with probability 0.9985
     take 31 s, and more take longer.
     """
     if len(marks) < 3 or len({profile.grid for profile in marks}) > 1:
         return
-    grid, deltas = marks[0].grid, together(marks)
-    guess = limit_and_rate(*deltas)
-    if guess is None:
+    grid = marks[0].grid
+    deltas = stack_deltas(marks)
+    estimate = estimate_limit(*deltas)
+    if estimate is None:
         return
-    ahead, rate = guess[0], guess[1] ** (1.0 / lag)
+    rate = estimate.rate ** (1.0 / lag)
     # above the rounding of a step; constants shrink, too
-    for room in ROOM / forgotten * 4.0 ** np.arange(5):
-        near = PrivacyProfile(np.minimum(deltas[-1] + room, 1.0), grid)
-        ends = np.maximum.accumulate(np.minimum(near.deltas + ahead, 1.0)[::-1])[::-1]
-        candidates = [near, PrivacyProfile(ends, grid)]
-        steps = [after(profile) for profile in candidates]
-        if {profile.grid for profile in steps} == {grid}:
-            low, high, after_low, after_high = together(candidates + steps)
-            if (after_high <= high).all() and (after_low <= high - rate * (high - low)).all():
-                yield from converging(high, low, rate, grid)
+    rooms = ROOM / forgotten * 4.0 ** np.arange(5)
+    for room in rooms:
+        low = PrivacyProfile(np.minimum(deltas[-1] + room, 1.0), grid)
+        limit = np.minimum(low.deltas + estimate.ahead, 1.0)
+        falling_limit = np.maximum.accumulate(limit[::-1])[::-1]
+        high = PrivacyProfile(falling_limit, grid)
+        proved = _prove_bounds(low, high, rate, after)
+        if proved is not None:
+            yield from approach_limit(proved.limit, proved.near, rate, grid)
 
 
-def limit_and_rate(
-    old: np.ndarray, last: np.ndarray, new: np.ndarray
-) -> tuple[np.ndarray, float] | None:
+@dataclass(frozen=True)
+class LimitEstimate:
+    """How far `ahead` the limit of a series of deltas is, and the `rate` at which its steps
+    shrink."""
+
+    ahead: np.ndarray
+    rate: float
+
+
+@dataclass(frozen=True)
+class ProvedBounds:
+    """Deltas of equal size, `near` <= `limit`, between which all following profiles are."""
+
+    near: np.ndarray
+    limit: np.ndarray
+
+
+def _prove_bounds(
+    low: PrivacyProfile,
+    high: PrivacyProfile,
+    rate: float,
+    after: Callable[[Profile], Profile],
+) -> ProvedBounds | None:
+    """The deltas of l and u if they satisfy both inequalities of `extrapolate`, else None."""
+    after_low = after(low)
+    after_high = after(high)
+    if not low.grid == after_low.grid == after_high.grid:
+        return None
+    near, limit, near_after, limit_after = stack_deltas([low, high, after_low, after_high])
+    limit_is_kept = (limit_after <= limit).all()
+    if limit_is_kept and (near_after <= limit - rate * (limit - near)).all():
+        return ProvedBounds(near, limit)
+    return None
+
+
+def estimate_limit(
+    old: np.ndarray,
+    last: np.ndarray,
+    new: np.ndarray,
+) -> LimitEstimate | None:
     """How far above `new` the limit of a geometric series is, and its rate; None where both are too
     loose.
 
@@ -246,42 +462,50 @@ def limit_and_rate(
 
     In the end all deltas shrink by one rate, so the largest of them serves for all.
     """
-    before, change = last - old, new - last
-    rates = np.divide(change, before, out=np.zeros_like(new), where=np.abs(before) > CHANGE)
+    before = last - old
+    change = new - last
+    is_clear = np.abs(before) > CHANGE
+    rates = np.divide(change, before, out=np.zeros_like(new), where=is_clear)
     rates = np.maximum(rates, 0.0)
     if rates.max() >= 1.0:
         return None
     rate = float(rates[change > 0.0].max(initial=0.0))
     ahead = np.maximum(change, 0.0) * (rate / (1.0 - rate))
-    if (ahead - change * rates / (1.0 - rates) > SETTLED * new + 8.0 * CHANGE).any():
+    ahead_by_own_rate = change * rates / (1.0 - rates)
+    if (ahead - ahead_by_own_rate > SETTLED * new + 8.0 * CHANGE).any():
         return None
-    return ahead, rate
+    return LimitEstimate(ahead, rate)
 
 
-def converging(
-    limit: np.ndarray, near: np.ndarray, rate: float, grid: float
+def approach_limit(
+    limit: np.ndarray,
+    near: np.ndarray,
+    rate: float,
+    grid: float,
 ) -> Iterator[Callable[[], PrivacyProfile]]:
-    """limit - rate^m (limit - near), rounded up, `made` when needed, for m = 1, 2, ..., and then
+    """limit - rate^m (limit - near), rounded up, made when needed, for m = 1, 2, ..., and then
     always the limit."""
+
+    def profile_at(share: float) -> PrivacyProfile:
+        return PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid)
+
     share = 1.0
     while (share * (limit - near) > SETTLED * near + CHANGE).any():
         share *= rate * (1.0 - EPS)
-        yield partial(
-            lambda share: PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid), share
-        )
+        yield partial(profile_at, share)
     end = PrivacyProfile(limit, grid)
     yield from repeat(lambda: end)
 
 
-def made(profile: Profile | Callable[[], Profile]) -> Profile:
-    return profile() if callable(profile) else profile
+def make_profile(bound: Bound) -> Profile:
+    """The profile of a bound, which may not have been made yet."""
+    if callable(bound):
+        return bound()
+    return bound
 
 
-def _applied(base: Profile, step: Callable) -> Profile:
-    return step(made(base))
-
-
-def _higher(one: list[Profile], other: list[Profile]) -> list[Profile]:
-    pairs = () if one is other else zip(one, other, strict=True)
-    # `converging` rises
-    return [new if callable(old) else higher(old, made(new)) for old, new in pairs] or one
+def _apply_step(
+    base: Bound,
+    step: Callable[[Profile], Profile],
+) -> Profile:
+    return step(make_profile(base))

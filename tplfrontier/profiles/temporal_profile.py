@@ -8,7 +8,7 @@ their profiles compose (Eq. (11)).
 
 from __future__ import annotations
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 
 from tplfrontier.pairs.leakage import transition_matrix
-from tplfrontier.profiles.pair_profiles import PairProfiles, Profile, highest, overall
+from tplfrontier.profiles.pair_profiles import (
+    PairProfiles,
+    Profile,
+    highest_profile,
+    overall_profile,
+)
 from tplfrontier.profiles.privacy_profile import (
     EPS,
     Powers,
@@ -68,35 +73,39 @@ class TemporalPrivacyProfile(FrozenArrays):
         Past profiles stay, and future ones are computed from the end back to where they hardly
         change, if all time points have a release and both series the same grid.
         """
-        if (
-            overall(self._nothing).grid != overall(earlier._nothing).grid
-            or not (self.releases >= 0).all()
-        ):
+        grid = overall_profile(self._nothing).grid
+        if grid != overall_profile(earlier._nothing).grid:
+            return self
+        if not (self.releases >= 0).all():
             return self
         times = np.arange(earlier.releases.size)
-        past, future = earlier._before.each(times), earlier._after.each(times[::-1])
-        before = self._past.profiles(self.kinds, self._nothing, first=past)
-        after = self._future.profiles(self.kinds, self._nothing, last=future).reversed()
-        return replace(self, _earlier=earlier._composed, _sides=(before, after))
+        known_past = earlier._before.profiles_at(times)
+        known_future = earlier._after.profiles_at(times[::-1])
+        before = self._past.profiles(self.kinds, self._nothing, first=known_past)
+        after = self._future.profiles(self.kinds, self._nothing, last=known_future)
+        return replace(self, _earlier=earlier._composed, _sides=(before, after.reversed()))
 
     @cached_property
     def backward(self) -> ProfileSeries:
         """The profiles of BPL: about the value at t, of the releases up to t."""
-        return self._series(self._before)
+        return self._compose_sides(self._before)
 
     @cached_property
     def forward(self) -> ProfileSeries:
         """The profiles of FPL: about the value at t, of the releases from t on."""
-        return self._series(self._after)
+        return self._compose_sides(self._after)
 
     @cached_property
     def both(self) -> ProfileSeries:
         """The profiles of TPL: about the value at t, of all releases."""
-        if not self._determined:
-            return self._series(self._before, self._after)
-        everything, horizon = self.user_level, self.releases.size
+        if not self._is_determined:
+            return self._compose_sides(self._before, self._after)
+        everything = self.user_level
+        horizon = self.releases.size
         return ProfileSeries(
-            (everything,), np.zeros(horizon, int), np.full(horizon, everything.largest)
+            profiles=(everything,),
+            position=np.zeros(horizon, int),
+            largest=np.full(horizon, everything.largest),
         )
 
     def epsilon(self, delta: float) -> np.ndarray:
@@ -113,110 +122,158 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The profile of all releases about the value at time t; negative t counts from the end."""
         return self.both.profile_at(t)
 
-    def composed(self, first: int, last: int) -> PrivacyProfile:
-        """The profile about all the data from time `first` to `last`, both included (Theorem 3 of
-        [1])."""
+    def composed(
+        self,
+        first: int,
+        last: int,
+    ) -> PrivacyProfile:
+        """The profile about all the data of several time points (Theorem 3 of [1]).
+
+        Parameters
+        ----------
+        first, last : int
+            The first and the last time point, both included, from 0 on.
+
+        Returns
+        -------
+        PrivacyProfile
+            That of all releases.
+
+        Raises
+        ------
+        ValueError
+            If a time point is out of range, or the last before the first.
+        """
         check_span(first, last, self.releases.size)
-        return (
-            self.user_level
-            if self._determined
-            else self._windows(np.array([first]), last - first + 1)
-        )
+        if self._is_determined:
+            return self.user_level
+        return self._largest_of_windows(np.array([first]), last - first + 1)
 
     def w_event(self, w: int) -> PrivacyProfile:
         """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of
         [1])."""
         w, windows = check_window(w, self.releases.size)
-        return self.user_level if self._determined else self._windows(np.arange(windows), w)
+        if self._is_determined:
+            return self.user_level
+        return self._largest_of_windows(np.arange(windows), w)
 
     @property
     def user_level(self) -> PrivacyProfile:
         """The profile of all releases, for any correlation (Corollary 1 of [1])."""
-        powers, numbers = (
-            Powers(self.kinds),
-            np.bincount(self.releases[self.releases >= 0]).tolist(),
-        )
-        profile = self._composition(
-            [powers.of(kind, number) for kind, number in enumerate(numbers) if number]
-        )
-        return replace(overall(profile), largest=fsum(self._bounds) * (1.0 + EPS))
+        released = self.releases[self.releases >= 0]
+        numbers = np.bincount(released).tolist()
+        profile = self._compose(Powers(self.kinds).profiles(numbers))
+        return replace(overall_profile(profile), largest=fsum(self._bounds) * (1.0 + EPS))
 
     @cached_property
     def _before(self) -> ProfileSeries:
-        return self._sides[0] if self._sides else self._past.profiles(self.kinds, self._nothing)
+        if self._sides:
+            return self._sides[0]
+        return self._past.profiles(self.kinds, self._nothing)
 
     @cached_property
     def _after(self) -> ProfileSeries:
         if self._sides:
             return self._sides[1]
-        side = (
-            self._before
-            if self._past == self._future
-            else self._future.profiles(self.kinds, self._nothing)
-        )
-        return side.reversed()
+        if self._past == self._future:
+            return self._before.reversed()
+        return self._future.profiles(self.kinds, self._nothing).reversed()
 
     @property
-    def _determined(self) -> bool:
+    def _is_determined(self) -> bool:
         """Whether all steps pass profiles unchanged, so that each time leaks what all releases leak
         together."""
-        single = isinstance(self._nothing, PrivacyProfile)
-        return single and self._past.is_identity and self._future.is_identity
+        if not isinstance(self._nothing, PrivacyProfile):
+            return False
+        return self._past.is_identity and self._future.is_identity
 
-    def _series(self, *sides: ProfileSeries) -> ProfileSeries:
-        distinct, position = _distinct_rows(self.releases, *(side.position for side in sides))
-        releases, profiles = [*self.kinds, self._nothing], []  # a release of -1 is none
-        rows = [
-            [
-                releases[kind],
-                *(side.profiles[base] for side, base in zip(sides, bases, strict=True)),
-            ]
-            for kind, *bases in distinct.tolist()
-        ]
+    def _compose_sides(self, *sides: ProfileSeries) -> ProfileSeries:
+        """The profiles of each time's release and of what the sides tell about its value."""
+        columns = [side.position for side in sides]
+        distinct, position = _distinct_rows(self.releases, *columns)
+        releases = [*self.kinds, self._nothing]  # a release of -1 is none
+        rows = []
+        for kind, *bases in distinct.tolist():
+            row = [releases[kind]]
+            for side, base in zip(sides, bases, strict=True):
+                row.append(side.profiles[base])
+            rows.append(row)
         # those of most rows come first, so that their composition is shared
         usual = Counter(chain.from_iterable(rows))
+        profiles = []
         for parts in with_progress(rows, "profiles together", "time"):
-            profiles.append(
-                overall(self._composition(sorted(parts, key=usual.__getitem__, reverse=True)))
-            )
+            parts = sorted(parts, key=usual.__getitem__, reverse=True)
+            profiles.append(overall_profile(self._compose(parts)))
         largest = self._bounds
         for side in sides:
             largest = (largest + side.largest) * (1.0 + EPS)
-        largest = np.minimum(largest, np.array([profile.largest for profile in profiles])[position])
+        largest_of_profiles = np.array([profile.largest for profile in profiles])
+        largest = np.minimum(largest, largest_of_profiles[position])
         return ProfileSeries(tuple(profiles), position, largest)
 
-    def _windows(self, first: np.ndarray, length: int) -> PrivacyProfile:
+    def _largest_of_windows(
+        self,
+        first: np.ndarray,
+        length: int,
+    ) -> PrivacyProfile:
         """The largest profile of `length` consecutive time points from each of `first` on."""
-        last, before, after = first + length - 1, self._before, self._after
-        sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
-        np.cumsum(self.releases[:, None] == np.arange(len(self.kinds)), axis=0, out=sums[1:])
-        numbers = sums[last + 1] - sums[first]
+        last = first + length - 1
+        before = self._before
+        after = self._after
+        numbers = self._count_kinds(first, last)
         distinct, _ = _distinct_rows(before.position[first], after.position[last], numbers)
-        bounds = np.concatenate(([0.0], np.cumsum(np.where(self._bounds < inf, self._bounds, 0.0))))
+        powers = Powers(tuple(map(overall_profile, self.kinds)))
+        profiles = []
+        for past, future, *numbers in distinct.tolist():
+            parts = powers.profiles(numbers)
+            parts.append(overall_profile(before.profiles[past]))
+            parts.append(overall_profile(after.profiles[future]))
+            profiles.append(self._compose(parts))
+        highest = highest_profile(profiles)
+        return replace(highest, largest=self._bound_windows(first, last))
+
+    def _count_kinds(
+        self,
+        first: np.ndarray,
+        last: np.ndarray,
+    ) -> np.ndarray:
+        """How many releases of each kind (K,) each window (W,) has, (W, K)."""
+        is_of_kind = self.releases[:, None] == np.arange(len(self.kinds))
+        sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
+        np.cumsum(is_of_kind, axis=0, out=sums[1:])
+        return sums[last + 1] - sums[first]
+
+    def _bound_windows(
+        self,
+        first: np.ndarray,
+        last: np.ndarray,
+    ) -> float:
+        """A bound on the loss of all releases about the data of any window."""
+        finite = np.where(self._bounds < inf, self._bounds, 0.0)
+        sums = np.concatenate(([0.0], np.cumsum(finite)))
         unbounded = np.concatenate(([0], np.cumsum(self._bounds == inf)))
-        largest = (bounds[last + 1] - bounds[first]) + before.largest[first] + after.largest[last]
-        largest = np.where(unbounded[last + 1] > unbounded[first], inf, largest)
+        within = sums[last + 1] - sums[first]
+        largest = within + self._before.largest[first] + self._after.largest[last]
+        has_unbounded = unbounded[last + 1] > unbounded[first]
+        highest = np.where(has_unbounded, inf, largest).max()
         # The sums bound the rounding of their differences.
-        bound = float(largest.max()) + 4.0 * EPS * bounds.size * float(bounds[-1] + largest.max())
-        powers, profiles = Powers(tuple(map(overall, self.kinds))), []
-        for base_b, base_f, *numbers in distinct.tolist():
-            between = [powers.of(kind, number) for kind, number in enumerate(numbers) if number]
-            sides = overall(before.profiles[base_b]), overall(after.profiles[base_f])
-            profiles.append(self._composition([*between, *sides]))
-        return replace(highest(profiles), largest=bound)
+        rounding = 4.0 * EPS * sums.size * float(sums[-1] + highest)
+        return float(highest) + rounding
 
     @cached_property
     def _bounds(self) -> np.ndarray:
         """The bound on the loss of each time's release, 0 without a release."""
-        return np.append([kind.largest for kind in self.kinds], 0.0)[self.releases]
+        bounds = np.append([kind.largest for kind in self.kinds], 0.0)
+        return bounds[self.releases]
 
-    def _composition(self, parts: list) -> Any:
+    def _compose(self, parts: list) -> Any:
         """The profile of independent releases; series have many parts in common."""
         key = tuple(sorted(parts, key=id))
         profile = self._composed.get(key) or self._earlier.get(key)
         if profile is None:
-            *others, last = parts
-            profile = self._composition(others).compose(last) if others else last
+            *others, profile = parts
+            if others:
+                profile = self._compose(others).compose(profile)
         self._composed[key] = profile
         return profile
 
@@ -233,23 +290,46 @@ def temporal_privacy_profile(
     """The privacy profiles of releases by any mechanisms: BPL, FPL and TPL at every (epsilon,
     delta).
 
+    Eqs. (11) and (13) of [1] with profiles instead of numbers; docs/theory/profiles.md proves that
+    they are upper bounds.
+
     Parameters
     ----------
     events : list of T releases, or a single release together with `horizon`
-        A release is a DpEvent of `dp_accounting` (by the conventions of `tplfrontier.profiles.events`), an
-        epsilon (nats) if only pure DP is known, a PrivacyProfile, or None for a time point without a release;
-        (event, count) stands for `count` time points.
-    backward, forward : as in `temporal_privacy_leakage`
-    horizon : int >= 1, optional; the number of releases T
-    grid : float, the distance in nats between the losses at which profiles are stored
-        Epsilon is too large by a share of up to about (grid / s)^2 / 4, where s is the standard deviation of
-        the loss of a release. None: a 16th of the smallest total variation distance of a release, from 1e-5
-        to 1e-3. A grid of more than 16,384 points is made twice as coarse.
-    pairs : whether to keep a profile for each ordered pair of states, which needs matrices
-        Smaller bounds, at a cost per step that grows with n^4 (docs/theory/profiles.md).
+        A release is a DpEvent of `dp_accounting` (by the conventions of
+        `tplfrontier.profiles.events`), an epsilon (nats) if only pure DP is known, a
+        PrivacyProfile, or None for a time point without a release; (event, count) stands for
+        `count` time points.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list of T - 1, or None
+        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list holds the
+        matrix of each step between two time points. None: the adversary does not know it.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
+    horizon : int >= 1, optional
+        The number of time points T.
+    grid : float, optional
+        The distance in nats between the losses at which profiles are stored. Epsilon is too large
+        by a share of up to about (grid / s)^2 / 4, where s is the standard deviation of the loss of
+        a release. None: a 16th of the smallest total variation distance of a release, from 1e-5 to
+        1e-3. A grid of more than 16,384 points is made twice as coarse.
+    pairs : bool, optional
+        Whether to keep a profile for each ordered pair of states, which needs matrices: smaller
+        bounds, at a cost per step that grows with n^4.
 
-    ValueError for events that are unsupported or out of range, and as in
-    `temporal_privacy_leakage`.
+    Returns
+    -------
+    TemporalPrivacyProfile
+        `backward`, `forward` and `both` hold the profiles of BPL, FPL and TPL at each time;
+        `epsilon(delta)` and `delta(epsilon)` are those of TPL.
+
+    Raises
+    ------
+    ValueError
+        For events that are unsupported or out of range or not one for each time point; matrices
+        that are not row-stochastic, whose states disagree or that are not T - 1; loss functions
+        where `pairs` needs matrices.
+    TypeError
+        If one of the sides is not given.
 
     Examples
     --------
@@ -269,54 +349,84 @@ def temporal_privacy_profile(
     4.381
     3.417
     """
-    kinds: Sequence[Profile]
-    kinds, releases, grid = _read(events, horizon, grid)
+    schedule = _read_schedule(events, horizon)
+    if grid is None:
+        grid = automatic_grid(schedule.kinds)
+    else:
+        grid = check_grid(grid)
+    releases = schedule.releases
+    _check_number_of_releases(releases.size, horizon)
+    kinds: tuple[Profile, ...] = tuple(kind.profile(grid) for kind in schedule.kinds)
     nothing: Profile = PrivacyProfile.nothing(grid)
     if pairs:
         # Loss functions are refused, as they may belong to more than one matrix.
         _, _, states = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
         n = len(states or range(2))
         if n > 1:
-            nothing, *kinds = (PairProfiles.alike(profile, n) for profile in (nothing, *kinds))
+            kinds = tuple(PairProfiles.alike(kind, n) for kind in kinds)
+            nothing = PairProfiles.alike(nothing, n)
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
     past, future = Side.both(timeline, releases[timeline.times].tolist())
-    return TemporalPrivacyProfile(tuple(kinds), releases, past, future, nothing)
+    return TemporalPrivacyProfile(kinds, releases, past, future, nothing)
 
 
 def _distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows of columns (T,), and the position of each row among them."""
     table = np.column_stack(columns)
-    changes = np.append(True, (table[1:] != table[:-1]).any(axis=1))
+    differs_from_last = (table[1:] != table[:-1]).any(axis=1)
+    changes = np.append(True, differs_from_last)
     distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
     return distinct, position.ravel()[np.cumsum(changes) - 1]
 
 
-def _read(
-    events: Any, horizon: int | None, grid: float | None
-) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
-    """The different releases, the number of each time's release among them (-1: none), and the
-    grid."""
-    several = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
-    if horizon is not None and not several:
+@dataclass(frozen=True)
+class _Schedule:
+    """The different releases, and the number of each time's release among them, -1 for none,
+    (T,)."""
+
+    kinds: tuple[Release, ...]
+    releases: np.ndarray
+
+
+def _read_schedule(
+    events: Any,
+    horizon: int | None,
+) -> _Schedule:
+    is_list = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
+    if not is_list:
+        if horizon is None:
+            raise ValueError(
+                f"events must be a list with one event a time point, found {events!r}; "
+                "give [event] * T or a horizon"
+            )
         events = [(events, check_horizon(horizon))]
-    elif not several:
-        raise ValueError(
-            f"events must be a list with one event a time point, found {events!r}; give [event] * T or a horizon"
-        )
     different: dict[Release, int] = {}
-    numbers, counts = [], []
+    numbers = []
+    counts = []
     for entry in events:
-        event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
+        event = entry
+        count = 1
+        if isinstance(entry, tuple) and len(entry) == 2:
+            event, count = entry
         counts.append(check_horizon(count, "the count of an event"))
-        release = event if event is None or isinstance(event, Release) else Release(event)
-        numbers.append(-1 if release is None else different.setdefault(release, len(different)))
+        if event is None:
+            numbers.append(-1)
+            continue
+        release = event
+        if not isinstance(event, Release):
+            release = Release(event)
+        numbers.append(different.setdefault(release, len(different)))
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
-    grid = automatic_grid(different) if grid is None else check_grid(grid)
-    releases = np.repeat(numbers, counts)
-    if horizon not in (None, releases.size):
+    return _Schedule(tuple(different), np.repeat(numbers, counts))
+
+
+def _check_number_of_releases(
+    releases: int,
+    horizon: int | None,
+) -> None:
+    if horizon not in (None, releases):
         raise ValueError(
-            f"events must be one release or one for each of {horizon} time points, found {releases.size}; "
-            "give one event for each, or one event and its horizon"
+            f"events must be one release or one for each of {horizon} time points, "
+            f"found {releases}; give one event for each, or one event and its horizon"
         )
-    return tuple(release.profile(grid) for release in different), releases, grid

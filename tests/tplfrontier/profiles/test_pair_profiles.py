@@ -13,7 +13,7 @@ from tests.tplfrontier.profiles.test_rounding import Exact, assert_bounds
 from tests.tplfrontier.profiles.test_temporal_profile import worst_ratio
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, SWAPPED, THREE
 from tplfrontier.profiles import repeated_releases
-from tplfrontier.profiles.privacy_profile import composed
+from tplfrontier.profiles.privacy_profile import compose_orders
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_compositions_of_ordered_pairs_round_up(seed):
     grid = float(rng.choice([1e-3, 0.05, 0.3]))
     with mpmath.workdps(50):
         one, other = random_pair(rng, grid), random_pair(rng, grid)
-        found = composed(*(tuple(each.profile() for each in pair) for pair in (one, other)))
+        found = compose_orders(*(tuple(each.profile() for each in pair) for pair in (one, other)))
         exact = one[0].compose(other[0])
         assert_bounds(found, exact)
         true = np.array(exact.deltas()[: found.deltas.size], float)

@@ -17,7 +17,7 @@ import tplrepro as tpl
 from tests.oracles import exact_loss, loss_mpmath, recursion
 from tests.tplrepro.leakage.matrices import random_matrix
 from tplfrontier.profiles.privacy_profile import DIRECT, Release
-from tplfrontier.profiles.repeated_releases import converging
+from tplfrontier.profiles.repeated_releases import approach_limit
 
 mpf = mpmath.mpf
 BITS = 300
@@ -227,7 +227,7 @@ def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
 def test_profiles_that_are_told_ahead(rate):
     limit, near = np.sort(np.random.default_rng(0).random((2, 3)))[:, ::-1] * [[1.0], [0.01]]
     high, low = (np.array([*map(mpf, deltas.tolist())]) for deltas in (limit, near))
-    for number, profile in enumerate(islice(converging(limit, near, rate, 0.1), 3000), 1):
+    for number, profile in enumerate(islice(approach_limit(limit, near, rate, 0.1), 3000), 1):
         assert (profile().deltas >= high - mpf(rate) ** number * (high - low)).all()
 
 
