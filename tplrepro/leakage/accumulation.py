@@ -129,8 +129,7 @@ def accumulate_along(
     """
     if budgets.size < MANY:
         return np.array([*leakages_in_turn(repeat(loss), budgets.tolist(), last, step)], float)
-    has_table = loss is not None and type(loss).at is PrivacyLossFunction.at
-    if has_table and step is leakage_after:
+    if step is leakage_after and _has_table(loss):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.expect(budgets.size)
@@ -144,6 +143,11 @@ def accumulate_along(
         leakages[start:end] = _repeat(step, loss, last, float(budgets[start]), end - start)
         last = float(leakages[end - 1])
     return leakages
+
+
+def _has_table(loss: Any) -> bool:
+    """Whether compiled code can take the steps of a loss function."""
+    return loss is not None and type(loss).at is PrivacyLossFunction.at
 
 
 def _repeat(step: Step, loss: Any, last: float | None, epsilon: float, count: int) -> list[float]:
