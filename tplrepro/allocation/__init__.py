@@ -1,2 +1,2 @@
-"""Budgets over time that keep the temporal privacy leakage within alpha: published schemes, and
-better ones."""
+"""Budgets over time that keep the temporal privacy leakage within alpha: the schemes of the papers,
+and better ones."""

@@ -15,6 +15,10 @@ from tplrepro.leakage.temporal import Correlation, safely_below
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_budgets, check_level, with_index
 
+#: The factor is found to this share: more than 30 times the largest error of an exact leakage that
+#: was seen.
+TOLERANCE = 1e-13
+
 
 def allocate_by_exact_leakage(
     alpha: float,
@@ -25,34 +29,60 @@ def allocate_by_exact_leakage(
     proportions: ArrayLike | None = None,
     index: Any = None,
 ) -> np.ndarray:
-    """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time.
+    """The largest budgets in given proportions whose exact TPL is within alpha at every time.
 
-    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of
-    a horizon there may be `proportions` (T,) > 0. The two sides should belong to one chain
-    (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these.
-    Budgets are in nats, rounded down. ValueError for neither a horizon nor proportions or both that
-    disagree, if T alpha > 700, and as `exact_leakage`.
+    The two sides should belong to one chain (`TransitionMatrix.reverse`); the guarantee is against
+    an adversary who knows exactly these.
+
+    Parameters
+    ----------
+    alpha : float
+        The level in nats, > 0; T alpha may be at most 700.
+    backward : TransitionMatrix or array-like (n, n), None, or a list of T - 1 of them
+        Pr(l^{t-1} | l^t), which the adversary knows: one matrix for all steps, or one for each
+        step; None if the adversary does not know that side.
+    forward : TransitionMatrix or array-like (n, n), None, or a list of T - 1 of them
+        The same of Pr(l^t | l^{t-1}).
+    horizon : int, optional
+        The number of releases T, unless there are proportions.
+    proportions : array-like (T,), optional
+        Positive numbers to which the budgets are proportional, by default equal.
+    index : sequence of T labels, optional
+        The labels of the time points, for a Series.
+
+    Returns
+    -------
+    array (T,), or Series with `index`
+        The budget of each release in nats, rounded down.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a horizon nor proportions, or both disagree; if T alpha > 700, or the
+        matrices are too large or not row-stochastic.
 
     Examples
     --------
     >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
-    >>> allocate_by_exact_leakage(1.0, P, P, proportions=[0.5846, 0.1691, 0.1691, 0.5846]).round(4).tolist()
+    >>> shape = [0.5846, 0.1691, 0.1691, 0.5846]
+    >>> allocate_by_exact_leakage(1.0, P, P, proportions=shape).round(4).tolist()
     [0.6116, 0.1769, 0.1769, 0.6116]
     """
     alpha = check_level(alpha)
     if horizon is None and proportions is None:
         raise ValueError(
-            "an allocation needs a horizon or proportions, found neither; give the number of releases"
+            "an allocation needs a horizon or proportions, found neither; "
+            "give the number of releases"
         )
-    shape = check_budgets(1.0 if proportions is None else proportions, "proportions", horizon)
+    if proportions is None:
+        proportions = 1.0
+    shape = check_budgets(proportions, "proportions", horizon)
     T = shape.size
     shape = shape / shape.max()
-    budgets = fit_to_level(
-        lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
-        alpha / shape.sum() * shape,  # releases that spend alpha in total are within alpha
-        alpha,
-        # more than 30 times the largest error of an exact leakage that was seen
-        safely_below(alpha, T),
-        tolerance=1e-13,
-    )
+    start = alpha / shape.sum() * shape  # releases that spend alpha in total are within alpha
+
+    def largest_tpl(budgets: np.ndarray) -> float:
+        return exact_leakage(budgets, backward, forward).tpl.max()
+
+    budgets = fit_to_level(largest_tpl, start, alpha, safely_below(alpha, T), tolerance=TOLERANCE)
     return with_index(budgets, index)

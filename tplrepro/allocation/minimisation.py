@@ -7,7 +7,8 @@ convex (L is convex for small leakages and concave for large ones), so the resul
 start.
 """
 
-from functools import lru_cache
+from __future__ import annotations
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,36 +18,66 @@ from tplrepro.progress import Bar
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice
 
-#: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
+#: SLSQP stops when the error changes by less than this share of the start's; a few dozen
+#: iterations in practice.
 CHANGE = 1e-12
 MAX_ITERATIONS = 300
+#: Smaller weights would have no logarithm.
+LEAST_WEIGHT = 1e-300
+#: The unknowns may fall this much below what the error of the start allows.
+ROOM_BELOW = 0.1
+#: The power of 1 / epsilon that each error is proportional to.
+POWERS = {"absolute": 1, "squared": 2}
 
 
 def check_power(error: str) -> int:
     """The power of 1 / epsilon that an error is proportional to."""
-    powers = {"absolute": 1, "squared": 2}
-    check_choice(error, "error", powers)
-    return powers[error]
+    check_choice(error, "error", POWERS)
+    return POWERS[error]
 
 
 class LeastError:
-    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, by a subclass, is within
-    alpha.
+    """Minimise sum_t w_t / epsilon_t^power over R budgets whose TPL is within alpha.
 
-    `weights` (R,) are positive with sum 1. No budget exceeds exp(upper) alpha, by default alpha.
+    A subclass computes the leakages, `tpl`. No budget exceeds exp(upper) alpha, by default alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        The level in nats.
+    weights : array (R,)
+        Positive, with sum 1.
+    power : int
+        1 for absolute errors, 2 for squared ones.
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int):
-        self.alpha, self.weights, self.power = alpha, weights, power
+        self.alpha = alpha
+        self.weights = weights
+        self.power = power
         self.upper = np.zeros(weights.size)
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of
-        these."""
+        """The constrained leakages and their derivatives.
+
+        Parameters
+        ----------
+        budgets : array (R,)
+            Nats.
+        change : array (R, N)
+            The derivatives of the budgets by N unknowns.
+
+        Returns
+        -------
+        leakages : array (C,)
+            Nats.
+        derivative : array (C, N)
+        """
         raise NotImplementedError
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
-        return self.tpl(budgets, np.empty((budgets.size, 0)))[0].max()
+        leakages, _ = self.tpl(budgets, np.empty((budgets.size, 0)))
+        return leakages.max()
 
     def fit(self, budgets: np.ndarray, **options) -> np.ndarray:
         """The largest multiple of the budgets that is within alpha."""
@@ -58,71 +89,131 @@ class LeastError:
         return float(self.weights @ (self.alpha / budgets) ** self.power)
 
     def solve(self, start: np.ndarray, knots: np.ndarray | None = None) -> np.ndarray:
-        """Budgets that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding
-        error.
+        """Budgets that SLSQP reaches from a start.
 
-        The unknowns are x = log(epsilon / alpha) of the releases at the `knots` (N,), by default
-        all.
+        Parameters
+        ----------
+        start : array (R,)
+            Budgets in nats, within alpha.
+        knots : array (N,) of int, optional
+            The releases whose budgets are the unknowns, by default all.
+
+        Returns
+        -------
+        array (R,)
+            Budgets in nats, which may exceed alpha by a rounding error.
         """
         from scipy.optimize import minimize
 
-        releases = np.arange(self.weights.size)
-        knots = releases if knots is None else knots
-        spread = np.column_stack([np.interp(releases, knots, unit) for unit in np.eye(knots.size)])
-
-        def budgets(x: np.ndarray) -> np.ndarray:
-            return self.alpha * np.exp(spread @ x)
-
-        def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
-            terms = self.weights * np.exp(-self.power * (spread @ x))
-            return float(terms.sum()), -self.power * (terms @ spread)
-
-        @lru_cache(maxsize=1)  # SLSQP asks for the value and then for the derivative
-        def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
-            spent = budgets(np.frombuffer(x))
-            tpl, derivative = self.tpl(spent, spent[:, None] * spread)
-            return 1.0 - tpl / self.alpha, -derivative / self.alpha
-
-        x, upper = np.log(start[knots] / self.alpha), self.upper[knots]
-        # No term of the error may exceed the error of the start, which is feasible.
-        shares = np.maximum(self.weights[knots], 1e-300) / cost(x)[0]
-        lower = np.minimum(np.log(shares) / self.power, upper) - 0.1
-        x = np.clip(x, lower, upper)
-        scale = 1.0 / cost(x)[0]
+        if knots is None:
+            knots = np.arange(self.weights.size)
+        programme = _ProgrammeOnKnots(self, start, knots)
         with one_blas_thread(), Bar(None, "least error", "iteration") as bar:
             solution = minimize(
-                lambda x: tuple(scale * part for part in cost(x)),
-                x,
+                programme.scaled_cost,
+                programme.start,
                 jac=True,
                 method="SLSQP",
-                bounds=np.column_stack([lower, upper]),
+                bounds=np.column_stack([programme.lower, programme.upper]),
                 constraints={
                     "type": "ineq",
-                    "fun": lambda x: slack(x.tobytes())[0],
-                    "jac": lambda x: slack(x.tobytes())[1],
+                    "fun": lambda x: programme.constraint(x).slack,
+                    "jac": lambda x: programme.constraint(x).derivative,
                 },
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
                 callback=lambda x: bar.update(),
             ).x
-        return budgets(solution if np.isfinite(solution).all() else x)
+        if not np.isfinite(solution).all():
+            solution = programme.start
+        return programme.budgets(solution)
+
+
+@dataclass(frozen=True)
+class _Constraint:
+    """How far leakages are below alpha, as shares of it, and the derivative by the unknowns."""
+
+    slack: np.ndarray  # (C,)
+    derivative: np.ndarray  # (C, N)
+
+
+class _ProgrammeOnKnots:
+    """The problem in the unknowns x = log(epsilon / alpha) at N knots, as SLSQP takes it."""
+
+    def __init__(self, problem: LeastError, start: np.ndarray, knots: np.ndarray):
+        self.problem = problem
+        releases = np.arange(problem.weights.size)
+        units = np.eye(knots.size)
+        # x of all releases from those at the knots, (R, N).
+        self.spread = np.column_stack([np.interp(releases, knots, unit) for unit in units])
+        x = np.log(start[knots] / problem.alpha)
+        cost, _ = self._cost(x)
+        # No term of the error may exceed the error of the start, which is feasible.
+        shares = np.maximum(problem.weights[knots], LEAST_WEIGHT) / cost
+        self.upper = problem.upper[knots]
+        self.lower = np.minimum(np.log(shares) / problem.power, self.upper) - ROOM_BELOW
+        self.start = np.clip(x, self.lower, self.upper)
+        cost, _ = self._cost(self.start)
+        self._scale = 1.0 / cost
+        self._last: tuple[bytes, _Constraint] | None = None
+
+    def budgets(self, x: np.ndarray) -> np.ndarray:
+        return self.problem.alpha * np.exp(self.spread @ x)
+
+    def _cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        power = self.problem.power
+        terms = self.problem.weights * np.exp(-power * (self.spread @ x))
+        return float(terms.sum()), -power * (terms @ self.spread)
+
+    def scaled_cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """The error as a share of that of the start, and its gradient (N,)."""
+        cost, gradient = self._cost(x)
+        return self._scale * cost, self._scale * gradient
+
+    def constraint(self, x: np.ndarray) -> _Constraint:
+        """SLSQP asks for the slack and then, at the same x, for its derivative."""
+        key = x.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._constraint(x)
+        return self._last[1]
+
+    def _constraint(self, x: np.ndarray) -> _Constraint:
+        budgets = self.budgets(x)
+        tpl, derivative = self.problem.tpl(budgets, budgets[:, None] * self.spread)
+        return _Constraint(1.0 - tpl / self.problem.alpha, -derivative / self.problem.alpha)
 
 
 class Recursion:
-    """The recursion through the loss functions (None: not known) of R - 1 steps, for a compiled
-    loop."""
+    """The recursion of BPL or FPL through the loss functions of R - 1 steps, for a compiled loop.
+
+    `functions` are those of the steps in the order of the recursion, None where not known.
+    """
 
     def __init__(self, functions: list):
-        number = {function: k for k, function in enumerate(dict.fromkeys(filter(None, functions)))}
-        tables = [np.empty((0, 5)), *(function.table for function in number)]
+        distinct = [function for function in dict.fromkeys(functions) if function is not None]
+        number = {function: k for k, function in enumerate(distinct)}
+        tables = [np.empty((0, 5)), *(function.table for function in distinct)]
         self.vertices = np.concatenate(tables)
         self.first = np.cumsum([len(table) for table in tables])
         self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leakages (R,) along `budgets`, and their derivative (R, N) from that of these,
-        `change`."""
+        """The leakages along some budgets and their derivatives.
+
+        Parameters
+        ----------
+        budgets : array (R,)
+            Nats.
+        change : array (R, N)
+            The derivatives of the budgets by N unknowns.
+
+        Returns
+        -------
+        leakages : array (R,)
+            Nats.
+        derivative : array (R, N)
+        """
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.expect(change.size)
-        arguments = self.vertices, self.first, self.steps, budgets, change
+        arguments = (self.vertices, self.first, self.steps, budgets, change)
         return recursion.accumulate_with_derivative(*map(np.ascontiguousarray, arguments))

@@ -20,17 +20,24 @@ from tplrepro.allocation.published import (
     allocate_by_quantification,
     allocate_by_upper_bound,
 )
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.leakage.timeline import Timeline
 from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
-# above this alpha more starts are tried; several local optima were seen only for alpha above 8
+#: Above this alpha more starts are tried; several local optima were seen only for alpha above 8.
 CURVED = 4.0
-# up to this number of releases every budget is an unknown, and SLSQP runs from every start
+#: Up to this number of releases every budget is an unknown, and SLSQP runs from every start.
 FEW = 24
-MANY = 48  # up to this number it runs from the two best starts; beyond, equal weights allow knots
-MAX_KNOTS = 96  # unknowns when knots are refined; SLSQP takes O(N^3) an iteration
-LEVEL = 1e-5  # budgets that differ by less than this share of them are the constant in the middle
+#: Up to this number it runs from the two best starts; beyond, equal weights allow knots.
+MANY = 48
+#: Unknowns when knots are refined; SLSQP takes O(N^3) an iteration.
+MAX_KNOTS = 96
+#: Budgets that differ by less than this share of them are the constant in the middle.
+LEVEL = 1e-5
+#: A start is fitted to alpha only roughly, a solution that is compared or refined more closely.
+ROUGHLY = 1e-3
+CLOSELY = 1e-9
 
 
 def allocate_optimally(
@@ -44,19 +51,47 @@ def allocate_optimally(
     error: str = "absolute",
     index: Any = None,
 ) -> np.ndarray:
-    """Budgets (R,) in nats of least total error whose TPL is at most alpha at every one of T time
-    points.
+    """Budgets of least total error whose TPL is at most alpha at every one of T time points.
 
     Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the
-    sensitivity, or sum_t w_t / epsilon_t^2 for the "squared" `error`. The best of several local
-    optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T;
-    deterministic.
+    sensitivity, or sum_t w_t / epsilon_t^2, the squared one. The result is the best of several
+    local optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and
+    alpha / T; it is deterministic.
 
-    Arguments and errors as in `allocate_by_quantification`, also a list of a matrix for each step.
-    `weights` (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are
-    releases at R of the T times, and the leakage stays within alpha at the others, too. For 50
-    states it takes 10 ms for T = 10, 0.2 to 1 s for 1,000; with unequal weights, a list of matrices
-    or `times` 0.3 s for R = 100.
+    For 50 states it takes 10 ms for T = 10, 0.2 to 1 s for 1,000; with unequal weights, a list of
+    matrices or `times` 0.3 s for R = 100.
+
+    Parameters
+    ----------
+    alpha : float
+        The level of alpha-DP_T in nats, > 0.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list of T - 1
+        Pr(l^{t-1} | l^t), which the adversary knows, or its loss function: one for all steps, or
+        one for each step; None if the adversary does not know that side.
+    forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list of T - 1
+        The same of Pr(l^t | l^{t-1}).
+    horizon : int
+        The number of time points T.
+    weights : array-like (R,), optional
+        How much the error of each release counts, > 0, by default equally.
+    times : array-like (R,) of int or (T,) of bool, optional
+        The time points from 0 that have a release, by default all: R = T. The leakage stays within
+        alpha at the others, too.
+    error : str
+        "absolute" or "squared".
+    index : sequence of R labels, optional
+        The labels of the releases, for a Series.
+
+    Returns
+    -------
+    array (R,), or Series with `index`
+        The budget of each release in nats.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` or a weight is not positive and finite, a matrix is not row-stochastic, or times
+        are not increasing from 0 to T - 1.
 
     Examples
     --------
@@ -70,40 +105,67 @@ def allocate_optimally(
     >>> allocate_optimally(1.0, backward, forward, horizon=5, times=[0, 4]).round(4).tolist()
     [0.771, 0.9047]
     """
-    alpha, horizon, power = check_level(alpha), check_horizon(horizon), check_power(error)
+    alpha = check_level(alpha)
+    horizon = check_horizon(horizon)
+    power = check_power(error)
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
-    weights = as_numbers(
-        np.ones(size) if weights is None else weights,
-        "weights must be numbers",
-        "give one a release",
-    )
-    with np.errstate(all="ignore"):
-        shares = weights / weights.sum()
-    if weights.shape != (size,) or not ((weights > 0) & (shares > 0)).all():
-        raise ValueError(
-            f"weights must hold a finite number greater than 0 for each of the {size} releases, found {weights}; "
-            "no share of their sum may round to 0: leave time points that do not count out of `times`"
-        )
-    steps = [*timeline.backward, *timeline.forward]
-    if all(
-        loss is None or (loss.is_zero and not (timeline.pauses and loss.ties)) for loss in steps
-    ):
+    weights = _checked_weights(weights, size)
+    if _has_no_correlation(timeline):
         return with_index(np.full(size, alpha), index)
-    problem = OnTimeline(alpha, timeline, shares, power)
-    one_matrix = all(step is side[0] for side in (before, after) for step in side)
+    problem = OnTimeline(alpha, timeline, weights / weights.sum(), power)
+    is_one_matrix = all(step is side[0] for side in (before, after) for step in side)
     published = [problem.fit(np.full(size, alpha / size))]
-    if one_matrix:
-        published += _published(problem, before[0], after[0])
-    starts = published[:2] + [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem)]
-    if size > FEW:
+    if is_one_matrix:
+        published.extend(_published_budgets(problem, before[0], after[0]))
+    has_knots = size > MANY and size == horizon and is_one_matrix and np.ptp(weights) == 0.0
+    solutions = _solve_from_starts(problem, published[:2], has_knots)
+    candidates = [*published, *map(problem.fit, solutions)]
+    return with_index(min(candidates, key=problem.cost), index)
+
+
+def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
+    """Weights of the releases, by default 1, (size,), none a negligible share of their sum."""
+    if weights is None:
+        weights = np.ones(size)
+    numbers = as_numbers(weights, "weights must be numbers", "give one a release")
+    with np.errstate(all="ignore"):
+        shares = numbers / numbers.sum()
+    if numbers.shape != (size,) or not ((numbers > 0) & (shares > 0)).all():
+        raise ValueError(
+            f"weights must hold a finite number greater than 0 for each of the {size} releases, "
+            f"found {numbers}; no share of their sum may round to 0: "
+            "leave time points that do not count out of `times`"
+        )
+    return numbers
+
+
+def _has_no_correlation(timeline: Timeline) -> bool:
+    """Whether each leakage is its budget: no step adds anything."""
+
+    def adds_nothing(loss: PrivacyLossFunction | None) -> bool:
+        if loss is None:
+            return True
+        return loss.is_zero and not (timeline.pauses and loss.ties)
+
+    return all(map(adds_nothing, [*timeline.backward, *timeline.forward]))
+
+
+def _solve_from_starts(
+    problem: OnTimeline, published: list[np.ndarray], has_knots: bool
+) -> list[np.ndarray]:
+    """What SLSQP makes of published budgets and of other shapes; of the best of them in a long
+    series."""
+    shapes = [problem.fit(shape, tolerance=ROUGHLY) for shape in _shapes(problem)]
+    starts = published + shapes
+    if problem.weights.size > FEW:
         starts = sorted(starts, key=problem.cost)[:2]
-    if size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0:
-        solutions = solve_on_knots(problem, starts if alpha > CURVED else starts[:1])
-    else:
-        solutions = [problem.solve(start) for start in starts]
-    return with_index(min([*published, *map(problem.fit, solutions)], key=problem.cost), index)
+    if not has_knots:
+        return [problem.solve(start) for start in starts]
+    if problem.alpha <= CURVED:
+        starts = starts[:1]
+    return solve_on_knots(problem, starts)
 
 
 class OnTimeline(LeastError):
@@ -112,47 +174,66 @@ class OnTimeline(LeastError):
     def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int):
         super().__init__(alpha, weights, power)
         self.timeline = timeline
-        self.backward, self.forward = (
-            Recursion(timeline.backward),
-            Recursion(timeline.forward[::-1]),
-        )
+        self.backward = Recursion(timeline.backward)
+        self.forward = Recursion(timeline.forward[::-1])
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = self.backward.ascend(budgets, change)
-        fpl, dfpl = (values[::-1] for values in self.forward.ascend(budgets[::-1], change[::-1]))
-        tpl, dtpl = [bpl + fpl - budgets], [dbpl + dfpl - change]
+        fpl_from_end, dfpl_from_end = self.forward.ascend(budgets[::-1], change[::-1])
+        fpl = fpl_from_end[::-1]
+        dfpl = dfpl_from_end[::-1]
+        leakages = [bpl + fpl - budgets]
+        derivatives = [dbpl + dfpl - change]
         # Before the first release and after the last one, there is less leakage than at that
         # release.
-        for _time, before, loss_b, after, loss_f in self.timeline.pauses:
-            if before < 0 or after == budgets.size:
+        for pause in self.timeline.pauses:
+            k = pause.release_before
+            m = pause.release_after
+            if k < 0 or m == budgets.size:
                 continue
-            value, slope = 0.0, np.zeros(change.shape[1])
-            for loss, leakage, derivative in (
-                (loss_b, bpl[before], dbpl[before]),
-                (loss_f, fpl[after], dfpl[after]),
-            ):
-                if loss is not None:
-                    value += loss.at(float(leakage))
-                    slope += loss.slope_at(float(leakage)) * derivative
-            tpl.append([value])
-            dtpl.append(slope[None])
-        return np.concatenate(tpl), np.concatenate(dtpl)
+            leakage = 0.0
+            derivative = np.zeros(change.shape[1])
+            if pause.loss_before is not None:
+                leakage += pause.loss_before.at(float(bpl[k]))
+                derivative += pause.loss_before.slope_at(float(bpl[k])) * dbpl[k]
+            if pause.loss_after is not None:
+                leakage += pause.loss_after.at(float(fpl[m]))
+                derivative += pause.loss_after.slope_at(float(fpl[m])) * dfpl[m]
+            leakages.append(np.array([leakage]))
+            derivatives.append(derivative[None])
+        return np.concatenate(leakages), np.concatenate(derivatives)
 
 
 def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.ndarray:
-    """The first and last of `size` releases, and some between them at distances that grow
-    inwards."""
+    """Releases that are dense towards both ends of a series, as knots.
+
+    Parameters
+    ----------
+    size : int
+        The number of releases.
+    first, last : int
+        How many releases at each end are all knots.
+    growth : float
+        By which factor the distances between the others grow inwards, > 1.
+
+    Returns
+    -------
+    array (N,) of int
+        The knots, ascending; the middle is one of them.
+    """
     if first + last >= size:
         return np.arange(size)
-    knots = {*range(first), *range(size - last, size), size // 2}
+    middle = size // 2
+    knots = {*range(first), *range(size - last, size), middle}
+    inside = range(first, size - last)
     for position, direction in ((first - 1, 1), (size - last, -1)):
         distance = 1.0
         while (
-            first <= position + direction * distance < size - last
-            and abs(position - size // 2) > distance
+            inside.start <= position + direction * distance < inside.stop
+            and abs(position - middle) > distance
         ):
             distance *= growth
             position += direction * round(distance)
@@ -162,43 +243,75 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     """Solve on knots denser towards both ends, then with one at each budget that differs from the
-    middle."""
+    middle.
+
+    Parameters
+    ----------
+    problem : LeastError
+        Of R releases with equal weights.
+    starts : list of arrays (R,)
+        Budgets in nats to start from.
+
+    Returns
+    -------
+    list of arrays (R,)
+        A solution for each start, and the refined one.
+    """
     size = problem.weights.size
-    solutions = [problem.solve(start, knots_at_the_ends(size, 6, 6, 1.4)) for start in starts]
-    best = min(solutions, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
-    middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
-    first, last, growth = size, size, 1.4
+    knots = knots_at_the_ends(size, 6, 6, 1.4)
+    solutions = [problem.solve(start, knots) for start in starts]
+    fitted = [problem.fit(budgets, tolerance=CLOSELY) for budgets in solutions]
+    best = int(np.argmin([problem.cost(budgets) for budgets in fitted]))
+    refined = problem.solve(fitted[best], _knots_where_unequal(solutions[best]))
+    return [*solutions, refined]
+
+
+def _knots_where_unequal(budgets: np.ndarray) -> np.ndarray:
+    """A knot at each budget that differs from the constant in the middle, as far as there is room
+    for knots."""
+    size = budgets.size
+    middle = np.flatnonzero(np.abs(budgets / np.median(budgets) - 1.0) < LEVEL)
+    first = size
+    last = size
+    growth = 1.4
     if middle.size:
-        first, last = int(middle[0]) + 4, size - int(middle[-1]) + 3
+        first = int(middle[0]) + 4
+        last = size - int(middle[-1]) + 3
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
-        first, last, growth = int(first * share), int(last * share), 1.1
-    knots = knots_at_the_ends(size, first, last, growth)
-    return [*solutions, problem.solve(problem.fit(best, tolerance=1e-9), knots)]
+        first = int(first * share)
+        last = int(last * share)
+        growth = 1.1
+    return knots_at_the_ends(size, first, last, growth)
 
 
 def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor."""
-    size, steps = problem.weights.size, np.arange(problem.weights.size)
+    size = problem.weights.size
+    steps = np.arange(size)
+    is_few = size <= FEW
+    is_curved = problem.alpha > CURVED
     if np.ptp(problem.weights) > 0.0:
         yield problem.weights ** (1.0 / (1 + problem.power))
-    if size <= FEW:
+    if is_few:
         yield np.where(steps % 2, 1.0, 0.2)
-    if size > FEW or problem.alpha > CURVED:
+    if is_curved or not is_few:
         yield np.where((steps == 0) | (steps == size - 1), 1.0, 0.1)
-    if size <= FEW and problem.alpha > CURVED:
+    if is_few and is_curved:
         yield np.where(steps % 2, 0.2, 1.0)
         yield 2.0**-steps
         yield 2.0**steps
 
 
-def _published(problem: OnTimeline, backward, forward) -> Iterator[np.ndarray]:
+def _published_budgets(
+    problem: OnTimeline,
+    backward: PrivacyLossFunction | None,
+    forward: PrivacyLossFunction | None,
+) -> Iterator[np.ndarray]:
     """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
-    timeline = problem.timeline
-    yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[
-        timeline.times
-    ]
+    times = problem.timeline.times
+    horizon = problem.timeline.horizon
+    yield allocate_by_quantification(problem.alpha, backward, forward, horizon)[times]
     with suppress(NoFiniteSupremumError):
-        yield np.full(
-            timeline.times.size, allocate_by_upper_bound(problem.alpha, backward, forward)
-        )
+        budget = allocate_by_upper_bound(problem.alpha, backward, forward)
+        yield np.full(times.size, budget)

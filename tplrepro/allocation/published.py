@@ -32,84 +32,138 @@ class NoFiniteSupremumError(ValueError):
 
 def allocate_by_upper_bound(alpha: float, backward: LossLike, forward: LossLike) -> float:
     """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha (Algorithm 7 of [1], Algorithm
-    2 of [2]); nats.
+    2 of [2]).
 
-    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix,
-    an array (n, n), a PrivacyLossFunction, or None where the adversary does not know that side.
-    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for two
-    rows of disjoint supports.
+    Parameters
+    ----------
+    alpha : float
+        The level of alpha-DP_T in nats, > 0.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        Pr(l^{t-1} | l^t), which the adversary knows, or its loss function; None if the adversary
+        does not know that side.
+    forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        The same of Pr(l^t | l^{t-1}).
+
+    Returns
+    -------
+    float
+        The budget of every release, for any number of releases, in nats.
+
+    Raises
+    ------
+    NoFiniteSupremumError
+        If no positive budget has a finite supremum, as for two rows of disjoint supports.
+    ValueError
+        If `alpha` is not positive and finite, or a matrix is not row-stochastic.
 
     Examples
     --------
-    >>> budget = allocate_by_upper_bound(1.0, [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])  # Fig. 8 of [1]
-    >>> round(budget, 7)
+    >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
+    >>> round(allocate_by_upper_bound(1.0, backward, forward), 7)
     0.2038721
     """
     alpha = check_level(alpha)
-    sides = dict(zip(("backward", "forward"), loss_functions(backward, forward), strict=True))
-    for name, function in sides.items():
-        if function is not None and function.is_identity:
-            raise NoFiniteSupremumError(
-                f"the {name} leakage has no finite supremum for any budget: {function.unbounded_because()}, so "
-                "L(alpha) = alpha; smooth the matrix, or use allocate_by_quantification with a finite horizon"
-            )
+    loss_b, loss_f = loss_functions(backward, forward)
+    _check_supremum_exists(loss_b, "backward")
+    _check_supremum_exists(loss_f, "forward")
+    known = [loss for loss in (loss_b, loss_f) if loss is not None]
     target = alpha * (1.0 - 2.0 * SAFETY)
 
-    def within(epsilon: float) -> bool:
+    def is_within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
-        suprema = [
-            float(function.supremum(epsilon)) for function in sides.values() if function is not None
-        ]
+        suprema = [float(loss.supremum(epsilon)) for loss in known]
         return sum(suprema) - (len(suprema) - 1) * epsilon <= target
 
-    budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
+    budget = largest_within(is_within, 0.0, alpha) - SAFETY * alpha
     if budget <= 0.0:
         raise NoFiniteSupremumError(
-            f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
-            "ever: the correlation is as good as deterministic; use allocate_by_quantification with a horizon, or "
-            "smooth the matrix"
+            f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within "
+            f"alpha = {alpha:g} for ever: the correlation is as good as deterministic; "
+            "use allocate_by_quantification with a horizon, or smooth the matrix"
         )
     return budget
+
+
+def _check_supremum_exists(loss: PrivacyLossFunction | None, side: str) -> None:
+    if loss is not None and loss.is_identity:
+        raise NoFiniteSupremumError(
+            f"the {side} leakage has no finite supremum for any budget: "
+            f"{loss.unbounded_because()}, so L(alpha) = alpha; "
+            "smooth the matrix, or use allocate_by_quantification with a finite horizon"
+        )
 
 
 def allocate_by_quantification(
     alpha: float, backward: LossLike, forward: LossLike, horizon: int, *, index: Any = None
 ) -> np.ndarray:
-    """Budgets (T,), T = `horizon`, whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm
-    3 of [2]); nats.
+    """Budgets whose TPL is alpha at every time (Algorithm 8 of [1], Algorithm 3 of [2]).
 
     L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B,
     epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where
     L is the identity on one side, these equations leave nothing for some releases; then the largest
-    equal budgets are returned. With `index`, the labels of the time points, a Series. Other
-    arguments and errors as in `allocate_by_upper_bound`.
+    equal budgets are returned.
+
+    Parameters
+    ----------
+    alpha : float
+        The level of alpha-DP_T in nats, > 0.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        Pr(l^{t-1} | l^t), which the adversary knows, or its loss function; None if the adversary
+        does not know that side.
+    forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        The same of Pr(l^t | l^{t-1}).
+    horizon : int
+        The number of releases T.
+    index : sequence of T labels, optional
+        The labels of the time points, for a Series.
+
+    Returns
+    -------
+    array (T,), or Series with `index`
+        The budget of each release in nats.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not positive and finite, `horizon` no positive whole number, or a matrix is
+        not row-stochastic.
 
     Examples
     --------
-    >>> budgets = allocate_by_quantification(1.0, [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]], horizon=4)
-    >>> budgets.round(7).tolist()  # Fig. 8 of [1]
+    >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
+    >>> allocate_by_quantification(1.0, backward, forward, horizon=4).round(7).tolist()
     [0.4998062, 0.2038721, 0.2038721, 0.7040659]
     """
-    alpha, horizon = check_level(alpha), check_horizon(horizon)
+    alpha = check_level(alpha)
+    horizon = check_horizon(horizon)
     loss_b, loss_f = loss_functions(backward, forward)
     if horizon == 1:
         return with_index(np.array([alpha]), index)
     target = alpha * (1.0 - 2.0 * SAFETY)
 
-    def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
-        return leakage_after(loss_f, target - leakage_after(loss_b, a_b, 0.0), a_b) <= target
+    def forward_level(a_b: float) -> float:  # Eq. (26)
+        return target - leakage_after(loss_b, a_b, 0.0)
 
-    a_b = largest_within(within, 0.0, target)
-    a_f = target - leakage_after(loss_b, a_b, 0.0)
-    budget_b = a_b if loss_b is None else loss_b.budget_for(a_b)
-    budget_f = a_f if loss_f is None else loss_f.budget_for(a_f)
-    budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
-    budgets[0], budgets[-1] = a_b, a_f
-    if budgets.min() > 0.0 and not any(
-        loss is not None and loss.is_identity for loss in (loss_b, loss_f)
-    ):
-        return with_index(budgets, index)
-    return with_index(largest_equal_budgets(alpha, loss_b, loss_f, horizon), index)
+    def is_within(a_b: float) -> bool:  # Eq. (27), whose left side grows with a^B
+        return leakage_after(loss_f, forward_level(a_b), a_b) <= target
+
+    a_b = largest_within(is_within, 0.0, target)
+    a_f = forward_level(a_b)
+    between = min(_budget_for(loss_b, a_b), _budget_for(loss_f, a_f))
+    budgets = np.full(horizon, between - SAFETY * alpha)
+    budgets[0] = a_b
+    budgets[-1] = a_f
+    is_unbounded = any(loss is not None and loss.is_identity for loss in (loss_b, loss_f))
+    if is_unbounded or budgets.min() <= 0.0:
+        budgets = largest_equal_budgets(alpha, loss_b, loss_f, horizon)
+    return with_index(budgets, index)
+
+
+def _budget_for(loss: PrivacyLossFunction | None, level: float) -> float:
+    """The budget that keeps the leakage of one side at a level: level - L(level)."""
+    if loss is None:
+        return level
+    return float(loss.budget_for(level))
 
 
 def largest_equal_budgets(
@@ -118,10 +172,25 @@ def largest_equal_budgets(
     forward: PrivacyLossFunction | None,
     horizon: int,
 ) -> np.ndarray:
-    """The largest budget that keeps the TPL within alpha if spent at each of `horizon` times,
-    (horizon,)."""
+    """The largest budget that keeps the TPL within alpha if spent at each of T times.
 
-    def leakage(budgets: np.ndarray) -> float:
+    Parameters
+    ----------
+    alpha : float
+        The level in nats.
+    backward, forward : PrivacyLossFunction or None
+        The loss function of each side, None for a side that the adversary does not know.
+    horizon : int
+        The number of releases T.
+
+    Returns
+    -------
+    array (T,)
+        T equal budgets, nats.
+    """
+
+    def largest_tpl(budgets: np.ndarray) -> float:
         return temporal_privacy_leakage(budgets, backward, forward).tpl.max()
 
-    return fit_to_level(leakage, np.full(horizon, alpha), alpha, safely_below(alpha, horizon))
+    start = np.full(horizon, alpha)
+    return fit_to_level(largest_tpl, start, alpha, safely_below(alpha, horizon))

@@ -1,4 +1,4 @@
-"""Mechanisms of a single release: noise of the papers (`laplace`, `k_norm`)."""
+"""The noise of the papers, for a single release (`laplace`, `k_norm`)."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

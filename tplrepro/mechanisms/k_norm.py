@@ -21,20 +21,33 @@ SLACK = 1e-10
 
 
 def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
-    """Independent uniform points of a body as in `KNormNoise`, (size, D).
+    """Independent uniform points of a body.
 
+    Parameters
+    ----------
+    body : SensitivityHull of any dimension in R^D
+    size : int
+        The number of points.
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for points that nobody can repeat.
+
+    Returns
+    -------
+    array (size, D)
+
+    Examples
+    --------
     >>> from tplrepro.dphmm import cross_polytope
     >>> uniform_points(cross_polytope(2, radius=3), 2, rng=0).round(3).tolist()
     [[-2.884, 0.012], [0.661, 0.741]]
     """
     rng = as_generator(rng)
-    chosen = np.searchsorted(
-        np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right"
-    )
+    bounds = np.cumsum(body.cone_volumes)[:-1]
+    facet = np.searchsorted(bounds, rng.random(size) * body.volume, side="right")
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
     weights = rng.standard_exponential((size, body.dimension + 1))
     weights /= weights.sum(axis=1, keepdims=True)
-    return np.einsum("sk,skd->sd", weights[:, 1:], body.facet_vertices[chosen])
+    return np.einsum("sk,skd->sd", weights[:, 1:], body.facet_vertices[facet])
 
 
 @dataclass(frozen=True)
@@ -61,27 +74,41 @@ class KNormNoise:
         check_level(self.epsilon, "epsilon")
 
     @property
+    def _widening(self) -> float:
+        return 1 + self.body.slack
+
+    @property
     def mean_square(self) -> float:
         """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a point
         of K."""
-        d, widened = self.body.dimension, (1 + self.body.slack) ** 2
-        return float(
-            widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2
-        )
+        d = self.body.dimension
+        of_point = np.trace(self.body.second_moment())
+        return float(self._widening**2 * (d + 1) * (d + 2) * of_point / self.epsilon**2)
 
     def sample(self, size: int, *, rng: RngLike) -> np.ndarray:
-        """Independent draws, (size, D)."""
+        """Independent draws.
+
+        Parameters
+        ----------
+        size : int
+            The number of draws.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        array (size, D)
+        """
         rng = as_generator(rng)
         radius = rng.gamma(self.body.dimension + 1, 1 / self.epsilon, size)
-        return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng=rng)
+        points = uniform_points(self.body, size, rng=rng)
+        return self._widening * radius[:, None] * points
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off
         it."""
         d = self.body.dimension
-        log_normalizer = (
-            lgamma(d + 1)
-            + np.log(self.body.volume)
-            - d * np.log(self.epsilon / (1 + self.body.slack))
-        )
+        log_volume = np.log(self.body.volume)
+        log_scale = d * np.log(self.epsilon / self._widening)
+        log_normalizer = lgamma(d + 1) + log_volume - log_scale
         return -self.epsilon * self.body.norm(noise) - log_normalizer

@@ -27,7 +27,10 @@ class LaplaceNoise:
     def __post_init__(self):
         scale = as_numbers(self.scale, "a scale must be a number", "give sensitivity / epsilon")
         check_entries(scale, "scales")
-        vars(self)["scale"] = frozen(scale) if scale.ndim else float(scale)
+        if scale.ndim == 0:
+            object.__setattr__(self, "scale", float(scale))
+        else:
+            object.__setattr__(self, "scale", frozen(scale))
 
     @property
     def mean_square(self) -> float | np.ndarray:
@@ -35,39 +38,74 @@ class LaplaceNoise:
         return 2 * self.scale**2
 
     def sample(self, size: int | tuple[int, ...], *, rng: RngLike) -> np.ndarray:
-        """Noise of shape `size`; the draws from `rng` do not depend on the scale."""
+        """Independent draws, which are proportional to the scale for the same `rng`.
+
+        Parameters
+        ----------
+        size : int or tuple of int
+            The shape of the noise.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        array of shape `size`
+        """
         return as_generator(rng).laplace(size=size) * self.scale
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf
         elsewhere."""
-        distance, scale = np.abs(_floats(noise)), np.asarray(self.scale, dtype=float)
+        distance = np.abs(_as_floats(noise))
+        scale = np.asarray(self.scale, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = -distance / scale - np.log(2 * scale)
-        return np.where(scale > 0, spread, np.where(distance == 0, 0.0, -np.inf))[()]
+            of_density = -distance / scale - np.log(2 * scale)
+        of_point_mass = np.where(distance == 0, 0.0, -np.inf)
+        return np.where(scale > 0, of_density, of_point_mass)[()]
 
     def log_ratio(self, values: ArrayLike, shift: ArrayLike = 1.0) -> np.ndarray:
-        """The log-likelihood ratio of each value as `shift` plus noise and as noise alone; scale >
-        0.
+        """The log-likelihood ratio of each value as `shift` plus noise and as noise alone.
 
+        Parameters
+        ----------
+        values : array-like (...)
+            Released values. The scale must be positive.
+        shift : array-like
+            What one person adds; broadcasts against the values.
+
+        Returns
+        -------
+        array (...)
+            Nats.
+
+        Raises
+        ------
+        ValueError
+            If the values are no real numbers.
+
+        Examples
+        --------
         >>> LaplaceNoise(0.5).log_ratio([2.0, 0.5, -7.0]).tolist()
         [2.0, 0.0, -2.0]
         """
-        values = _floats(values)
-        return (np.abs(values) - np.abs(np.subtract(values, _floats(shift)))) / self.scale
+        values = _as_floats(values)
+        distance_to_shift = np.abs(np.subtract(values, _as_floats(shift)))
+        return (np.abs(values) - distance_to_shift) / self.scale
 
     def log_cdf(self, values: ArrayLike) -> np.ndarray:
         """log Pr(X <= value), accurate in both tails; log Pr(X > value) is that of the negative
         value."""
-        z = np.asarray(_floats(values)) / self.scale
-        tail = np.log(0.5) - np.abs(z)
-        return np.where(z < 0, tail, np.log1p(-np.exp(tail)))[()]
+        z = np.asarray(_as_floats(values)) / self.scale
+        log_tail = np.log(0.5) - np.abs(z)
+        return np.where(z < 0, log_tail, np.log1p(-np.exp(log_tail)))[()]
 
 
-def _floats(values: Any) -> Any:
+def _as_floats(values: Any) -> Any:
     """Real numbers as floats, as differences of unsigned ones wrap; a pandas object keeps its
     labels."""
-    checked = as_numbers(
+    numbers = as_numbers(
         values, "values must be real numbers", "give the noise, or answers with it"
     )
-    return values.astype(float) if hasattr(values, "iloc") else checked
+    if hasattr(values, "iloc"):
+        return values.astype(float)
+    return numbers
