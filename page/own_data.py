@@ -10,9 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tplreport.limits import PAGE
 from tplreport.matrices import read_text
 from tplreport.observations import read_sequences
 from tplreport.reporting.report import Report, report
+from tplreport.sizes import check_size
 from tplreport.table import column_names
 from tplrepro.markov.sequences import Sequences
 
@@ -56,6 +58,7 @@ def _on_disk(content: bytes, name: str) -> Iterator[Path]:
         path = Path(folder, Path(name).name)
         path.write_bytes(content)
         try:
+            check_size(path, PAGE)
             yield path
         except (ValueError, OSError, ModuleNotFoundError) as error:
             raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from tplreport.limits import limits_of_command
 from tplreport.reading import DataFormatError, ahead
 from tplreport.rows import MISSING, Codes, RowsByUser, Spill, plain_label
+from tplreport.sizes import check_size
 from tplreport.table import (
     USUAL_NAMES,
     column_names,
@@ -192,6 +194,7 @@ def read_table(
             raise FileNotFoundError(
                 f"there must be a file or folder {data}, found none; check its name"
             )
+        check_size(data, limits_of_command())
         kind = format_of(data)
         if kind == "spmf":
             _check_unused("an SPMF file", user=user, time=time, state=state, until=until)

@@ -31,12 +31,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
+from tplreport.limits import limits_of_command
 from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
 PARSED_BYTES = 1 << 20  # at once, which stays in the cache of the processor
 LONGEST_LINE_BYTES = 64 << 20
-MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # unpacked size: times the compressed size, or bytes
 #: First bytes of a compressed file -> the function that opens it.
 COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
@@ -193,11 +193,12 @@ def file_blocks(
 
 def check_growth(size: int, path: str | Path) -> None:
     """DataFormatError if the compressed file at `path` unpacks to implausibly many bytes."""
-    most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
+    limits = limits_of_command()
+    most = max(limits.growth * Path(path).stat().st_size, limits.stream_bytes)
     if size > most:
         raise DataFormatError(
-            f"unpacked, it must have at most {most} bytes, {MOST_GROWTH} times its size or {ALWAYS_UNPACKED >> 20} MiB"
-            f", found {size}; if it is sound, unpack it",
+            f"unpacked, it must have at most {most} bytes, {limits.growth} times its size or "
+            f"{limits.stream_bytes >> 20} MiB, found {size}; if it is sound, unpack it",
             path,
         )
 
