@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.figures import output_folder
-from experiments.provenance import literal_assignments, repository_folder
+from experiments.parameters import literal_assignments
+from experiments.provenance import owner_of, repository_folder
 
 KINDS = (
     "reproduced",
@@ -383,8 +384,7 @@ def head_of(page: str) -> str:
 
 
 def _size(record):
-    """Profile of a record; of one made by hand, the profile with its parameters: those published,
-    or a notebook's."""
+    """Profile of a record; of one made by hand, the profile with exactly its parameters."""
     if record["profile"] != "interactive":
         return record["profile"]
     root = repository_folder()
@@ -393,13 +393,33 @@ def _size(record):
         known = json.loads(published.read_text(encoding="utf-8"))
         if known["parameters"] == record["parameters"]:
             return known["profile"]
-    for notebook in (root / "notebooks" / record["name"]).parent.glob("*.ipynb"):
-        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-            if "parameters" in cell["metadata"].get("tags", ()):
-                defaults = literal_assignments("".join(cell["source"]))
-                if json.loads(json.dumps(defaults)) == record["parameters"]:
-                    return "quick"
+    if _quick_parameters(record["name"], root) == record["parameters"]:
+        return "quick"
     return "interactive"
+
+
+def _quick_parameters(name, root):
+    """What the quick profile gives to the notebook that saves a record, in the form of a record;
+    None if there is no such notebook."""
+    entries = _read_yaml(root / "config" / "notebooks.yaml")
+    owner = owner_of(name, entries) or name
+    facts = entries.get(owner) or {}
+    notebook = root / "notebooks" / f"{facts.get('notebook', owner)}.ipynb"
+    if not notebook.is_file():
+        return None
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if "parameters" in cell["metadata"].get("tags", ()):
+            defaults = literal_assignments("".join(cell["source"]))
+            quick = _read_yaml(root / "config" / "quick.yaml").get("notebooks", {})
+            return json.loads(json.dumps(defaults | (quick.get(owner) or {})))
+    return None
+
+
+def _read_yaml(path):
+    """The mapping in a file; empty if there is none."""
+    import yaml
+
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _names(claim, record):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments import parameters
 from experiments.provenance import provenance, repository_folder, write_with_record
-from tplrepro.display import shorten_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +43,9 @@ VOLATILE = {
     ".pdf": ("Creator", "Producer", "CreationDate"),
     ".svg": ("Creator", "Date"),
 }
+
+# Attribute of a figure: what `parameters.check` had found when it was begun.
+DRAWN_WITH = "drawn_with_parameters"
 
 # Widths of the IEEE two-column layout, in inches.
 SINGLE_COLUMN = 3.5
@@ -103,7 +106,9 @@ def subplots(
         columns = 1 if cols == 1 else 2
     width = SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN
     use_style()
-    return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
+    figure, axes = plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
+    setattr(figure, DRAWN_WITH, parameters.checked())
+    return figure, axes
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
@@ -149,6 +154,8 @@ def mark_zeros(axis, x, values, **style):
 
 def show_steps(axis, counts, labels):
     """Draw the shares of the steps (n, n) from each of the labelled states."""
+    from tplrepro.display import shorten_labels
+
     labels = shorten_labels(labels)
     image = axis.imshow(
         counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1
@@ -176,9 +183,17 @@ def save_figure(
     it plots. `data` is "none", "real", "real (unverified)" (no published checksum confirms the
     files), "synthetic" or "synthetic in part: NAME, ..."; the title of the last two says so.
     `inputs` are the data files that were read, required if `data` is real; a folder stands for all
-    files in it.
+    files in it. The record states the parameters that `parameters.check` found: ValueError if
+    others are in the kernel now, or were when the figure was begun.
     """
-    target, record = _target(name), provenance(name, results, data, inputs)
+    target = _target(name)
+    record = provenance(name, results, data, inputs)
+    checked = parameters.checked()
+    if getattr(figure, DRAWN_WITH, checked) != checked:
+        raise ValueError(
+            "a figure must be drawn with the parameters that its record states, found one drawn "
+            "before parameters.check() ran again; run all cells below the parameters cell again"
+        )
     if data.startswith("synthetic"):
         _say_synthetic(figure, data.removeprefix("synthetic").removeprefix(" in part"))
     suffixes = () if os.environ.get("TPLREPRO_PICTURES") == "no" else (".png", ".pdf")

@@ -3,16 +3,23 @@ within its range.
 
 Papermill injects a parameter that no cell reads and only warns, and passes on a value of any type.
 So each notebook calls `check` before anything else runs; ``make lint`` and every batch check the
-profiles by the same rules.
+profiles by the same rules. The record of a figure states the values that `check` found, and saving
+fails if they are no longer those of the kernel.
+
+A notebook's parameters cell has ``name: type = literal`` lines alone; the cell that papermill adds
+below it begins with "# Parameters". A cell that somebody runs in between is neither.
 """
 
+import ast
+import copy
+import linecache
 import math
+import os
+import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from itertools import takewhile
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-
-from experiments.provenance import executed_cells, literal_assignments
 
 # The ranges of some parameters by name. The other numbers must be above 0, or from 0 on where the
 # default has a 0.
@@ -47,17 +54,163 @@ KINDS = {
 }
 
 
+#: How papermill begins the cell that it adds.
+INJECTED = "# Parameters"
+#: Where a kernel keeps what `check` found.
+CHECKED = "_checked_parameters"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `check` found in a kernel."""
+
+    cell: str  # source of the parameters cell
+    values: dict[str, Any]
+
+
+@dataclass
+class ParametersCell:
+    """The parameters cell that was executed last, and what papermill has added to it."""
+
+    source: str
+    declared: dict[str, Any]
+    injected: dict[str, Any] = field(default_factory=dict)
+
+
 def check() -> None:
-    """Raise ValueError, with a sentence for each parameter of the running notebook that cannot be
-    used."""
-    before = list(executed_cells())[-2::-1]
-    injected = [*takewhile(bool, map(_assigned, before))]  # the last first
-    if injected:
-        declared = injected.pop()
-        if found := [
-            words for values in injected or [declared] for words in problems(values, declared)
-        ]:
-            raise ValueError("\n".join(found))
+    """Keep the values of the parameters of the running notebook for the records of its figures.
+
+    Raises ValueError, with a sentence for each parameter that cannot be used, and where no
+    parameters cell has been executed. Does nothing outside a notebook.
+    """
+    names = notebook_names()
+    if names is None:
+        return
+    cell = latest_parameters_cell(executed_cells()[:-1])
+    if cell is None:
+        raise ValueError(
+            "the parameters cell must be executed before parameters.check(), found no cell of "
+            "'name: type = literal' lines; run the notebook from its beginning"
+        )
+    unknown = {name: cell.injected[name] for name in cell.injected.keys() - cell.declared.keys()}
+    values = {name: names.get(name) for name in cell.declared}
+    found = [*problems(unknown, cell.declared), *problems(values, cell.declared)]
+    if found:
+        raise ValueError("\n".join(found))
+    names[CHECKED] = Checked(cell.source, copy.deepcopy(values))
+
+
+def checked() -> Checked | None:
+    """What `check` found last in this kernel."""
+    return (notebook_names() or {}).get(CHECKED)
+
+
+def checked_parameters() -> dict[str, Any]:
+    """The parameters of the running notebook, for the record of a figure that it saves now; empty
+    outside a notebook.
+
+    Raises ValueError where `check` has not run, and where the parameters are no longer those that
+    it found: the figure may be of the former values.
+    """
+    names = notebook_names()
+    if names is None:
+        return {}
+    found = checked()
+    if found is None:
+        raise ValueError(
+            "parameters.check() must have run before a figure is saved, found no run of it; "
+            "call it in the cell after the parameters cell"
+        )
+    cell = latest_parameters_cell(executed_cells()[:-1])
+    if cell is not None and cell.source != found.cell:
+        raise ValueError(
+            "the parameters cell must be the one that parameters.check() has seen, found another "
+            "one executed since then; run all cells below it again"
+        )
+    for name, value in found.values.items():
+        if not _is_same(names.get(name), value):
+            raise ValueError(
+                f"{name} must be as when parameters.check() ran, {value!r}, "
+                f"found {names.get(name)!r}; run the notebook again from its parameters cell"
+            )
+    return copy.deepcopy(found.values)
+
+
+def notebook_names() -> dict[str, Any] | None:
+    """The names of the running notebook with their values; None outside a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return None if shell is None else shell.user_ns
+
+
+def latest_parameters_cell(cells: Iterable[str]) -> ParametersCell | None:
+    """The parameters cell among executed cells, the last one if there are several, with what
+    papermill's cells after it say.
+
+    >>> latest_parameters_cell(["x = 3", "epsilon: float = 0.1", "# Parameters\\nepsilon = 1.0"])
+    ParametersCell(source='epsilon: float = 0.1', declared={'epsilon': 0.1}, injected={'epsilon': 1.0})
+    """
+    latest = None
+    for source in cells:
+        is_injected = source.startswith(INJECTED)
+        if is_injected and latest is not None:
+            latest.injected |= literal_assignments(source)
+        elif not is_injected and _is_parameters_cell(source):
+            latest = ParametersCell(source, literal_assignments(source))
+    return latest
+
+
+def _is_parameters_cell(source: str) -> bool:
+    """Whether a cell has ``name: type = literal`` lines alone."""
+    try:
+        statements = ast.parse(source).body
+        literal_assignments(source)
+    except (SyntaxError, ValueError):  # an ordinary cell
+        return False
+    return bool(statements) and all(isinstance(one, ast.AnnAssign) for one in statements)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values are of one type and equal; 1 and True are not."""
+    return type(value) is type(other) and bool(value == other)
+
+
+def literal_assignments(source: str) -> dict:
+    """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters
+    cell.
+
+    Raises ValueError if the cell holds anything else: a value computed from a parameter would not
+    change when papermill injects another value in a later cell.
+
+    >>> literal_assignments("epsilon: float = 0.1  # nats\\nsizes = [2, 5]")
+    {'epsilon': 0.1, 'sizes': [2, 5]}
+    """
+    declared = {}
+    for statement in ast.parse(source).body:
+        try:
+            match statement:
+                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
+                    ast.Name(name), value=ast.expr() as value
+                ):
+                    declared[name] = ast.literal_eval(value)
+                case _:
+                    raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"the parameters cell may hold only 'name = literal' lines, found {ast.unparse(statement)!r}; "
+                "move the rest to the next cell"
+            ) from None
+    return declared
+
+
+def executed_cells() -> list[str]:
+    """Sources of the notebook's cells executed so far, in order; the last is the running one."""
+    history = [source for source in (notebook_names() or {}).get("In", []) if source]
+    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by
+    # the kernel.
+    folder = f"ipykernel_{os.getpid()}"
+    return history or [
+        "".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts
+    ]
 
 
 def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable[str]:
@@ -68,11 +221,6 @@ def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable
             yield f"there is no parameter {name!r}; the parameters cell declares {', '.join(declared) or 'none'}"
         elif wanted := _unmet(name, value, declared[name]):
             yield f"{name} must be {wanted}, found {value!r}; its default is {declared[name]!r}"
-
-
-def _assigned(source):
-    with suppress(SyntaxError, ValueError):  # of an ordinary cell
-        return literal_assignments(source)
 
 
 def _unmet(name, value, default):

@@ -4,11 +4,9 @@ A record names the code, the parameters, the data files (SHA-256 by a name that 
 machine) and the numbers behind a result. Machine paths never enter it.
 """
 
-import ast
 import glob
 import hashlib
 import json
-import linecache
 import math
 import os
 import platform
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.parameters import checked_parameters
 from tplreport.files import write_whole
 
 #: Folders of Python code that a result may depend on.
@@ -49,7 +48,7 @@ def provenance(
         "data": data,
         "profile": os.environ.get("TPLREPRO_PROFILE", "interactive"),
         "command": os.environ.get("TPLREPRO_COMMAND", "notebook run by hand"),
-        "parameters": _plain(notebook_parameters()),
+        "parameters": _plain(checked_parameters()),
         "results": _plain(results or {}),
         "inputs": _shortened(digests),
         "commit": _commit(),
@@ -61,61 +60,12 @@ def provenance(
     }
 
 
-def literal_assignments(source: str) -> dict:
-    """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters
-    cell.
-
-    Raises ValueError if the cell holds anything else: a value computed from a parameter would not
-    change when papermill injects another value in a later cell.
-
-    >>> literal_assignments("epsilon: float = 0.1  # nats\\nsizes = [2, 5]")
-    {'epsilon': 0.1, 'sizes': [2, 5]}
-    """
-    declared = {}
-    for statement in ast.parse(source).body:
-        try:
-            match statement:
-                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
-                    ast.Name(name), value=ast.expr() as value
-                ):
-                    declared[name] = ast.literal_eval(value)
-                case _:
-                    raise ValueError
-        except ValueError:
-            raise ValueError(
-                f"the parameters cell may hold only 'name = literal' lines, found {ast.unparse(statement)!r}; "
-                "move the rest to the next cell"
-            ) from None
-    return declared
-
-
-def notebook_parameters() -> dict:
-    """The parameters of the running notebook; empty outside a notebook.
-
-    They are in the first executed cell with only ``name = literal`` lines; later cells of this
-    kind, such as the one that papermill injects, override its values.
-    """
-    parameters: dict = {}
-    for source in executed_cells():
-        with suppress(SyntaxError, ValueError):  # of an ordinary cell
-            assigned = literal_assignments(source)
-            if not parameters or assigned.keys() <= parameters.keys():
-                parameters |= assigned
-    return parameters
-
-
-def executed_cells() -> list[str]:
-    """Sources of the notebook's cells executed so far, in order."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is None:
-        return []
-    history = [source for source in shell.user_ns.get("In", []) if source]
-    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by
-    # the kernel.
-    folder = f"ipykernel_{os.getpid()}"
-    return history or [
-        "".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts
-    ]
+def owner_of(name: str, notebooks: Iterable[str]) -> str | None:
+    """The entry of ``config/notebooks.yaml`` that saves this figure; an entry may save further ones
+    as ``<its name>_<something>``."""
+    return next(
+        (known for known in notebooks if name == known or name.startswith(f"{known}_")), None
+    )
 
 
 def file_digests(inputs: Iterable) -> dict[str, str]:

@@ -15,7 +15,8 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from experiments.provenance import literal_assignments
+from experiments.parameters import literal_assignments
+from experiments.provenance import owner_of
 from tplreport.files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,14 +109,6 @@ def sources(root=ROOT):
     for entry in read_notebooks(root).values():
         first.setdefault(entry.notebook, entry)
     return first
-
-
-def owner_of(name, notebooks):
-    """The entry that saves this figure; an entry may save further ones as ``<its
-    name>_<something>``."""
-    return next(
-        (known for known in notebooks if name == known or name.startswith(f"{known}_")), None
-    )
 
 
 def records_in(folder):

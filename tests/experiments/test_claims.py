@@ -272,6 +272,30 @@ def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(reposi
         ], epsilon
 
 
+def test_only_the_notebook_that_saves_a_record_says_which_values_are_of_the_quick_profile(
+    repository,
+):
+    source = "epsilon: float = 0.3\nhorizon: int = 10"
+    cell = {"source": [source], "metadata": {"tags": ["parameters"]}}
+    folder = repository / "notebooks/tkde2019"
+    folder.mkdir(parents=True)
+    (folder / "other.ipynb").write_text(json.dumps({"cells": [cell]}))
+
+    def judged(epsilon):
+        values = {"epsilon": epsilon, "horizon": 10}
+        row = shown(repository, profile="interactive", parameters=values)[0]
+        return "Not judged" not in row[-1]
+
+    assert not judged(0.3)  # the defaults of another notebook
+    (repository / "config").mkdir()
+    entries = repository / "config/notebooks.yaml"
+    entries.write_text("tkde2019/fig3: {notebook: tkde2019/other}\n")
+    assert judged(0.3)
+    quick = repository / "config/quick.yaml"
+    quick.write_text("notebooks:\n  tkde2019/fig3: {epsilon: 0.4}\n")
+    assert [judged(epsilon) for epsilon in (0.3, 0.4)] == [False, True]
+
+
 def test_a_notebook_never_fails_over_a_claim(repository):
     assert "fails: NameError" in shown(repository, parameters={})[0][-1]
     assert "Not judged" in shown(repository, profile="interactive", parameters={})[0][-1]

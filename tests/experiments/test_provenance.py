@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.provenance import file_digests, literal_assignments, provenance, write_with_record
+from experiments import parameters
+from experiments.parameters import literal_assignments
+from experiments.provenance import file_digests, provenance, write_with_record
 
 
 def git(folder, *words):
@@ -79,12 +81,14 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     cells = [
         "",
         "%matplotlib inline",
-        "epsilon: float = 0.1  # nats\nsizes = [2, 5]",
+        "epsilon: float = 0.1  # nats\nsizes: list = [2, 5]",
         "# Parameters\nepsilon = 0.5",
     ]
-    cells += ["import numpy\nepsilon = 9", "level = 3", "sizes = sorted(sizes)"]
-    shell = SimpleNamespace(user_ns={"In": cells})
+    cells += ["import numpy", "level = 3", "parameters.check()"]
+    names = {"In": cells, "epsilon": 0.5, "sizes": [2, 5], "level": 3}
+    shell = SimpleNamespace(user_ns=names)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    parameters.check()
     assert provenance("a/b")["parameters"] == {"epsilon": 0.5, "sizes": [2, 5]}
     source = "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end"
     assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}

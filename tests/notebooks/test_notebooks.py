@@ -113,6 +113,23 @@ def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_ru
                 assert statement_count(node) <= 13, node.name
 
 
+def test_parameters_are_declared_with_types_checked_and_assigned_nowhere_else(committed):
+    """So that the record of a figure states the values that it was made from."""
+    _, _, code = committed
+    (declaring,) = [cell for cell in code if "parameters" in cell.metadata.get("tags", ())]
+    statements = ast.parse(declaring.source).body
+    assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
+    names = {statement.target.id for statement in statements}
+    others = [ast.parse(re.sub(r"(?m)^%.*$", "", one.source)) for one in code if one != declaring]
+    nodes = [node for tree in others for node in ast.walk(tree)]
+    assigned = [
+        node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    assert names.isdisjoint(node.id for node in assigned)
+    calls = [ast.unparse(node) for node in nodes if isinstance(node, ast.Call)]
+    assert "parameters.check()" in calls
+
+
 def test_opening_and_saving_in_jupyterlab_changes_nothing(committed, tmp_path):
     """JupyterLab sets both metadata to what the kernel answers and its specification says; the
     server writes."""

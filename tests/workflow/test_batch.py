@@ -18,7 +18,7 @@ from workflow.configuration import Profile
 from workflow.fingerprint import is_current, read_status
 
 BAR = "from tplrepro import progress\nprogress.PATIENCE = -1.0\n_ = [*progress.with_progress(range(3), 'steps', 'step')]"
-SAVE = "from experiments import figures\n"
+SAVE = "from experiments import figures, parameters\nparameters.check()\n"
 SAVE += "figures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
 
