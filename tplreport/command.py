@@ -17,9 +17,10 @@ import tplrepro as tpl
 from tplreport.clock import Clock
 from tplreport.files import check_spares, write_whole
 from tplreport.mark import files_beside
-from tplreport.matrices import EPSILON, NOISE_MULTIPLIER, read_column, read_matrix
+from tplreport.matrices import read_column, read_matrix
 from tplreport.memory import spare_address_space, told
 from tplrepro.lazy import optional_import
+from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
 #: That the true chain is among those that the data leave possible, unless another is given.
 CONFIDENCE = 0.95

@@ -91,7 +91,8 @@ def release_counts(
     if names != [wanted]:
         raise ValueError(
             f'mechanism="{mechanism}" needs {wanted} and no {other}, found {" and ".join(names) or "neither"}; Laplace '
-            "noise has budgets in nats, Gaussian noise its standard deviation over the sensitivity"
+            'noise has budgets in nats, Gaussian noise (mechanism="opendp-gaussian") its standard deviation over the '
+            "sensitivity"
         )
     check = check_noise_multipliers if gaussian else check_budgets
     levels = check(arguments[wanted], horizon=counts.shape[0])

@@ -19,10 +19,8 @@ from tplreport.reading import DataFormatError, describe_content, file_blocks
 from tplreport.rows import MISSING
 from tplreport.table import MARK, whole_numbers
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import ROW_SUM_TOLERANCE
+from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
 
-#: Names of the columns of budgets in nats, and of the noise multipliers of Gaussian noise.
-EPSILON, NOISE_MULTIPLIER = "epsilon", "noise_multiplier"
 #: How the name of the column begins that a report recommends.
 RECOMMENDED = "recommended: "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

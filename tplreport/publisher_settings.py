@@ -55,7 +55,12 @@ def checked_settings(
             "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
         )
     fitting = "opendp" if delta is None else "opendp-gaussian"
-    check_choice(mechanism, "mechanism", (None, fitting))
+    check_choice(mechanism, "mechanism", (None, "opendp", "opendp-gaussian"))
+    if mechanism not in (None, fitting):
+        raise ValueError(
+            f"mechanism must be {fitting!r} {'without' if delta is None else 'with'} a delta, found {mechanism!r}; "
+            "Gaussian noise needs a delta and a plan of noise multipliers, Laplace noise budgets"
+        )
     if plan is None:
         TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
     else:

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike
 #: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
 ROW_SUM_TOLERANCE = 1e-9
 
+#: Units of levels of noise over time, and names of Series of them.
+EPSILON, NOISE_MULTIPLIER = "epsilon", "noise_multiplier"
 LARGEST = np.finfo(float).max
 SMALLEST = np.nextafter(0.0, 1.0)
 BELOW_ONE = np.nextafter(1.0, 0.0)
@@ -230,8 +232,25 @@ def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     return check_range(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
 
 
+def unit_of(values: Any) -> str | None:
+    """`EPSILON` or `NOISE_MULTIPLIER`, where numbers say what they are: by the name of a Series, or
+    the `unit` of an array, of a number or of one in a list."""
+    if hasattr(values, "iloc"):
+        found = [getattr(values, "name", None)]
+    elif isinstance(values, (list, tuple)):
+        found = [getattr(kind, "unit", None) for kind in {*map(type, values)}]
+    else:
+        found = [getattr(values, "unit", None)]
+    return next((unit for unit in (EPSILON, NOISE_MULTIPLIER) if unit in found), None)
+
+
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
+    if type(epsilon) is not float and unit_of(epsilon) == NOISE_MULTIPLIER:
+        raise ValueError(
+            f"{name} must be privacy budgets in nats, found multipliers of Gaussian noise; release counts with "
+            'noise_multipliers= and mechanism="opendp-gaussian", or make a Publisher with delta='
+        )
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
     return check_range(
         epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released"
@@ -450,10 +469,10 @@ class FrozenArrays:
         FrozenArrays.__post_init__(self)
 
 
-def with_index(values: np.ndarray, index: Any) -> Any:
+def with_index(values: np.ndarray, index: Any, name: str = EPSILON) -> Any:
     """Budgets of time points as a Series with these labels, or as they are without (None)."""
     if index is None:
         return values
     import pandas as pd
 
-    return pd.Series(values, index, name="epsilon")
+    return pd.Series(values, index, name=name)

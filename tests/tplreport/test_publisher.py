@@ -188,7 +188,7 @@ def test_a_plan_of_gaussian_noise(path):
         ({"step": 0}, "step must be above 0"),
         (
             {"mechanism": "opendp-gaussian"},
-            "mechanism must be one of None, 'opendp', found 'opendp-gaussian'",
+            "mechanism must be 'opendp' without a delta, found 'opendp-gaussian'; Gaussian noise needs",
         ),
         (
             {"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None},

@@ -20,7 +20,6 @@ TIMES = pd.date_range("2024-05-01", periods=12, freq="1h", name="hour")
         lambda **index: tpl.allocate_optimally(1.0, P, P, 12, **index),
         lambda **index: tpl.allocate_optimally(1.0, None, None, 12, **index),
         lambda **index: tpl.allocate_by_exact_leakage(1.0, P, P, 12, **index),
-        lambda **index: tf.allocate_noise(1.0, 1e-6, P, P, 12, **index),
     ],
 )
 def test_budgets_of_times_keep_them_to_the_release(allocate):
@@ -32,6 +31,16 @@ def test_budgets_of_times_keep_them_to_the_release(allocate):
     counts = pd.DataFrame({"home": range(12)}, TIMES)
     assert tr.release_counts(counts, np.minimum(budgets, 1), 1).index.equals(TIMES)
     assert tpl.temporal_privacy_leakage(budgets.tolist(), P, P).to_frame().index.name == "time"
+
+
+def test_noise_of_times_keeps_them_to_the_release():
+    noise = tf.allocate_noise(1.0, 1e-6, P, P, 12, index=TIMES)
+    assert noise.index.equals(TIMES)
+    assert noise.name == "noise_multiplier"
+    assert noise.tolist() == tf.allocate_noise(1.0, 1e-6, P, P, 12).tolist()
+    counts = pd.DataFrame({"home": range(12)}, TIMES)
+    gaussian = {"sensitivity": 2**0.5, "mechanism": "opendp-gaussian"}
+    assert tr.release_counts(counts, noise_multipliers=noise, **gaussian).index.equals(TIMES)
 
 
 def test_columns_of_any_name_make_sequences():

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tplfrontier.budgets.noise_multipliers import NoiseMultipliers
 from tplfrontier.profiles.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from tplfrontier.profiles.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.allocation.minimisation import LeastError
@@ -31,6 +32,7 @@ from tplrepro.leakage.temporal import (
 )
 from tplrepro.search import fit_to_level
 from tplrepro.validation import (
+    NOISE_MULTIPLIER,
     as_scalar,
     check_choice,
     check_delta,
@@ -57,18 +59,34 @@ def allocate_noise(
     *,
     method: str = "equal",
     index: Any = None,
-) -> np.ndarray:
+) -> Any:
     """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) at
     each time.
 
     A multiplier is a standard deviation over the largest L2 distance between the answers for two
     values of a user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")`
-    takes it. The `method` "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of
-    a smaller sum of squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller
-    was found. `epsilon` is in nats, `backward` and `forward` as in `temporal_privacy_profile`, with
-    its errors; ValueError also for a delta near the rounding of profiles. 500 releases take 0.1 to
-    4 s, 1,000 up to 30 s where correlation takes hundreds of steps to fade, and least variance
-    twice as long.
+    takes it. 500 releases take 0.1 to 4 s, 1,000 up to 30 s where correlation takes hundreds of
+    steps to fade, and least variance twice as long.
+
+    Parameters
+    ----------
+    epsilon : float > 0, in nats
+    delta : float, 0 < delta < 1
+    backward, forward : as in `temporal_privacy_profile`
+    horizon : int >= 1, the number of releases T
+    method : "equal" or "least_variance"
+        "equal" gives the smallest equal multipliers, to 0.01%; "least_variance" ones of a smaller sum
+        of squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found.
+    index : labels of the time points, or None
+
+    Returns
+    -------
+    array (T,) that knows its unit, or with an index a Series called noise_multiplier; where budgets
+    are wanted, both are an error
+
+    Raises
+    ------
+    ValueError as in `temporal_privacy_profile`, and for a delta near the rounding of profiles
 
     Examples
     --------
@@ -96,7 +114,8 @@ def allocate_noise(
     if method == "least_variance" and not series.adds_up:
         unequal = series.fit(_least_variance(series, equal))
         equal = min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum())
-    return with_index(1.0 / series.shift(equal), index)
+    multipliers = NoiseMultipliers.of(1.0 / series.shift(equal))
+    return with_index(multipliers, index, NOISE_MULTIPLIER)
 
 
 @dataclass(frozen=True)

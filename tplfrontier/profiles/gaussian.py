@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.search import largest_within
 from tplrepro.validation import (
+    EPSILON,
     LARGEST,
     SMALLEST,
     as_numbers,
@@ -23,6 +24,7 @@ from tplrepro.validation import (
     check_delta,
     check_range,
     check_series,
+    unit_of,
 )
 
 
@@ -134,6 +136,8 @@ def check_noise_multipliers(
     """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for
     budgets."""
     must = "noise_multipliers must be finite and greater than 0"
+    if unit_of(noise_multipliers) == EPSILON:
+        raise ValueError(f"{must}, found budgets in nats; release counts with epsilons=")
     values = check_range(
         noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities"
     )

@@ -1,0 +1,58 @@
+"""Noise multipliers that know what they are, so that nobody takes them for budgets in nats."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.validation import NOISE_MULTIPLIER
+
+
+class NoiseMultiplier(float):
+    """One standard deviation of Gaussian noise over its sensitivity."""
+
+    unit = NOISE_MULTIPLIER
+
+
+class NoiseMultipliers(np.ndarray):
+    """Standard deviations of Gaussian noise over its sensitivity, (T,): an array with a unit.
+
+    Its numbers, slices and multiples are noise multipliers, too: checks of budgets refuse them.
+
+    >>> plan = NoiseMultipliers.of([7.2, 7.1])
+    >>> plan[0].unit, plan.max().unit, (2 * plan[:1]).unit, plan.tolist()[1].unit
+    ('noise_multiplier', 'noise_multiplier', 'noise_multiplier', 'noise_multiplier')
+    """
+
+    unit = NOISE_MULTIPLIER
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> "NoiseMultipliers":
+        return np.array(values, dtype=float).view(cls)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _with_unit(super().__getitem__(key))
+
+    def __iter__(self) -> Iterator:
+        return map(_with_unit, super().__iter__())
+
+    def max(self, *args: Any, **kwargs: Any) -> Any:
+        return _with_unit(super().max(*args, **kwargs))
+
+    def min(self, *args: Any, **kwargs: Any) -> Any:
+        return _with_unit(super().min(*args, **kwargs))
+
+    def round(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return super().round(*args, **kwargs).view(NoiseMultipliers)
+
+    def item(self, *args: Any) -> NoiseMultiplier:
+        return NoiseMultiplier(super().item(*args))
+
+    def tolist(self) -> Any:
+        return [*self] if self.ndim == 1 else super().tolist()
+
+
+def _with_unit(found: Any) -> Any:
+    """A single number with the unit, and an array as it is."""
+    return NoiseMultiplier(found) if isinstance(found, np.floating) else found
