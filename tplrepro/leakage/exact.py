@@ -10,8 +10,9 @@ whole box.
 Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B
 m_{t-1}), where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
 
-    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j
-    w_{t+1}),
+    Pr(o | l_t = i)   B_i m_{t-1}   x_i   F_i w_{t+1}
+    --------------- = ----------- * --- * -----------,
+    Pr(o | l_t = j)   B_j m_{t-1}   x_j   F_j w_{t+1}
 
 and each factor is maximised alone. The first can reach r if and only if some outputs make a m_{t-1}
 >= 0, where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and
@@ -28,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,12 +93,31 @@ def exact_leakage(
     """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on
     counts.
 
-    `epsilons`, `backward`, `forward` and `horizon` are as in `temporal_privacy_leakage`. `released`
-    holds the positions of the states whose counts are released, with Laplace noise of scale
-    2/epsilon (1/epsilon for a single state); by default all states.
+    Parameters
+    ----------
+    epsilons : array-like (T,), or one number with a `horizon`
+        The budget of each release in nats, finite and > 0.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
+        matrix of each step between two time points.
+    forward : the same for Pr(l^t | l^{t-1})
+    horizon : int >= 1, optional; the number of releases T
+    released : array-like of int, optional
+        The positions of the states whose counts are released, with Laplace noise of scale 2/epsilon
+        (1/epsilon for a single state); by default all states.
 
-    ValueError as in `temporal_privacy_leakage`; for unknown states; if the budgets sum to more than
-    700 nats; or if n^4 T^2 exceeds 3e11 (n = 100 and T = 54).
+    Returns
+    -------
+    ExactLeakage with `bpl`, `fpl` and `tpl` (T,), nats, at most those of [1]
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For budgets that are not positive and finite, or not T of them, that sum to more than 700
+        nats; matrices that are not row-stochastic or have different states, a list of another
+        length, unknown states; or if n^4 T^2 exceeds 3e11 (n = 100 and T = 54).
 
     Examples
     --------
@@ -107,15 +128,17 @@ def exact_leakage(
     >>> temporal_privacy_leakage([1.0] * 10, P, None).bpl.round(2).tolist()
     [1.0, 1.86, 2.68, 3.47, 4.26, 5.04, 5.82, 6.59, 7.37, 8.15]
     """
-    budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
-    lower, upper, local = _boxes(budgets, n, released)
-    past, future = np.zeros((2, budgets.size, n, n))
+    setting = _check_setting(epsilons, backward, forward, horizon)
+    budgets, n = setting.budgets, setting.n_states
+    boxes = _boxes(budgets, n, released)
+    reversed_boxes = boxes.reversed()
+    after = setting.after[::-1]
+    past = np.zeros((budgets.size, n, n))
+    future = np.zeros((budgets.size, n, n))
     for t in with_progress(range(1, budgets.size), "exact leakage", "time"):
-        past[t] = _largest_ratios(_chain(t, before), lower[:t], upper[:t], past[t - 1])
-        future[t] = _largest_ratios(
-            _chain(t, after[::-1]), lower[::-1][:t], upper[::-1][:t], future[t - 1]
-        )
-    return with_joint(budgets, past, budgets[:, None, None] * local, future[::-1])
+        past[t] = _largest_log_ratios(_side(t, setting.before, boxes), past[t - 1])
+        future[t] = _largest_log_ratios(_side(t, after, reversed_boxes), future[t - 1])
+    return with_joint(budgets, past, budgets[:, None, None] * boxes.local, future[::-1])
 
 
 def worst_outputs(
@@ -126,86 +149,155 @@ def worst_outputs(
     time: int,
     horizon: int | None = None,
 ) -> WorstOutputs:
-    """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as
-    `exact_leakage`.
+    """Outputs whose likelihoods attain the exact TPL at one time.
+
+    Parameters
+    ----------
+    epsilons : array-like (T,), or one number with a `horizon`
+        The budget of each release in nats, finite and > 0.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
+        matrix of each step between two time points.
+    forward : the same for Pr(l^t | l^{t-1})
+    time : int, the time point, from 0; negative ones count from the end
+    horizon : int >= 1, optional; the number of releases T
+
+    Returns
+    -------
+    WorstOutputs: the two states, and the states of high likelihood at each time, bool (T, n)
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        As `exact_leakage`, and for a time out of range.
 
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
     >>> worst = worst_outputs(1.0, P, None, time=3, horizon=4)
-    >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes the state, and so do these outputs
+    >>> worst.states, worst.high.astype(int).tolist()  # the user mostly moves, and so do these
     ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
     """
-    budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
+    setting = _check_setting(epsilons, backward, forward, horizon)
+    budgets, n = setting.budgets, setting.n_states
     T = budgets.size
     time = check_time(time, T, "time") % T
-    lower, upper, local = _boxes(budgets, n, None)
-    earlier = _chain(time, before), lower[:time], upper[:time]
-    later = _chain(T - 1 - time, after[::-1]), lower[:time:-1], upper[:time:-1]
-    past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in (earlier, later))
-    i, j = np.unravel_index(np.argmax(past + budgets[time] * local + future), (n, n))
+    boxes = _boxes(budgets, n, None)
+    earlier = _side(time, setting.before, boxes)
+    later = _side(T - 1 - time, setting.after[::-1], boxes.reversed())
+    past = _largest_log_ratios(earlier, np.zeros((n, n)))
+    future = _largest_log_ratios(later, np.zeros((n, n)))
+    joint = past + budgets[time] * boxes.local + future
+    i, j = np.unravel_index(np.argmax(joint), (n, n))
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
-    for side, ratios, outputs in (
-        (earlier, past, high[:time][::-1]),
-        (later, future, high[time + 1 :]),
-    ):
-        if side[0]:
-            _, patterns = _attained(*side, [i], [j], np.expm1(ratios[i, [j]]))
-            outputs[: len(patterns)] = np.concatenate(patterns)
+    # In the order in which `_attain` returns them: away from `time`.
+    _mark_worst_outputs(high[:time][::-1], earlier, past, i, j)
+    _mark_worst_outputs(high[time + 1 :], later, future, i, j)
     return WorstOutputs((int(i), int(j)), high)
 
 
-def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
+class _Side(NamedTuple):
+    """What comes before one time point, from either end.
+
+    `chain` holds the matrices of the steps into it, the last step first; `lower` and `upper` (t, n)
+    the least and the largest likelihoods less 1, the first time first.
+    """
+
+    chain: list
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def _side(t: int, steps: list, boxes: _Boxes) -> _Side:
+    """The chain of steps into t, t - 1, ..., back to the first, or until the adversary knows
+    none."""
+    chain = takewhile(lambda P: P is not None, reversed(steps[:t]))
+    return _Side(list(chain), boxes.lower[:t], boxes.upper[:t])
+
+
+def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
     """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n), from any
     `start`."""
     n = start.shape[0]
     ratios = np.zeros((n, n))
-    if not chain:
+    if not side.chain:
         return ratios
     pairs = np.argwhere(~np.eye(n, dtype=bool))
-    for i, j in (block.T for block in np.array_split(pairs, -(-(n**3) // 2**16))):
-        gains = np.expm1(start[i, j])
-        best = np.full(i.size, -1.0)
-        active = np.arange(i.size)
-        while active.size:  # about four steps, each of which raises every active ratio
-            attained, _ = _attained(chain, lower, upper, i[active], j[active], gains[active])
-            rising = attained > best[active]
-            active = active[rising]
-            best[active] = gains[active] = attained[rising]
-        ratios[i, j] = np.log1p(best)
+    for block in np.array_split(pairs, -(-(n**3) // 2**16)):
+        i, j = block.T
+        ratios[i, j] = np.log1p(_largest_gains(side, i, j, np.expm1(start[i, j])))
     return ratios
 
 
-def _attained(chain: list, lower, upper, i, j, gains):
+def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """The largest (P_i m)/(P_j m) - 1 of each pair, by Dinkelbach's method from `gains`."""
+    best = np.full(i.size, -1.0)
+    active = np.arange(i.size)
+    while active.size:  # about four steps, each of which raises every active ratio
+        attained, _ = _attain(side, i[active], j[active], gains[active])
+        is_rising = attained > best[active]
+        active = active[is_rising]
+        best[active] = attained[is_rising]
+        gains[active] = attained[is_rising]
+    return best
+
+
+def _attain(
+    side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i -
     P_j) m)/(P_j m).
 
     Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last
     first. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
     """
-    difference, base = chain[0][i] - chain[0][j], chain[0][j]
+    chain, lower, upper = side
+    base = chain[0][j]
+    difference = chain[0][i] - base
+    # Back in time: the functional a of m at each time, whose best output is high where a > 0.
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
     for k, P in enumerate(chain[1:], start=1):
-        functional = (functional * (1.0 + np.where(patterns[-1], upper[-k], lower[-k]))) @ P
+        likelihood = 1.0 + np.where(patterns[-1], upper[-k], lower[-k])
+        functional = (functional * likelihood) @ P
         patterns.append(functional > 0)
-    excess = np.where(patterns[-1], upper[-len(chain)], lower[-len(chain)])  # m - 1
+    # Forward in time: m - 1 of these outputs.
+    excess = np.where(patterns[-1], upper[-len(chain)], lower[-len(chain)])
     for k in range(len(chain) - 1, 0, -1):
         mixed = excess @ chain[k].T
         excess = mixed + np.where(patterns[k - 1], upper[-k], lower[-k]) * (1.0 + mixed)
-    return (difference * excess).sum(axis=1) / (1.0 + (base * excess).sum(axis=1)), patterns
+    attained = (difference * excess).sum(axis=1) / (1.0 + (base * excess).sum(axis=1))
+    return attained, patterns
 
 
-def _chain(t: int, steps: list) -> list:
-    """The matrices of the steps into t, t - 1, ..., back to the first, or until the adversary knows
-    none."""
-    return list(takewhile(lambda P: P is not None, reversed(steps[:t])))
+def _mark_worst_outputs(
+    high: np.ndarray, side: _Side, ratios: np.ndarray, i: np.intp, j: np.intp
+) -> None:
+    """Mark in `high` (t, n), the last time first, the outputs that attain the ratio of states i and
+    j."""
+    if side.chain:
+        gains = np.expm1(ratios[i, [j]])
+        _, patterns = _attain(side, np.array([i]), np.array([j]), gains)
+        high[: len(patterns)] = np.concatenate(patterns)
 
 
-def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
-    """The lowest and highest likelihoods less 1, (T, n), and the log ratios of pairs for a budget
-    of 1."""
+class _Boxes(NamedTuple):
+    """What outputs can do: the lowest and highest likelihoods less 1, (T, n), and the log ratios of
+    pairs for a budget of 1, (n, n)."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    local: np.ndarray
+
+    def reversed(self) -> _Boxes:
+        """The same from the last time to the first."""
+        return _Boxes(self.lower[::-1], self.upper[::-1], self.local)
+
+
+def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
     states = np.unique(check_codes(np.arange(n) if released is None else released, n, "released"))
     if states.size == 0:
         raise ValueError(
@@ -213,48 +305,74 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
         )
     # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only
     # one.
-    high = np.isin(np.arange(n), states) * (1.0 if states.size in (1, n) else 0.5)
+    height = 1.0 if states.size in (1, n) else 0.5
+    high = np.isin(np.arange(n), states) * height
     low = -high if states.size < n else np.zeros(n)
     local = high[:, None] - low
     np.fill_diagonal(local, 0.0)
-    return (
-        np.expm1(np.multiply.outer(budgets, low)),
-        np.expm1(np.multiply.outer(budgets, high)),
-        local,
-    )
+    lower = np.expm1(np.multiply.outer(budgets, low))
+    upper = np.expm1(np.multiply.outer(budgets, high))
+    return _Boxes(lower, upper, local)
 
 
-def _checked(epsilons, backward, forward, horizon):
-    """Budgets, the matrices of each step on both sides (None: not known), and the number of
+class _Setting(NamedTuple):
+    """Budgets (T,), the matrices of each step on both sides (None: not known), and the number of
     states."""
+
+    budgets: np.ndarray
+    before: list
+    after: list
+    n_states: int
+
+
+def _check_setting(
+    epsilons: ArrayLike, backward: Correlation, forward: Correlation, horizon: int | None
+) -> _Setting:
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
     n = 2 if states is None else len(states)
     if budgets.sum() > MAX_TOTAL:
         raise ValueError(
-            f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "
-            "use temporal_privacy_leakage, the upper bound"
+            f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, "
+            f"found {budgets.sum():g}; use temporal_privacy_leakage, the upper bound"
         )
     if float(n) ** 4 * float(budgets.size) ** 2 > MAX_WORK:
         raise ValueError(
-            f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, found n = {n}, T = {budgets.size}; "
+            f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, "
+            f"found n = {n}, T = {budgets.size}; "
             "take fewer, or use temporal_privacy_leakage, the upper bound"
         )
-    return budgets, before, after, max(n, 2)
+    return _Setting(budgets, before, after, max(n, 2))
 
 
 def arrays_of_both_sides(
     backward: Correlation, forward: Correlation, horizon: int
 ) -> tuple[list, list, Sequence | None]:
-    """The arrays of each step on both sides (None: not known), and the states, None if no matrix is
-    known."""
+    """The arrays of each step on both sides (None: not known), and the states.
+
+    Parameters
+    ----------
+    backward : one matrix for all steps, or a list with one for each step: Pr(l^{t-1} | l^t)
+    forward : the same for Pr(l^t | l^{t-1})
+    horizon : int >= 1, the number of time points
+
+    Returns
+    -------
+    Two lists (T - 1,) of arrays (n, n) or None, and the states, None if no matrix is known
+
+    Raises
+    ------
+    ValueError
+        For a list of another length, matrices of different states, or large sparse ones.
+    """
     before, after, states = steps_of_both_sides(_as_dense, backward, forward, horizon)
     if states is not None and len(states) == 1:  # the matrix of one state reveals nothing
-        before, after = [None] * len(before), [None] * len(after)
-    before, after = (
-        [None if P is None else P.probabilities for P in side] for side in (before, after)
-    )
-    return before, after, states
+        return [None] * len(before), [None] * len(after), states
+    return _arrays_of(before), _arrays_of(after), states
+
+
+def _arrays_of(matrices: list[TransitionMatrix | None]) -> list[np.ndarray | None]:
+    return [None if P is None else P.probabilities for P in matrices]
 
 
 def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
@@ -270,13 +388,16 @@ def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
 def with_joint(
     epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray
 ) -> ExactLeakage:
-    """The leakages from the log ratios of pairs, (T, n, n), by the outputs before, at and after
-    each time."""
+    """The leakages from the log ratios of all pairs of states.
+
+    Parameters
+    ----------
+    epsilons : array (T,), the budgets, nats
+    past, single, future : array (T, n, n)
+        The log ratio of the likelihoods of each pair by the outputs before, at and after each time.
+    """
     joint = (past + single + future).reshape(epsilons.size, -1)
-    return ExactLeakage(
-        epsilons,
-        (past + single).max(axis=(1, 2)),
-        (single + future).max(axis=(1, 2)),
-        joint.max(axis=1),
-        np.column_stack(np.unravel_index(joint.argmax(axis=1), past.shape[1:])),
-    )
+    bpl = (past + single).max(axis=(1, 2))
+    fpl = (single + future).max(axis=(1, 2))
+    pairs = np.column_stack(np.unravel_index(joint.argmax(axis=1), past.shape[1:]))
+    return ExactLeakage(epsilons, bpl, fpl, joint.max(axis=1), pairs)

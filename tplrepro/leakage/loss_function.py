@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import expm1, inf, isnan, log
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from tplrepro.display import count_noun
 from tplrepro.lazy import optional_import
 from tplrepro.leakage.vertex import (
     LARGE,
+    Vertex,
     vertex_budget,
     vertex_crossing,
     vertex_inverse,
@@ -37,15 +39,14 @@ if TYPE_CHECKING:
 
 #: Bound on the relative rounding error of one evaluation at a vertex (measured: under 2e-15).
 ROUNDING = 4e-15
-#: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of 1 - e^-alpha (`envelope`).
+#: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of
+#: 1 - e^-alpha (`envelope`).
 TIES = 2e-15
 
 
 class Witness(NamedTuple):
     """The two states that an adversary distinguishes best, and the evidence (Theorem 5, Corollary 2
-    of [1]).
-
-    `str` gives it in words.
+    of [1]); `str` gives it in words.
 
     `columns` are the labels of the states that, at the neighbouring time point (named in `where`),
     indicate `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two.
@@ -73,12 +74,16 @@ class Witness(NamedTuple):
         different = [*dict.fromkeys(labels)]
         names = dict(zip(different, shorten_labels(different, most=40), strict=True))
         state_q, state_d, *columns = (names[label] for label in labels)
-        named = ", ".join(columns) + (", ..." if len(self.columns) > 5 else "")
-        evidence = f"{{{named}}} {self.where}" if self.where else f"{{{named}}}"
+        if len(self.columns) > 5:
+            columns.append("...")
+        evidence = f"{{{', '.join(columns)}}}"
+        if self.where:
+            evidence = f"{evidence} {self.where}"
         return (
             f"the adversary gains most by telling {state_q} from {state_d}: {evidence} "
             f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
-            f"so a leakage of {count_noun(self.alpha, 'nat', '.4g')} there adds {count_noun(self.loss, 'nat', '.4g')} here"
+            f"so a leakage of {count_noun(self.alpha, 'nat', '.4g')} there adds "
+            f"{count_noun(self.loss, 'nat', '.4g')} here"
         )
 
 
@@ -89,12 +94,19 @@ class PrivacyLossFunction:
     Parameters
     ----------
     matrix : TransitionMatrix or array-like (n, n)
-        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
-    progress : show a progress bar if it takes more than two seconds, about from n = 2,000 on
+        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1.
+    progress : bool
+        Show a progress bar if it takes more than two seconds, about from n = 2,000 on.
+
+    Raises
+    ------
+    ValueError
+        For a matrix that is not square or not row-stochastic.
 
     Examples
     --------
-    >>> L = PrivacyLossFunction([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])  # Example 4 of [1]
+    >>> P = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]  # Example 4 of [1]
+    >>> L = PrivacyLossFunction(P)
     >>> L.vertices.round(6).tolist()
     [[0.2, 0.7], [0.1, 0.5]]
     >>> L.breakpoints.round(6).tolist()
@@ -107,7 +119,7 @@ class PrivacyLossFunction:
 
     #: The vertices are those of L(scale alpha) / scale.
     scale = 1.0
-    #: Whether `matrix` determines L; otherwise (`of_hull`) nothing may be computed from the matrix instead.
+    #: Whether `matrix` determines L; otherwise (`of_hull`) nothing may be computed from the matrix.
     of_matrix = True
 
     def __init__(self, matrix: MatrixLike, progress: bool = True):
@@ -119,17 +131,20 @@ class PrivacyLossFunction:
     def _set_hull(self, hull: np.ndarray) -> None:
         # Where all rows are equal: one vertex without gap, L = 0.
         points = hull.tolist() or [(0.0, 0.0, 1.0, 0, 0)]
-        self._sums: list[tuple[float, float, float]] = [
-            (d, gap, rest) for d, gap, rest, _, _ in points
-        ]
-        self._pairs: list[tuple[int, int]] = [(int(i), int(j)) for *_, i, j in points]
-        self._breakpoints = [
-            _crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)
-        ]
+        self._vertices = [Vertex(d, gap, rest) for d, gap, rest, _, _ in points]
+        #: The numbers of the two rows of each vertex.
+        self._pairs = [(int(i), int(j)) for *_, i, j in points]
+        self._breakpoints = [_crossing(*vertices) for vertices in pairwise(self._vertices)]
 
     @classmethod
     def of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
-        """The loss function of a hull that belongs to more than the matrix."""
+        """The loss function of a hull that belongs to more than the matrix.
+
+        Parameters
+        ----------
+        matrix : TransitionMatrix, which names the states
+        hull : array (K, 5), the vertices as in `hull`
+        """
         function = object.__new__(cls)
         function.matrix = matrix
         function._set_hull(hull)
@@ -140,13 +155,13 @@ class PrivacyLossFunction:
     def hull(self) -> np.ndarray:
         """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two
         rows."""
-        return frozen(np.column_stack([self._sums, self._pairs]))
+        return frozen(np.column_stack([self._vertices, self._pairs]))
 
     @property
     def vertices(self) -> np.ndarray:
         """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha
         grows."""
-        return frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
+        return frozen([(vertex.d, _sum_of_q(vertex)) for vertex in self._vertices])
 
     @property
     def breakpoints(self) -> np.ndarray:
@@ -154,8 +169,22 @@ class PrivacyLossFunction:
         return frozen(self._breakpoints)
 
     def plot(self, ax: Axes | None = None, most: float = 2.0) -> Axes:
-        """Draw L up to `most` nats, and its breakpoints, with Matplotlib on `ax` or new axes;
-        returns the axes."""
+        """Draw L and its breakpoints with Matplotlib.
+
+        Parameters
+        ----------
+        ax : Axes to draw on, by default new ones
+        most : float >= 0, the largest alpha drawn, nats
+
+        Returns
+        -------
+        The axes
+
+        Raises
+        ------
+        ValueError
+            For a largest alpha that is not a finite number of at least 0.
+        """
         with optional_import():
             from matplotlib import pyplot as plt
         axes = plt.subplots()[1] if ax is None else ax
@@ -167,7 +196,7 @@ class PrivacyLossFunction:
         return axes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.matrix!r}, {len(self._sums)} vertices)"
+        return f"{type(self).__name__}({self.matrix!r}, {len(self._vertices)} vertices)"
 
     def __call__(self, alpha: ArrayLike) -> float | np.ndarray:
         """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >=
@@ -176,37 +205,41 @@ class PrivacyLossFunction:
         if values.ndim == 0:
             return self.at(float(values))
         at = np.searchsorted(self._breakpoints, values, side="right")
-        d, gap, rest = np.array(self._sums).T[:, at]
+        d, gap, rest = np.array(self._vertices).T[:, at]
         losses = self.scale * vertex_losses(d, gap, rest, values / self.scale)
-        large = values > LARGE
-        losses[large] = _elementwise(self.at, values[large])
+        is_large = values > LARGE
+        losses[is_large] = _elementwise(self.at, values[is_large])
         return losses
+
+    def _vertex_for(self, alpha: float) -> Vertex:
+        """The vertex that gives L(alpha)."""
+        return self._vertices[bisect_right(self._breakpoints, alpha)]
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
-        return self.scale * vertex_loss(
-            *self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale
-        )
+        return self.scale * vertex_loss(*self._vertex_for(alpha), alpha / self.scale)
 
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two
         derivatives."""
-        return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
+        return vertex_slope(*self._vertex_for(alpha), alpha / self.scale)
 
     @property
     def table(self) -> np.ndarray:
         """The vertices (K, 5) for `envelope.recursion`: d, gap, 1 - q, the alpha up to which each
         applies, the scale."""
         until = [*self._breakpoints, inf]
-        return frozen(np.column_stack([self._sums, until, np.full(len(until), self.scale)]))
+        scales = np.full(len(until), self.scale)
+        return frozen(np.column_stack([self._vertices, until, scales]))
 
     @cached_property
     def _budgets(self) -> list[float]:
         """The budget whose supremum is each breakpoint; budgets between two of them belong to one
         vertex."""
+        vertices = self._vertices[:-1]
         return [
             vertex_budget(*vertex, alpha)
-            for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)
+            for vertex, alpha in zip(vertices, self._breakpoints, strict=True)
         ]
 
     def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
@@ -219,33 +252,35 @@ class PrivacyLossFunction:
         >>> L.hockey_stick([1.0, 2.0]).round(6).tolist(), round(L.hockey_stick(9.0), 6)
         ([0.7, 0.6], 0.0)
         """
-        slopes = (
-            as_numbers(gamma, "gamma must be numbers, at least 1", "give ratios of probabilities")
-            - 1.0
-        )
+        must = "gamma must be numbers, at least 1"
+        slopes = as_numbers(gamma, must, "give ratios of probabilities") - 1.0
         if not (slopes >= 0.0).all():
             raise ValueError(
-                f"gamma must be at least 1, found {slopes.min() + 1.0:g}; swap the rows and take 1 / gamma"
+                f"gamma must be at least 1, found {slopes.min() + 1.0:g}; "
+                "swap the rows and take 1 / gamma"
             )
-        return self.support(slopes) if slopes.ndim else float(self.support(slopes))
+        values = self.support(slopes)
+        return values if slopes.ndim else float(values)
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
         """`hockey_stick` at 1 + slopes, which may be tiny, without checks."""
         highest = np.zeros_like(slopes)
-        for d, gap, _ in self._sums:
-            np.maximum(highest, gap * (1.0 + ROUNDING) - slopes * d, out=highest)
+        for vertex in self._vertices:
+            line = vertex.gap * (1.0 + ROUNDING) - slopes * vertex.d
+            np.maximum(highest, line, out=highest)
         return np.minimum(highest, 1.0)
 
     @property
     def is_identity(self) -> bool:
         """Whether L(alpha) = alpha: two rows have disjoint supports, and leakage grows without
         bound."""
-        return self._sums[-1][0] == self._sums[-1][2] == 0.0  # d and 1 - q
+        last = self._vertices[-1]
+        return last.d == last.rest == 0.0
 
     @property
     def is_zero(self) -> bool:
         """Whether L = 0: all rows are equal, and correlation adds nothing."""
-        return self._sums[0][1] == 0.0
+        return self._vertices[0].gap == 0.0
 
     def supremum(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1],
@@ -258,7 +293,7 @@ class PrivacyLossFunction:
     def _supremum(self, epsilon: float) -> float:
         if self.is_identity:
             return inf
-        vertex = self._sums[bisect_right(self._budgets, epsilon)]
+        vertex = self._vertices[bisect_right(self._budgets, epsilon)]
         return max(self.scale * vertex_supremum(*vertex, epsilon / self.scale), epsilon)
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
@@ -273,7 +308,7 @@ class PrivacyLossFunction:
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
             return 0.0
-        vertex = self._sums[bisect_right(self._breakpoints, alpha)]
+        vertex = self._vertex_for(alpha)
         budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
         # The margins exceed the rounding of the line above, and the understatement of L.
         return min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
@@ -294,7 +329,7 @@ class PrivacyLossFunction:
         """`inverse` of one valid float or inf, without checks."""
         if level == inf:
             return inf
-        vertex = self._sums[bisect_right(self._losses, level)]
+        vertex = self._vertices[bisect_right(self._losses, level)]
         certain = level * (1.0 - ROUNDING - TIES)
         return max(self.scale * vertex_inverse(*vertex, certain / self.scale), level)
 
@@ -304,10 +339,18 @@ class PrivacyLossFunction:
         return min(self.at(alpha) * (1.0 + ROUNDING) - self.ties * expm1(-alpha), alpha)
 
     def inverse_within(self, level: float, alpha: float) -> float:
-        """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`,
-        rounded down.
+        """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`.
 
         Unlike in `inverse`, the understatement of L counts, which matters where rows nearly agree.
+
+        Parameters
+        ----------
+        level : float or inf, the most that L may add, nats, without checks
+        alpha : float or inf, a bound on the leakage, nats, without checks
+
+        Returns
+        -------
+        float, nats, rounded down
         """
         missing = -self.ties * expm1(-alpha)  # of any leakage up to alpha
         if level >= 2.0 * missing:
@@ -317,8 +360,10 @@ class PrivacyLossFunction:
     @cached_property
     def ties(self) -> float:
         """L(alpha) may be understated by this share of 1 - e^-alpha: 0 if all rows are the same."""
-        same = self.is_zero and self.of_matrix and not np.ptp(self.matrix.toarray(), axis=0).any()
-        return 0.0 if same else TIES
+        if not (self.is_zero and self.of_matrix):
+            return TIES
+        differ = np.ptp(self.matrix.toarray(), axis=0).any()
+        return TIES if differ else 0.0
 
     @cached_property
     def _losses(self) -> list[float]:
@@ -333,40 +378,54 @@ class PrivacyLossFunction:
     def witness(self, alpha: float) -> Witness:
         """The pair of states and the set of columns that attain L(alpha), for one alpha.
 
-        >>> L = PrivacyLossFunction(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"]))
-        >>> print(L.witness(1.0))
-        the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first
-        and 0.1 \
-from the second, so a leakage of 1 nat there adds 0.7063 nats here
+        >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
+        >>> print(PrivacyLossFunction(P).witness(1.0))
+        the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from
+        the first and 0.1 from the second, so a leakage of 1 nat there adds 0.7063 nats here
         """
         alpha = as_scalar(check_alpha(alpha), "alpha")
         at = bisect_right(self._breakpoints, alpha)
         i, j = self._pairs[at]
-        d, gap, _ = self._sums[at]
+        vertex = self._vertices[at]
         states = self.matrix.states
-        columns = tuple(
-            states[k] for k in _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap)
-        )
+        columns = _columns_with_sums(vertex, self.matrix.row(i), self.matrix.row(j))
         return Witness(
-            states[i], states[j], columns, float(self.vertices[at, 1]), d, alpha, self.at(alpha)
+            state_q=states[i],
+            state_d=states[j],
+            columns=tuple(states[k] for k in columns),
+            q=_sum_of_q(vertex),
+            d=vertex.d,
+            alpha=alpha,
+            loss=self.at(alpha),
         )
 
 
 def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
-    """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building
-    the function.
+    """L(alpha) for one alpha, by one O(n^3) pass over the pairs of rows (Eq. (24) of [1]).
 
-    Arguments and errors are those of `PrivacyLossFunction` and a call of it.
+    Parameters
+    ----------
+    matrix : TransitionMatrix or array-like (n, n)
+        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1.
+    alpha : float >= 0, the leakage at the neighbouring time point, nats
 
+    Returns
+    -------
+    float, nats, at most alpha
+
+    Raises
+    ------
+    ValueError
+        For a matrix that is not row-stochastic, or an alpha that is not one finite number >= 0.
+
+    Examples
+    --------
     >>> round(privacy_loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784
     """
     matrix = as_transition_matrix(matrix)
-    alpha = as_scalar(
-        check_alpha(alpha),
-        "alpha",
-        "build PrivacyLossFunction(matrix) once and call it with the array",
-    )
+    remedy = "build PrivacyLossFunction(matrix) once and call it with the array"
+    alpha = as_scalar(check_alpha(alpha), "alpha", remedy)
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
     from tplrepro.leakage.envelope import best_pair  # loads SciPy
@@ -375,33 +434,41 @@ def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
     return vertex_loss(*best_pair(matrix, max(alpha, 1e-100)), alpha)
 
 
-def _crossing(vertex, following) -> float:
+def _sum_of_q(vertex: Vertex) -> float:
+    """q(S), from the two of the sums that do not cancel."""
+    if vertex.rest < 0.5:
+        return 1.0 - vertex.rest
+    return vertex.d + vertex.gap
+
+
+def _crossing(vertex: Vertex, following: Vertex) -> float:
     """The alpha at which two neighbouring vertices give the same slope."""
-    d, gap, _ = vertex
-    next_d, next_gap, _ = following
-    if not isnan(crossing := vertex_crossing(d, gap, next_d, next_gap)):
+    crossing = vertex_crossing(vertex.d, vertex.gap, following.d, following.gap)
+    if not isnan(crossing):
         return crossing
     # the products are out of range
-    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))
+    d, gap, next_d, next_gap = map(Fraction, (vertex.d, vertex.gap, following.d, following.gap))
     exact = (next_gap * d - gap * next_d) / (gap - next_gap)
     return log(exact.denominator) - log(exact.numerator)
 
 
-def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> np.ndarray:
-    """The columns S with the sums d(S) = d and q(S) - d(S) = gap: a prefix in order of falling
+def _columns_with_sums(vertex: Vertex, row_q: np.ndarray, row_d: np.ndarray) -> np.ndarray:
+    """The columns S of two rows whose sums are those of a vertex: a prefix in order of falling
     q_j/d_j."""
     difference = row_q - row_d
     chosen = np.flatnonzero(difference > 0.0)
     if chosen.size == 0:
         return chosen
     order = chosen[np.argsort(row_d[chosen] / difference[chosen], kind="stable")]
-    distance = np.abs(np.cumsum(row_d[order]) - d) + np.abs(np.cumsum(difference[order]) - gap)
-    return np.sort(order[: int(np.argmin(distance)) + 1])
+    d_sums = np.cumsum(row_d[order])
+    gap_sums = np.cumsum(difference[order])
+    distance = np.abs(d_sums - vertex.d) + np.abs(gap_sums - vertex.gap)
+    size = int(np.argmin(distance)) + 1
+    return np.sort(order[:size])
 
 
 def _elementwise(function: Callable[[float], float], values: np.ndarray) -> float | np.ndarray:
     if values.ndim == 0:
         return function(float(values))
-    return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(
-        values.shape
-    )
+    results = [function(value) for value in values.ravel().tolist()]
+    return np.array(results, dtype=float).reshape(values.shape)

@@ -18,18 +18,20 @@ log C is the Hilbert diameter of the rows, and the gap q - d is tanh(log(C) / 4)
 
 from __future__ import annotations
 from copy import copy
+from dataclasses import dataclass
 from math import exp, inf, tanh
 
 import numpy as np
 
 from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction, Witness
-from tplrepro.leakage.vertex import LARGE
+from tplrepro.leakage.vertex import LARGE, Vertex
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_scalar, check_alpha
 
 #: Rows that are compared at once.
 BLOCK = 64
-#: Bound on the rounding error of a logarithm of a cross ratio, as a share of the largest logarithm in it.
+#: Bound on the rounding error of a logarithm of a cross ratio, as a share of the largest logarithm
+#: in it.
 ERROR = 8 * 2.0**-52
 
 
@@ -44,26 +46,39 @@ class PriorFreeLoss(PrivacyLossFunction):
     Parameters
     ----------
     matrix : TransitionMatrix or array-like (n, n)
-        Pr(l^t | l^{t-1}) or Pr(l^{t-1} | l^t); rows sum to 1, else ValueError. Memory is O(n^2), also if it is sparse.
+        Pr(l^t | l^{t-1}) or Pr(l^{t-1} | l^t); rows sum to 1. Memory is O(n^2), also if it is
+        sparse.
+
+    Raises
+    ------
+    ValueError
+        For a matrix that is not square or not row-stochastic.
 
     Examples
     --------
     >>> L = PriorFreeLoss([[0.8, 0.2], [0.1, 0.9]])
-    >>> round(L.cross_ratio, 6), round(L(1.0), 6), round(L.supremum(0.1), 6), round(L.budget_for(1.0), 6)
-    (36.0, 0.70704, 0.348917, 0.29296)
+    >>> round(L.cross_ratio, 6), round(L(1.0), 6)
+    (36.0, 0.70704)
+    >>> round(L.supremum(0.1), 6), round(L.budget_for(1.0), 6)
+    (0.348917, 0.29296)
     >>> print(L.witness(1.0))
     the adversary gains most by telling 0 from 1: {0} where other evidence leaves only it and 1 has
-    probability 0.7844 \
-from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.707 nats here
+    probability 0.7844 from the first and 0.09181 from the second, so a leakage of 1 nat there adds
+    0.707 nats here
     """
 
     scale = 2.0
 
     def __init__(self, matrix: MatrixLike):
         self.matrix = as_transition_matrix(matrix)
-        diameter, *self._attained = _hilbert_diameter(self.matrix)
-        rest = 1.0 / (exp(diameter / 2.0) + 1.0) if diameter < LARGE else exp(-diameter / 2.0)
-        self._sums = [(rest, tanh(diameter / 4.0), rest)]
+        self._attained = _hilbert_diameter(self.matrix)
+        diameter = self._attained.diameter
+        if diameter < LARGE:
+            rest = 1.0 / (exp(diameter / 2.0) + 1.0)
+        else:
+            rest = exp(-diameter / 2.0)
+        # d = 1 - q = 1 / (kappa + 1)
+        self._vertices = [Vertex(d=rest, gap=tanh(diameter / 4.0), rest=rest)]
         self._breakpoints = []
 
     def __repr__(self) -> str:
@@ -72,43 +87,53 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
     @property
     def cross_ratio(self) -> float:
         """C, at least 1, rounded up; inf also where it exceeds all doubles."""
-        ((rest, gap, _),) = self._sums
-        kappa_less_one = gap / rest if rest > 0.0 else inf
+        vertex = self._vertices[0]
+        kappa_less_one = vertex.gap / vertex.rest if vertex.rest > 0.0 else inf
         return 1.0 + kappa_less_one * (2.0 + kappa_less_one)
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
         """`hockey_stick` at 1 + slopes: (kappa - sqrt(gamma))^2 / (kappa^2 - 1), 0 where gamma
         exceeds C."""
-        ((d, gap, _),) = self._sums
+        d, gap, _ = self._vertices[0]
         if gap == 0.0:
             return np.zeros_like(slopes)
         excess = gap * (1.0 + ROUNDING) - d * slopes / (1.0 + np.sqrt(1.0 + slopes))
         return np.minimum(np.maximum(excess, 0.0) ** 2 / gap, 1.0)
 
     def unbounded_because(self) -> str:
-        i, j, k, _ = (self.matrix.states[number] for number in self._attained)
-        return f"state {k!r} is possible next to {i!r} but not next to {j!r}, which evidence may bring out"
+        state_q, state_d, column, _ = self._attained_states()
+        return (
+            f"state {column!r} is possible next to {state_q!r} but not next to {state_d!r}, "
+            "which evidence may bring out"
+        )
+
+    def _attained_states(self) -> list:
+        """The labels of the two rows and of the two columns that attain the cross ratio."""
+        at = self._attained
+        return [self.matrix.states[k] for k in (at.row_q, at.row_d, at.column, at.other_column)]
 
     def witness(self, alpha: float) -> Witness:
         """The two states, and the two columns to which the worst evidence restricts the
         neighbouring time point."""
         alpha = as_scalar(check_alpha(alpha), "alpha")
         if self.is_zero:
-            return Witness(self.matrix.states[0], self.matrix.states[0], (), 0.0, 0.0, alpha, 0.0)
-        i, j, k, other = (self.matrix.states[number] for number in self._attained)
-        ((rest, gap, _),) = self._sums
+            state = self.matrix.states[0]
+            return Witness(state, state, (), 0.0, 0.0, alpha, 0.0)
+        state_q, state_d, column, other_column = self._attained_states()
+        _, gap, rest = self._vertices[0]
+        growth = exp(min(alpha / 2.0, LARGE))
         # kappa and e^(alpha/2), times 1 / (kappa + 1)
-        near, far = rest + gap, rest * exp(min(alpha / 2.0, LARGE))
-        q, d = near / (near + far), rest / (rest + near * exp(min(alpha / 2.0, LARGE)))
+        kappa = rest + gap
+        ratio = rest * growth
         return Witness(
-            i,
-            j,
-            (k,),
-            q,
-            d,
-            alpha,
-            self.at(alpha),
-            f"where other evidence leaves only it and {other!r}",
+            state_q,
+            state_d,
+            columns=(column,),
+            q=kappa / (kappa + ratio),
+            d=rest / (rest + kappa * growth),
+            alpha=alpha,
+            loss=self.at(alpha),
+            where=f"where other evidence leaves only it and {other_column!r}",
         )
 
     def after(self, steps: list[PriorFreeLoss]) -> PriorFreeLoss:
@@ -119,45 +144,69 @@ from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.7
         """
         combined = copy(self)
         for step in steps:
-            rest, gap, _ = combined._sums[0]
-            other_rest, other_gap, _ = step._sums[0]
-            rest = (rest + other_rest * (1.0 - 2.0 * rest)) * (1.0 - ERROR)
-            combined._sums = [(rest, min(gap * other_gap * (1.0 + ERROR), 1.0), rest)]
+            _, gap, rest = combined._vertices[0]
+            _, step_gap, step_rest = step._vertices[0]
+            rest = (rest + step_rest * (1.0 - 2.0 * rest)) * (1.0 - ERROR)
+            gap = min(gap * step_gap * (1.0 + ERROR), 1.0)
+            combined._vertices = [Vertex(d=rest, gap=gap, rest=rest)]
         return combined
 
 
-def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, int]:
-    """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ
-    in their support."""
-    from tplrepro.leakage.envelope import compiled, recursion  # loads SciPy
+@dataclass(frozen=True)
+class _HilbertDiameter:
+    """log C, rounded up, and the rows q, d and the two columns that attain it: C is P[q, column]
+    P[d, other_column] / (P[q, other_column] P[d, column])."""
 
-    rows, n = matrix.toarray(), matrix.n_states
+    diameter: float
+    row_q: int
+    row_d: int
+    column: int
+    other_column: int
+
+
+def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
+    """The Hilbert diameter of the rows; inf if two rows differ in their support."""
+    rows = matrix.toarray()
     different = np.argwhere((rows > 0.0) != (rows[0] > 0.0))
     if different.size:
         other, column = different[0].tolist()
-        i, j = (0, other) if rows[0, column] > 0.0 else (other, 0)
-        return inf, i, j, column, int(np.argmax(rows[j]))
+        if rows[0, column] > 0.0:
+            return _HilbertDiameter(inf, 0, other, column, int(np.argmax(rows[other])))
+        return _HilbertDiameter(inf, other, 0, column, int(np.argmax(rows[0])))
     columns = np.flatnonzero(rows[0])
     logs = np.log(rows[:, columns])
     size = -logs.min()
+    width, i, j = _farthest_rows(logs)
+    if width == 0.0:
+        return _HilbertDiameter(0.0, 0, 0, 0, 0)
+    difference = np.log(rows[i, columns]) - np.log(rows[j, columns])
+    column = int(columns[np.argmax(difference)])
+    other_column = int(columns[np.argmin(difference)])
+    return _HilbertDiameter(width + ERROR * size, i, j, column, other_column)
+
+
+def _farthest_rows(logs: np.ndarray) -> tuple[float, int, int]:
+    """The largest range of the difference of two rows of logarithms (n, k), which are changed, and
+    the numbers of these rows."""
+    from tplrepro.leakage.envelope import compiled, recursion  # loads SciPy
+
+    n = len(logs)
     logs -= logs.mean(axis=0)  # a change of all rows alike, after which most are close to 0
     radius = np.ptp(logs, axis=1)
     # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need
     # comparing.
     order = np.argsort(-radius, kind="stable")
-    best = 0.0, 0, 0
-    compiled.expect(n * n * columns.size // 2)
+    widest = 0.0
+    best_i = best_j = 0
+    compiled.expect(n * logs.size // 2)
     for a in range(0, n, BLOCK):
         first = logs[order[a : a + BLOCK]]
         for b in range(a, n, BLOCK):
-            if radius[order[a]] + radius[order[b]] <= best[0]:
+            if radius[order[a]] + radius[order[b]] <= widest:
                 break
-            width, i, j = recursion.farthest(first, logs[order[b : b + BLOCK]], best[0])
-            if width > best[0]:
-                best = width, int(order[a + i]), int(order[b + j])
-    width, i, j = best
-    if width == 0.0:
-        return 0.0, 0, 0, 0, 0
-    difference = np.log(rows[i, columns]) - np.log(rows[j, columns])
-    k, other = int(columns[np.argmax(difference)]), int(columns[np.argmin(difference)])
-    return width + ERROR * size, i, j, k, other
+            width, i, j = recursion.farthest(first, logs[order[b : b + BLOCK]], widest)
+            if width > widest:
+                widest = width
+                best_i = int(order[a + i])
+                best_j = int(order[b + j])
+    return widest, best_i, best_j

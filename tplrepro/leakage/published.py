@@ -13,7 +13,6 @@ which costs about 1e-16 divided by the largest total variation distance between 
 """
 
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +21,9 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import as_scalar, check_alpha, check_epsilon
 
-__all__ = ["PrecomputedTables", "piecewise_coefficients"]
-__all__ += [
+__all__ = [
+    "PrecomputedTables",
+    "piecewise_coefficients",
     "algorithm_1",
     "algorithm_2",
     "algorithm_3",
@@ -42,36 +42,66 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1] and of [2]: L(alpha) + epsilon.
 
     O(n^2) memory. One pass removes every column that violates Inequality (22), as section 4.2 of
-    [1] allows. `alpha` is the previous BPL or the next FPL, `epsilon` the budget of the release
-    itself, in nats. ValueError if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is
-    not finite and at least 0. The second point of the middle line of Fig. 3(a) of [1], log(0.8
-    (e^0.1 - 1) + 1) + 0.1:
+    [1] allows.
+
+    Parameters
+    ----------
+    P : TransitionMatrix or array-like (n, n)
+        Pr(l^{t-1} | l^t) for BPL, Pr(l^t | l^{t-1}) for FPL.
+    alpha : float >= 0, the previous BPL or the next FPL, nats
+    epsilon : float >= 0, the budget of the release itself, nats
+
+    Returns
+    -------
+    float, nats
+
+    Raises
+    ------
+    ValueError
+        If `P` is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0.
+
+    Examples
+    --------
+    The second point of the middle line of Fig. 3(a) of [1], log(0.8 (e^0.1 - 1) + 1) + 0.1:
 
     >>> round(algorithm_1([[0.8, 0.2], [0.0, 1.0]], 0.1, epsilon=0.1), 6)
     0.180784
     """
     rows = as_transition_matrix(P).toarray()
-    alpha, epsilon = _one_leakage(alpha, "alpha"), _one_leakage(epsilon, "epsilon")
-    rise, floor = _factors(alpha)
-    largest = 0.0
+    alpha = _check_leakage(alpha, "alpha")
+    epsilon = _check_leakage(epsilon, "epsilon")
+    largest = 0.0  # line 1
     block = max(1, BLOCK // rows.size)
+    for start in range(0, len(rows), block):  # line 2: the rows q of a block, and all rows d
+        losses = _losses_of_pairs(rows[start : start + block], rows, alpha)
+        largest = max(largest, float(losses.max()))  # line 13
+    return largest + epsilon  # line 14: Eq. (13) or (15)
+
+
+def _losses_of_pairs(rows_q: np.ndarray, rows_d: np.ndarray, alpha: float) -> np.ndarray:
+    """Lines 3 to 13 of Algorithm 1 of [1] for each row q of (b, n) and each row d of (m, n), (b,
+    m)."""
+    rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for start in range(0, len(rows), block):
-            excess = rows[start : start + block, None, :] - rows  # q_j - d_j, (block, n, n)
-            # inf where d_j = 0 < q_j; NaN, which is never kept, where both are 0
-            ratio = excess / rows
-            x, p, d = np.zeros((3, *excess.shape[:2]))
-            while True:
-                kept = ratio > x[:, :, None]  # first Corollary 2, q_j > d_j; then Inequality (22)
-                p_kept = np.einsum("bij,bij->bi", excess, kept)
-                d_kept = np.einsum("ij,bij->bi", rows, kept)
-                x_kept = p_kept * rise / (d_kept * rise + floor)
-                better = x_kept > x
-                if not better.any():
-                    break
-                x[better], p[better], d[better] = x_kept[better], p_kept[better], d_kept[better]
-            largest = max(largest, float(_log_f(p, d, alpha).max()))
-    return largest + epsilon
+        excess = rows_q[:, None, :] - rows_d  # q_j - d_j, (b, m, n)
+        # inf where d_j = 0 < q_j; NaN, which is never kept, where both are 0
+        ratio = excess / rows_d
+        x = np.zeros(excess.shape[:2])  # the right side of Inequality (22), less 1
+        excess_sum = np.zeros_like(x)
+        d_sum = np.zeros_like(x)
+        while True:
+            # The columns of q+ and d+: first Corollary 2, q_j > d_j; then Inequality (22).
+            kept = ratio > x[:, :, None]
+            excess_kept = np.einsum("bij,bij->bi", excess, kept)
+            d_kept = np.einsum("ij,bij->bi", rows_d, kept)
+            x_kept = excess_kept * rise / (d_kept * rise + floor)
+            better = x_kept > x
+            if not better.any():
+                break
+            x[better] = x_kept[better]
+            excess_sum[better] = excess_kept[better]
+            d_sum[better] = d_kept[better]
+        return _log_f(excess_sum, d_sum, alpha)
 
 
 class PrecomputedTables(NamedTuple):
@@ -91,35 +121,52 @@ class PrecomputedTables(NamedTuple):
 def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lines 2 to 11 of Algorithm 2 of [1] for one pair of rows, or for many pairs at once.
 
-    Rows (..., n) of one length, else ValueError, that broadcast; qArr, dArr, aArr (..., n), see
-    `PrecomputedTables`.
+    Parameters
+    ----------
+    q, d : array-like (..., n), rows of one length, whose other dimensions broadcast
 
+    Returns
+    -------
+    qArr, dArr, aArr : array (..., n)
+        One row of the tables of `PrecomputedTables` for each pair.
+
+    Raises
+    ------
+    ValueError
+        For rows of different lengths.
+
+    Examples
+    --------
     >>> piecewise_coefficients([0.2, 0.3, 0.5], [0.1, 0, 0.9])[2].round(3)
     array([  inf, 1.466,   nan])
     """
-    q, d = np.asarray(q, dtype=float), np.asarray(d, dtype=float)
+    q = np.asarray(q, dtype=float)
+    d = np.asarray(d, dtype=float)
     if q.ndim == 0 or d.ndim == 0 or q.shape[-1] != d.shape[-1]:
         raise ValueError(
-            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; pass two rows"
+            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; "
+            "pass two rows"
         )
     q, d = np.broadcast_arrays(q, d)
     excess = q - d
-    candidate = excess > 0
+    is_candidate = excess > 0  # line 3
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        order = np.argsort(np.where(candidate, -(excess / d), np.inf), axis=-1)
-        q, d, excess = (
-            np.take_along_axis(np.where(candidate, row, 0.0), order, axis=-1)
-            for row in (q, d, excess)
-        )
-        q_arr, d_arr, p_arr = (np.cumsum(row, axis=-1) for row in (q, d, excess))
+        # line 7: columns in order of falling q_j / d_j, the others last, as 0
+        order = np.argsort(np.where(is_candidate, -(excess / d), np.inf), axis=-1)
+        q = np.take_along_axis(np.where(is_candidate, q, 0.0), order, axis=-1)
+        d = np.take_along_axis(np.where(is_candidate, d, 0.0), order, axis=-1)
+        excess = np.take_along_axis(np.where(is_candidate, excess, 0.0), order, axis=-1)
+        q_arr = np.cumsum(q, axis=-1)  # line 8
+        d_arr = np.cumsum(d, axis=-1)  # line 9
+        excess_arr = np.cumsum(excess, axis=-1)
         # qArr_i d_i - dArr_i q_i, with q - d for q and without the terms in q_i d_i, which cancel
         denominator = np.zeros_like(q_arr)
-        denominator[..., 1:] = p_arr[..., :-1] * d[..., 1:] - d_arr[..., :-1] * excess[..., 1:]
+        denominator[..., 1:] = excess_arr[..., :-1] * d[..., 1:] - d_arr[..., :-1] * excess[..., 1:]
         # the ratios fall, so a negative one is rounding
         np.maximum(denominator, 0.0, out=denominator)
-        a_arr = np.log1p(excess / denominator)
+        a_arr = np.log1p(excess / denominator)  # line 11
     np.minimum.accumulate(a_arr, axis=-1, out=a_arr)  # the same for points out of order
-    a_arr[~candidate.any(axis=-1)] = 0.0  # lines 4 and 5: identical rows
+    a_arr[~is_candidate.any(axis=-1)] = 0.0  # lines 4 and 5: identical rows
     return q_arr, d_arr, a_arr
 
 
@@ -138,9 +185,10 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     for i in range(n):
         pairs = slice(i * (n - 1), (i + 1) * (n - 1))
         others = np.delete(rows, i, axis=0)
-        tables.qM[pairs], tables.dM[pairs], tables.aM[pairs] = piecewise_coefficients(
-            rows[i], others
-        )
+        q_arr, d_arr, a_arr = piecewise_coefficients(rows[i], others)
+        tables.qM[pairs] = q_arr
+        tables.dM[pairs] = d_arr
+        tables.aM[pairs] = a_arr
     return tables
 
 
@@ -148,10 +196,28 @@ def algorithm_3(alpha: float, tables: PrecomputedTables, epsilon: float = 0.0) -
     """BPL or FPL at one time point from Algorithm 2's tables by Algorithm 3 of [1]: L(alpha) +
     epsilon.
 
+    Parameters
+    ----------
+    alpha : float >= 0, the previous BPL or the next FPL, nats
+    tables : PrecomputedTables, the output of `algorithm_2`
+    epsilon : float >= 0, the budget of the release itself, nats
+
+    Returns
+    -------
+    float, nats
+
+    Raises
+    ------
+    ValueError
+        If `alpha` or `epsilon` is not finite and at least 0.
+
+    Examples
+    --------
     >>> round(algorithm_3(0.1, algorithm_2([[0.8, 0.2], [0.0, 1.0]]), epsilon=0.1), 6)
     0.180784
     """
-    return _largest_pair(_one_leakage(alpha, "alpha"), tables)[0] + _one_leakage(epsilon, "epsilon")
+    largest = _largest_loss(_check_leakage(alpha, "alpha"), tables)
+    return largest.loss + _check_leakage(epsilon, "epsilon")
 
 
 class PiecewiseFunction(NamedTuple):
@@ -168,71 +234,134 @@ class PiecewiseFunction(NamedTuple):
     a_1: float
 
 
+class Coefficients(NamedTuple):
+    """q and d of one piece log f of the loss function."""
+
+    q: float
+    d: float
+
+
+class SubDomain(NamedTuple):
+    """The alphas from `left` to `right`, and the optimal coefficients at both ends."""
+
+    left: float
+    first: Coefficients
+    right: float
+    last: Coefficients
+
+
 def algorithm_4(
     P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: float
 ) -> PiecewiseFunction:
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
-    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 <
-    a_1 <= a_m <= 700. The bold line of Fig. 4 of [1], whose two pieces meet at the pentagram, alpha
-    = log(13/3):
+    Parameters
+    ----------
+    P_or_tables : TransitionMatrix, array-like (n, n), or the output of `algorithm_2` for it
+    a_1, a_m : float, the ends of the domain, 0 < a_1 <= a_m <= 700 nats
+
+    Returns
+    -------
+    PiecewiseFunction, for `algorithm_5`
+
+    Raises
+    ------
+    ValueError
+        If `P_or_tables` is not a transition matrix, or the domain is another.
+
+    Examples
+    --------
+    The bold line of Fig. 4 of [1], whose two pieces meet at the pentagram, alpha = log(13/3):
 
     >>> L = algorithm_4([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]], 1e-6, 10)
     >>> L.qArr, L.dArr, L.aArr.round(4)
     (array([0.7, 0.5]), array([0.2, 0.1]), array([ 1.4663, 10.    ]))
     """
-    a_1, a_m = _one_leakage(a_1, "a_1"), _one_leakage(a_m, "a_m")
+    a_1 = _check_leakage(a_1, "a_1")
+    a_m = _check_leakage(a_m, "a_m")
     if not 0 < a_1 <= a_m <= LARGEST:
         raise ValueError(
-            f"the domain must satisfy 0 < a_1 <= a_m <= {LARGEST:g}, found a_1={a_1:g} and a_m={a_m:g}; "
-            "use PrivacyLossFunction, which needs no domain"
+            f"the domain must satisfy 0 < a_1 <= a_m <= {LARGEST:g}, "
+            f"found a_1={a_1:g} and a_m={a_m:g}; use PrivacyLossFunction, which needs no domain"
         )
     tables = P_or_tables if isinstance(P_or_tables, PrecomputedTables) else algorithm_2(P_or_tables)
-    if not tables.qM.any():
+    if not tables.qM.any():  # line 1
         return PiecewiseFunction(np.zeros(1), np.zeros(1), np.zeros(1), a_1)
-    pieces = []
-    stack = [(a_1, _largest_pair(a_1, tables)[1:], a_m, _largest_pair(a_m, tables)[1:])]
-    while stack:
-        left, first, right, last = stack.pop()
-        middle = _intersection(first, last)
-        if left == right or _reaches(first, last, right) or middle >= right:
-            piece = first
-        elif _reaches(last, first, left) or middle <= left:
-            piece = last
-        else:
-            highest = _largest_pair(middle, tables)[1:]
-            stack += [(middle, highest, right, last), (left, first, middle, highest)]
+    first = _largest_loss(a_1, tables).coefficients  # line 2
+    last = _largest_loss(a_m, tables).coefficients  # line 3
+    pieces = []  # from left to right: coefficients and right end
+    waiting = [SubDomain(a_1, first, a_m, last)]
+    while waiting:
+        domain = waiting.pop()
+        middle = _intersection(domain.first, domain.last)  # lines 4 and 14
+        top = _top_piece(domain, middle)
+        if top is not None:
+            pieces.append((top, domain.right))
             continue
-        pieces.append((*piece, right))
-    ends = [list(run)[-1] for _, run in groupby(pieces, key=itemgetter(0, 1))]
-    q_arr, d_arr, a_arr = np.array(ends).T
+        highest = _largest_loss(middle, tables).coefficients
+        waiting.append(SubDomain(middle, highest, domain.right, domain.last))  # line 16, later
+        waiting.append(SubDomain(domain.left, domain.first, middle, highest))  # line 15
+    ends = [[*run][-1] for _, run in groupby(pieces, key=lambda piece: piece[0])]
+    q_arr = np.array([top.q for top, _ in ends])
+    d_arr = np.array([top.d for top, _ in ends])
+    a_arr = np.array([right for _, right in ends])
     return PiecewiseFunction(q_arr, d_arr, a_arr, a_1)
+
+
+def _top_piece(domain: SubDomain, middle: float) -> Coefficients | None:
+    """Lines 5 to 12 of Algorithm 4 of [1]: the piece that is L on all of a sub-domain, if one is.
+
+    `middle` is the intersection of its first and last piece.
+    """
+    left, first, right, last = domain
+    if left == right or _reaches(first, last, right) or middle >= right:  # line 5
+        return first
+    if _reaches(last, first, left) or middle <= left:  # line 9
+        return last
+    return None
 
 
 def algorithm_5(
     alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float = 0.0
 ) -> float | np.ndarray:
     """BPL or FPL at one time point from Algorithm 4's function by Algorithm 5 of [1]: L(alpha) +
-    epsilon, elementwise.
+    epsilon.
 
-    Each alpha is 0 or within the domain [a_1, a_m], else ValueError; `epsilon` as in `algorithm_1`.
+    Parameters
+    ----------
+    alpha : array-like of any shape
+        The previous BPL or the next FPL, 0 or within the domain [a_1, a_m], nats.
+    piecewise : PiecewiseFunction, the output of `algorithm_4`
+    epsilon : float >= 0, the budget of the release itself, nats
 
+    Returns
+    -------
+    float or array of the shape of `alpha`, nats
+
+    Raises
+    ------
+    ValueError
+        If an alpha is outside the domain, or `epsilon` is not finite and at least 0.
+
+    Examples
+    --------
     >>> L = algorithm_4([[0.8, 0.2], [0.0, 1.0]], 1e-6, 10)
     >>> round(algorithm_5(0.1, L, epsilon=0.1), 6)
     0.180784
     """
-    values, epsilon = check_alpha(alpha), _one_leakage(epsilon, "epsilon")
+    values = check_alpha(alpha)
+    epsilon = _check_leakage(epsilon, "epsilon")
     q_arr, d_arr, a_arr, a_1 = piecewise
-    if not q_arr.any():
+    if not q_arr.any():  # line 1
         return epsilon if values.ndim == 0 else np.full(values.shape, epsilon)
     outside = (values != 0) & ((values < a_1) | (values > a_arr[-1]))
     if outside.any():
         raise ValueError(
-            f"alpha must be 0 or lie in [{a_1:g}, {a_arr[-1]:g}], the domain given to algorithm_4, "
-            f"found {values[outside].flat[0]:g}; widen [a_1, a_m]"
+            f"alpha must be 0 or lie in [{a_1:g}, {a_arr[-1]:g}], the domain given to "
+            f"algorithm_4, found {values[outside].flat[0]:g}; widen [a_1, a_m]"
         )
-    k = np.searchsorted(a_arr, values)
-    leakage = _log_f(q_arr[k] - d_arr[k], d_arr[k], values) + epsilon
+    k = np.searchsorted(a_arr, values)  # line 2
+    leakage = _log_f(q_arr[k] - d_arr[k], d_arr[k], values) + epsilon  # line 3
     return float(leakage) if values.ndim == 0 else leakage
 
 
@@ -240,57 +369,92 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
     """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients q and d that
     give it.
 
-    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical.
-    ValueError unless `epsilon`, the budget of each time point, is finite and positive. The matrix
-    of Fig. 5(d) of [1]:
+    Parameters
+    ----------
+    epsilon : float > 0, the budget of each time point, nats
+    tables : PrecomputedTables, the output of `algorithm_2`
+
+    Returns
+    -------
+    supremum : float, nats; inf where the leakage grows without limit
+    q, d : float, 0 where all rows are identical
+
+    Raises
+    ------
+    ValueError
+        Unless `epsilon` is finite and positive.
+
+    Examples
+    --------
+    The matrix of Fig. 5(d) of [1]:
 
     >>> supremum, q, d = algorithm_6(0.23, algorithm_2([[0.8, 0.2], [0.1, 0.9]]))
     >>> round(supremum, 6), round(q, 6), round(d, 6)
     (0.792337, 0.8, 0.1)
     """
     epsilon = as_scalar(check_epsilon(epsilon), "epsilon")
-    best = (epsilon, 0.0, 0.0)
+    supremum = epsilon  # line 1
+    best_q = best_d = 0.0
     block = max(1, BLOCK // tables.qM.shape[1])
-    for start in range(0, len(tables.qM), block):
-        q, d = tables.qM[start : start + block], tables.dM[start : start + block]
-        candidates = _fixed_point(q, d, epsilon)
+    for start in range(0, len(tables.qM), block):  # line 2
+        q = tables.qM[start : start + block]
+        d = tables.dM[start : start + block]
+        candidates = _fixed_points(q, d, epsilon)  # line 3
         k = np.unravel_index(np.argmax(candidates), candidates.shape)
-        if candidates[k] > best[0]:
-            best = (float(candidates[k]), float(q[k]), float(d[k]))
-    return best
+        if candidates[k] > supremum:  # line 4
+            supremum = float(candidates[k])
+            best_q = float(q[k])
+            best_d = float(d[k])
+    return supremum, best_q, best_d
 
 
-def _largest_pair(alpha: float, tables: PrecomputedTables) -> tuple[float, float, float]:
-    """The largest log f over all pairs at `alpha`, with its q and d; bisects all rows of aM at
-    once."""
-    q_table, d_table, a_table = (table.ravel() for table in tables)
+class LargestLoss(NamedTuple):
+    """The largest log f of all pairs at one alpha, nats, and its coefficients."""
+
+    loss: float
+    coefficients: Coefficients
+
+
+def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
+    """Lines 1 to 6 of Algorithm 3 of [1]; bisects all rows of aM at once."""
     pairs, n = tables.aM.shape
     if pairs == 0:
-        return 0.0, 0.0, 0.0
-    base = np.arange(pairs) * n
-    # entries of a row above alpha: that many columns are optimal
-    count = np.zeros(pairs, dtype=np.intp)
+        return LargestLoss(0.0, Coefficients(0.0, 0.0))
+    q_table = tables.qM.ravel()
+    d_table = tables.dM.ravel()
+    base = np.arange(pairs) * n  # where each row begins
+    count = _count_above(alpha, tables.aM.ravel(), base, n)  # that many columns are optimal
+    optimal = base + np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
+    q = q_table[optimal]
+    d = d_table[optimal]
+    losses = _log_f(q - d, d, alpha)
+    k = int(np.argmax(losses))
+    return LargestLoss(float(losses[k]), Coefficients(float(q[k]), float(d[k])))
+
+
+def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> np.ndarray:
+    """How many entries of each row are above alpha: line 4 of Algorithm 3 of [1].
+
+    The rows of n falling entries begin at the positions `base` of the flat `table`.
+    """
+    count = np.zeros(base.size, dtype=np.intp)
     step = 1 << (n.bit_length() - 1)
     while step:
         further = count + step
-        exceeds = a_table[base + np.minimum(further, n) - 1] > alpha
-        count = np.where((further <= n) & exceeds, further, count)
+        is_above = table[base + np.minimum(further, n) - 1] > alpha
+        count = np.where((further <= n) & is_above, further, count)
         step >>= 1
-    optimal = base + np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
-    q, d = q_table[optimal], d_table[optimal]
-    loss = _log_f(q - d, d, alpha)
-    k = int(np.argmax(loss))
-    return float(loss[k]), float(q[k]), float(d[k])
+    return count
 
 
-def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
+def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     """The alpha with alpha = log f(alpha) + epsilon, the four cases of Theorem 11 of [1]; inf if
     there is none.
 
     With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Its
     positive root has two forms; each is used where it does not cancel.
     """
-    rise, floor = _factors(epsilon)
+    rise, floor = _scaled_factors(epsilon)
     c = (1 - q + d) * floor - q * rise
     root = np.hypot(c, 2 * np.sqrt(d) * np.sqrt(rise * floor))  # c^2 and d e^-epsilon may underflow
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -301,7 +465,7 @@ def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     return np.where(q == d, epsilon, limit)
 
 
-def _factors(alpha: float | np.ndarray):
+def _scaled_factors(alpha: float | np.ndarray):
     """1 - e^-alpha and e^-alpha, as numerator and denominator of f are scaled by e^-alpha."""
     return -np.expm1(-alpha), np.exp(-alpha)
 
@@ -309,31 +473,34 @@ def _factors(alpha: float | np.ndarray):
 def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
     """log f from excess = q - d and d, elementwise; for d = 0 and large alpha in a form that does
     not overflow."""
-    rise, floor = _factors(alpha)
+    rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         loss = np.where(excess > 0, np.log1p(excess * rise / (d * rise + floor)), 0.0)
         unbounded = alpha + np.log(excess * rise + floor)
-    return np.where((d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST), unbounded, loss)
+    is_unbounded = (d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST)
+    return np.where(is_unbounded, unbounded, loss)
 
 
-def _one_leakage(value: ArrayLike, name: str) -> float:
+def _check_leakage(value: ArrayLike, name: str) -> float:
     return as_scalar(check_alpha(value, name), name)
 
 
-def _intersection(first: tuple[float, float], last: tuple[float, float]) -> float:
-    """log(k + 1) of lines 4 and 14, with q - d for q; -inf where the two do not meet at a positive
-    alpha."""
-    (q1, d1), (qm, dm) = first, last
-    p1, pm = q1 - d1, qm - dm
-    numerator, denominator = pm - p1, p1 * dm - pm * d1
+def _intersection(first: Coefficients, last: Coefficients) -> float:
+    """log(k + 1) of lines 4 and 14 of Algorithm 4 of [1], with q - d for q; -inf where the two do
+    not meet at a positive alpha."""
+    first_excess = first.q - first.d
+    last_excess = last.q - last.d
+    numerator = last_excess - first_excess
+    denominator = first_excess * last.d - last_excess * first.d
     if denominator == 0 or numerator / denominator <= 0:
         return -np.inf
     return float(np.log1p(numerator / denominator))
 
 
-def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
+def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:
     """Whether `piece` is as high as `top` at `alpha`, up to rounding; their relative gap falls to
     the intersection."""
-    rise, floor = _factors(alpha)
-    excess, excess_of_top = ((q - d) * rise / (d * rise + floor) for q, d in (piece, top))
+    rise, floor = _scaled_factors(alpha)
+    excess = (piece.q - piece.d) * rise / (piece.d * rise + floor)
+    excess_of_top = (top.q - top.d) * rise / (top.d * rise + floor)
     return bool(excess >= excess_of_top * (1 - TOLERANCE))

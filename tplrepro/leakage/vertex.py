@@ -11,12 +11,21 @@ In all functions d, gap and rest describe one vertex; leakages and budgets are i
 """
 
 from math import exp, expm1, hypot, inf, log, log1p, nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 # Above this, exp() approaches the end of the double range, and e^-alpha matters only beside
 # probabilities below 1e-300.
 LARGE = 700.0
+
+
+class Vertex(NamedTuple):
+    """d(S), q(S) - d(S) and 1 - q(S) of two rows and a set S of columns."""
+
+    d: float
+    gap: float
+    rest: float
 
 
 def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:

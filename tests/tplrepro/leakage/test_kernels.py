@@ -35,7 +35,7 @@ from tplrepro.leakage.envelope import (
     best_pair,
     compiled,
     dense,
-    few,
+    few_rows,
     hulls,
     joint_hull,
     recursion,
@@ -46,7 +46,7 @@ from tplrepro.leakage.envelope import (
 from tplrepro.leakage.envelope.compiled import Kernel
 from tplrepro.validation import frozen
 
-ROOMS = few, hulls, recursion, screens, sparse_pairs, tree_simplex
+ROOMS = few_rows, hulls, recursion, screens, sparse_pairs, tree_simplex
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +134,7 @@ def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
     pairs = np.stack(np.divmod(np.arange(P.n_states**2), P.n_states), axis=1)
     rows, inverse = P.probabilities, 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
     far = screens.last_slopes(rows, rows.max(axis=0))
-    found = [dense.hull_of_few(rows)]
+    found = [dense.hull_of_few_rows(rows)]
     found += [hulls.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
     values = [
         np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0))
@@ -253,9 +253,9 @@ def test_a_kernel_is_compiled_again_when_another_file_of_the_room_has_changed(tm
     package = shutil.copytree(
         Path(tpl.__file__).parent, tmp_path / "tplrepro", ignore=lambda *_: ["__pycache__"]
     )
-    code = "import numpy as np; from numba import config; from tplrepro.leakage.envelope import compiled, few;"
+    code = "import numpy as np; from numba import config; from tplrepro.leakage.envelope import compiled, few_rows;"
     code += "from tplrepro.validation import frozen; compiled.Kernel.worth = 0;"
-    code += "print(few.first_outside(frozen(np.eye(2)), 0.0, 0.9), repr(config.CACHE_DIR))"
+    code += "print(few_rows.first_outside(frozen(np.eye(2)), 0.0, 0.9), repr(config.CACHE_DIR))"
 
     def first_outside(folder):
         environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": folder}
@@ -349,7 +349,7 @@ def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     columns = screens.columns_of(rows)
     bounds, room = np.empty((screens.GROUP, n), dtype=np.int32), screens.room_for(n)
     for m in range(group):
-        screens.use(m, n, room)
+        screens.use_all_columns(m, n, room)
     # at the second, only columns that the first has left in use are tried
     for slope in (0.5 * mu, mu):
         screens.bound_excesses(columns, rows, 0, slope, room, bounds)

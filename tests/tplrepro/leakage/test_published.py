@@ -72,11 +72,13 @@ def test_theorem_10_two_functions_change_places_at_most_once(sums):
     u = np.expm1(alphas)
     difference = (q * u + 1) * (other_d * u + 1) - (other_q * u + 1) * (d * u + 1)
     clear = np.abs(difference) > 1e-9 * (1 + u) ** 2
+    one = published.Coefficients(q, d)
+    other = published.Coefficients(other_q, other_d)
     changes = np.flatnonzero(np.diff(np.sign(difference[clear])))
     assert changes.size <= 1
     for place in changes:  # and they do so where lines 4 and 14 of Algorithm 4 say
         before, after = alphas[clear][[place, place + 1]]
-        assert before < published._intersection((q, d), (other_q, other_d)) < after
+        assert before < published._intersection(one, other) < after
 
 
 def test_tables_hold_every_ordered_pair_in_order():

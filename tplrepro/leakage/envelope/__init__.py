@@ -44,13 +44,20 @@ PASSES = 4
 
 
 def joint_hull(matrix, progress: bool = True) -> np.ndarray:
-    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows
-    are equal.
+    """The joint hull of all ordered pairs of rows of a matrix (Eq. (24) of [1]).
 
-    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the
-    numbers of rows q and d.
+    Parameters
+    ----------
+    matrix : TransitionMatrix
+    progress : bool, show a progress bar if it takes more than two seconds
+
+    Returns
+    -------
+    array (K, 5): the vertices in order of growing alpha (falling d)
+        Each is d(S), gap(S), 1 - q(S), and the numbers of rows q and d; none if all rows are equal.
     """
-    compiled.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
+    passes = PASSES if matrix.n_states <= SMALL else 1
+    compiled.expect(passes * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
@@ -69,9 +76,8 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
     rows = csr_array(matrix.probabilities, dtype=float, copy=True)
     rows.data = (rows.data > 0) - np.repeat(background, np.diff(rows.indptr)).astype(float)
     for first in range(0, n, dense.BLOCK):
-        support = np.array(
-            [matrix.row(i) > 0 for i in range(first, min(first + dense.BLOCK, n))], dtype=float
-        )
+        block = range(first, min(first + dense.BLOCK, n))
+        support = np.array([matrix.row(i) > 0 for i in block], dtype=float)
         # the number of such columns
         common = support @ rows.T + np.outer(support.sum(axis=1), background)
         for i, j in np.argwhere(common == 0.0):
@@ -79,10 +85,16 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
 
 
 def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), by one pass over all
-    pairs, 0 < alpha <= 700.
+    """The pair of rows and the set of columns that attain L(alpha), by one pass over all pairs.
 
-    All three are 0, 0, 1 if all rows are equal.
+    Parameters
+    ----------
+    matrix : TransitionMatrix
+    alpha : float, 0 < alpha <= 700, nats
+
+    Returns
+    -------
+    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if all rows are equal
     """
     compiled.expect(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
@@ -91,11 +103,18 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 
 
 def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
-    """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n),
-    n <= SMALL.
+    """Leakages by Eq. (13) of [1] with each of many small matrices.
 
-    They equal those of `accumulate_leakages` with a `PrivacyLossFunction` of each bit for bit. NaN
-    where rows are nearly disjoint or numbers out of range, which needs that function.
+    Parameters
+    ----------
+    matrices : array (M, n, n), n <= SMALL, each row-stochastic
+    budgets : array (T,), the budget of each release, nats
+
+    Returns
+    -------
+    array (M, T), nats
+        They equal those of `accumulate_leakages` with a `PrivacyLossFunction` of each bit for bit.
+        NaN where rows are nearly disjoint or numbers out of range, which needs that function.
     """
     compiled.expect(len(matrices) * budgets.size)
     found = _hulls_of_small(matrices)
@@ -118,7 +137,7 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
 
 def _hulls_of_small(matrices: np.ndarray) -> list[np.ndarray]:
     compiled.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
-    return [dense.hull_of_few(rows) for rows in frozen(matrices)]
+    return [dense.hull_of_few_rows(rows) for rows in frozen(matrices)]
 
 
 def hull_of_points(points: np.ndarray) -> np.ndarray:

@@ -34,7 +34,8 @@ EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
 # Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
 WORTH = 200_000
-#: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM aborts the process.
+#: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM
+#: aborts the process.
 ROOM = 700
 LOCK = ForkLock()
 
@@ -44,7 +45,8 @@ class Kernel:
     it."""
 
     def __init__(self, function: Callable, options: dict[str, Any]):
-        self.function, self.options = function, options
+        self.function = function
+        self.options = options
 
     @cached_property
     def compiled(self):
@@ -56,7 +58,8 @@ class Kernel:
         } | self.options
         numba = load_numba()
         with LOCK:
-            previous, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
+            previous = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = cache_folder()
             try:
                 return numba.njit(**options)(self.function)
             finally:
@@ -104,8 +107,11 @@ def plain_names(module: str) -> dict[str, Any]:
     names = dict(vars(sys.modules[module]))
     for name, value in names.items():
         if isinstance(value, Kernel):
-            own = value.function.__module__ == module
-            names[name] = FunctionType(value.function.__code__, names) if own else value.plain
+            is_defined_here = value.function.__module__ == module
+            if is_defined_here:
+                names[name] = FunctionType(value.function.__code__, names)
+            else:
+                names[name] = value.plain
     return names
 
 
@@ -119,8 +125,8 @@ def load_numba():
     left = address_space_left()
     if left < ROOM:
         raise MemoryError(
-            f"compiled kernels need {ROOM} MiB of address space, found {left:.0f} MiB left below this process's limit; "
-            "raise it (ulimit -v), or give a smaller matrix"
+            f"compiled kernels need {ROOM} MiB of address space, found {left:.0f} MiB left below "
+            "this process's limit; raise it (ulimit -v), or give a smaller matrix"
         )
     import numba
     from numba.core import event
@@ -138,7 +144,10 @@ def load_numba():
             if self.said or dispatcher.py_func.__module__.rpartition(".")[0] not in rooms:
                 return
             self.said = True
-            message = f"compiling kernels, which takes seconds, once: they are kept in {dispatcher.stats.cache_path}"
+            message = (
+                "compiling kernels, which takes seconds, once: "
+                f"they are kept in {dispatcher.stats.cache_path}"
+            )
             # in one line, as no source belongs to it
             warnings.warn_explicit(message, UserWarning, "tplrepro", 1)
 
@@ -156,13 +165,12 @@ def address_space_left() -> float:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        used = (
-            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            * resource.getpagesize()
-        )
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except (ImportError, OSError):
         return inf
-    return inf if limit == resource.RLIM_INFINITY else (limit - used) / 2**20
+    if limit == resource.RLIM_INFINITY:
+        return inf
+    return (limit - pages * resource.getpagesize()) / 2**20
 
 
 @cache
@@ -183,4 +191,6 @@ def hash_of_sources() -> str:
 def thread_count(n: int, enough: int) -> int:
     """Number of threads that Numba may use; 1 for fewer states than `enough`, which do not repay
     starting more."""
-    return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS
+    if n < enough:
+        return 1
+    return load_numba().config.NUMBA_NUM_THREADS

@@ -15,17 +15,18 @@ Pairs that no cap settles are tested one by one (`screens.mark_outside`).
 What the parts buy, as the time of the whole function without one over the time with it: the screen
 2.4, 4.8, 7.0 and 9.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better
 partners in the first hull 3.1, 3.6, 2.0 and 1.2; the hull of at most `SMALL` rows by
-`few.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20.
+`few_rows.hull_of_few_rows` 5 for 30 states, and 55 for 2,000 users with 20.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tplrepro.leakage.envelope import compiled, few, hulls, screens
+from tplrepro.leakage.envelope import compiled, few_rows, hulls, screens
 from tplrepro.leakage.envelope.screens import Screen
 
 # A hull without vertices, and a screen that settles nothing.
@@ -37,7 +38,7 @@ NO_SCREEN = Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 BLOCK = 256
 # Parts of the work for each of several threads.
 PARTS = 4
-# The largest number of states for which `few.hull_of_few` is used.
+# The largest number of states for which `few_rows.hull_of_few_rows` is used.
 SMALL = 48
 # Slopes at which excesses of a sample of pairs are taken, for the first hull and for screens.
 SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
@@ -51,19 +52,27 @@ FIRST = 4
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # The most slopes of a screen; 12 serve for 5,000 random rows.
 MOST_SLOPES = 32
-# The share of a sample's excesses under the caps, how far caps are down to these, and these' most
-# share of support.
-USUAL, BELOW, LITTLE_ROOM = 0.99, 0.6, 0.9999
+# The share of a sample's excesses that should be under the caps.
+USUAL = 0.99
+# How far caps go down from the support to these excesses.
+BELOW = 0.6
+# Where these excesses are a larger share of the support, caps leave no room for steps.
+LITTLE_ROOM = 0.9999
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
 SETTLED = (0.99, 0.9, 0.5)
 
 
 def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
-    """The joint hull of all ordered pairs of `rows` (n, n), which are read-only, C-contiguous and
-    row-stochastic."""
+    """The joint hull (K, 5) of all ordered pairs of rows of a dense matrix.
+
+    Parameters
+    ----------
+    rows : array (n, n), read-only, C-contiguous and row-stochastic
+    progress : bool, show a progress bar if it takes more than two seconds
+    """
     n = rows.shape[0]
     if n <= SMALL:
-        return hull_of_few(rows)
+        return hull_of_few_rows(rows)
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
         return NO_POINTS
@@ -71,11 +80,9 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     far = screens.last_slopes(rows, columns.largest)
     sample = spread_pairs(n)
     excesses = screens.excesses(rows, sample, SEED_SLOPES, 1.0 / columns.scale)
-    points = _first_hull(different, rows, far, columns, sample[excesses.argmax(axis=1)])
     usual = np.sort(excesses)[:, int(USUAL * n)]
-
-    threads = compiled.thread_count(n, 100)
-    parts = PARTS * threads if threads > 1 else 1
+    search = _Search(rows, columns, far)
+    points = search.first_hull(different, sample[excesses.argmax(axis=1)])
     blocks = -(-n // BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
     from tplrepro.progress import Bar
@@ -85,53 +92,119 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
             if hulls.is_diagonal(points):
                 break
             hull = hulls.edges(points)
-            screen = choose_screen(far, hull, usual)
-            marks = np.zeros((stop - start, n), dtype=bool)
-            bounds = np.linspace(0, stop - start, parts + 1).astype(int)
-
-            def work(k, start=start, hull=hull, screen=screen, marks=marks, bounds=bounds):
-                part = marks[bounds[k] : bounds[k + 1]]
-                screens.mark_outside(rows, columns, far, hull, screen, start + bounds[k], part)
-
-            for_each(work, parts, threads)
+            marks = search.mark_outside(start, stop, hull, choose_screen(far, hull, usual))
             j, i = marks.nonzero()
             points = hulls.grow(points, rows, np.stack((i, start + j), axis=1), far)
             bar.update()
     return points
 
 
-def hull_of_few(rows: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class _Search:
+    """Which pairs of rows are outside a hull; `far` holds a slope from which on the excess over a
+    row d is 0."""
+
+    rows: np.ndarray
+    columns: screens.Columns
+    far: np.ndarray
+
+    def first_hull(self, different: int, best: np.ndarray) -> np.ndarray:
+        """The hull of row 0 and a different one, the best pairs (p, 2) of a sample and better
+        partners for these."""
+        rows = self.rows
+        two_rows = np.array([(different, 0), (0, different)])
+        points = hulls.grow(NO_POINTS, rows, two_rows, self.far)
+        points = hulls.grow(points, rows, best, self.far)
+        for share in CLIMBS:
+            slopes = hulls.edges(points)[hulls.SLOPE]
+            pairs = points[:, 3:].tolist()
+            # where the vertices of each pair begin
+            starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
+            edge = [
+                start + int(share * (stop - start))
+                for start, stop in pairwise([*starts, len(pairs)])
+            ]
+            partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
+            screens.improve_partners(self.columns, rows, slopes[edge], partners)
+            points = hulls.grow(points, rows, partners, self.far)
+        return points
+
+    def mark_outside(self, start: int, stop: int, hull: np.ndarray, screen: Screen) -> np.ndarray:
+        """Whether the pair of row d = start + j and row q = i is outside the hull, bool (stop -
+        start, n), by several threads."""
+        n = self.rows.shape[0]
+        threads = compiled.thread_count(n, 100)
+        parts = PARTS * threads if threads > 1 else 1
+        marks = np.zeros((stop - start, n), dtype=bool)
+        bounds = np.linspace(0, stop - start, parts + 1).astype(int)
+
+        def mark_part(k: int) -> None:
+            part = marks[bounds[k] : bounds[k + 1]]
+            first = start + bounds[k]
+            screens.mark_outside(self.rows, self.columns, self.far, hull, screen, first, part)
+
+        for_each(mark_part, parts, threads)
+        return marks
+
+
+def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     """The same for at most SMALL rows."""
-    points, complete = few.hull_of_few(rows)
-    if complete:
+    points, is_complete = few_rows.hull_of_few_rows(rows)
+    if is_complete:
         return points
     pairs = np.stack(np.divmod(np.arange(rows.size), len(rows)), axis=1)
     return hulls.grow(points, rows, pairs, screens.last_slopes(rows, rows.max(axis=0)))
 
 
+class Tangent(NamedTuple):
+    """The slope of the steepest tangent from (-inverse, 0), and the rows q and d that it touches
+    (-1: none)."""
+
+    slope: float
+    i: int
+    j: int
+
+
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair of `rows` (n, n) and set that attain L(alpha), 0 < alpha
-    <= 700."""
+    """The pair of rows and the set of columns that attain L(alpha).
+
+    Parameters
+    ----------
+    rows : array (n, n), read-only, C-contiguous and row-stochastic
+    alpha : float, 0 < alpha <= 700, nats
+
+    Returns
+    -------
+    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if all rows are equal
+    """
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     columns = screens.columns_of(rows)
 
-    def scan(first, stop, best):
-        return max(best, screens.improve(rows, columns, inverse, first, stop, best[0]))
+    def improve(first: int, stop: int, best: Tangent) -> Tangent:
+        """The steepest tangent to a pair with a row d of first..stop, if steeper."""
+        found = screens.improve(rows, columns, inverse, first, stop, best.slope)
+        return max(best, Tangent(*found))
 
-    best = scan(0, min(n, FIRST), (0.0, -1, -1))
+    best = improve(0, min(n, FIRST), Tangent(0.0, -1, -1))
     threads = compiled.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
-    _, i, j = max(for_each(lambda k: scan(bounds[k], bounds[k + 1], best), parts, threads))
-    return (0.0, 0.0, 1.0) if i < 0 else tangent_point(hulls.prefix_points(rows, i, j, n), inverse)
+    best = max(for_each(lambda k: improve(bounds[k], bounds[k + 1], best), parts, threads))
+    if best.i < 0:
+        return 0.0, 0.0, 1.0
+    return tangent_point(hulls.prefix_points(rows, best.i, best.j, n), inverse)
 
 
-def choose_screen(far, hull, usual) -> Screen:
+def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Screen:
     """Few slopes with caps that most pairs keep; NO_SCREEN if there are none.
 
-    `usual` holds what nearly all excesses of a sample keep at SEED_SLOPES, with terms rounded up to
-    steps.
+    Parameters
+    ----------
+    far : array (n,), for each row d a slope from which on its excess is 0
+    hull : array (3, K + 1), the edges of the hull
+    usual : array (SEED_SLOPES,)
+        What nearly all excesses of a sample keep at SEED_SLOPES, with terms rounded up to steps.
     """
     slopes, support, _ = hull
     # Higher caps leave fewer pairs, but need more slopes.
@@ -139,12 +212,12 @@ def choose_screen(far, hull, usual) -> Screen:
     shares = np.interp(slopes, SEED_SLOPES, np.minimum(shares, 1.0))
     shares[shares > LITTLE_ROOM] = 1.0  # no room for steps
     caps = support * (1.0 - BELOW * (1.0 - shares))
-    lasts, enough = np.sort(far), 100.0 * screens.sum_error(far.size)
+    lasts = np.sort(far)
+    enough = 100.0 * screens.sum_error(far.size)
     for share in SETTLED:
         usual_far = lasts[int(share * (far.size - 1))]
-        edge = np.flatnonzero(
-            (shares < 1.0) | (support > enough) | (slopes >= min(usual_far, slopes[-1]))
-        )
+        is_last = slopes >= min(usual_far, slopes[-1])
+        edge = np.flatnonzero((shares < 1.0) | (support > enough) | is_last)
         chosen = edge[
             screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)
         ]
@@ -161,33 +234,25 @@ def spread_pairs(n: int) -> np.ndarray:
 
 
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
-    """(d, gap, rest) of the point to which the line from (-inverse, 0) is steepest."""
-    return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
-
-
-def _first_hull(different, rows, far, columns, best):
-    """The hull of row 0 and a different one, the best pairs of a sample and better partners for
-    these."""
-    points = hulls.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
-    points = hulls.grow(points, rows, best, far)
-    for share in CLIMBS:
-        slopes, pairs = hulls.edges(points)[hulls.SLOPE], points[:, 3:].tolist()
-        starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
-        edge = [
-            start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])
-        ]
-        partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
-        screens.improve_partners(columns, rows, slopes[edge], partners)
-        points = hulls.grow(points, rows, partners, far)
-    return points
+    """(d, gap, rest) of the point of `points` (m, 5) to which the line from (-inverse, 0) is
+    steepest."""
+    slopes = points[:, 1] / (points[:, 0] + inverse)
+    d, gap, rest = points[np.argmax(slopes), :3].tolist()
+    return d, gap, rest
 
 
 def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:
-    """The results of work(0), ..., work(parts - 1), in any order, computed by this thread and
-    threads - 1 others."""
+    """The results of work(0), ..., work(parts - 1), in any order.
+
+    Parameters
+    ----------
+    work : callable of a whole number, which may run in any thread
+    parts : int, how many there are
+    threads : int >= 1; this thread and threads - 1 others work
+    """
     remaining = iter(range(parts))  # its `next` is atomic; kernels release the GIL
 
-    def take_turns(_=None) -> list:
+    def take_turns(_: Any = None) -> list:
         return [work(k) for k in remaining]
 
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # starts threads only when they have work

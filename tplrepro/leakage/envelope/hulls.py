@@ -17,7 +17,9 @@ STEEPEST = 1e300
 # again.
 TIE = 1e-15
 # Rows of the array that `edges` returns.
-SLOPE, SUPPORT, D = 0, 1, 2
+SLOPE = 0
+SUPPORT = 1
+D = 2
 # The most intervals of slopes of one pair that wait to be searched.
 PENDING = 64
 
@@ -76,13 +78,15 @@ def best_slope(rows, i, j, size, inverse, best):
 def prefix_points(rows, i, j, size):
     """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up
     (Theorem 8 of [1])."""
-    chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
+    chosen = np.empty(size, dtype=np.int64)
+    ratio = np.empty(size)
     m = np.int64(0)
     rest = rest_lost = 0.0
     for k in range(size):
         gap = rows[i, k] - rows[j, k]
         if gap > 0.0:
-            chosen[m], ratio[m] = k, 2.0**60 * rows[j, k] / gap  # scaled, as d may be subnormal
+            chosen[m] = k
+            ratio[m] = 2.0**60 * rows[j, k] / gap  # scaled, as d may be subnormal
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
@@ -93,8 +97,10 @@ def prefix_points(rows, i, j, size):
         k = chosen[order[at]]
         d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
         gap_sum, gap_lost = add(gap_sum, gap_lost, rows[i, k] - rows[j, k])
-        points[at, 0], points[at, 1] = d_sum, gap_sum
-        points[at, 3], points[at, 4] = i, j
+        points[at, 0] = d_sum
+        points[at, 1] = gap_sum
+        points[at, 3] = i
+        points[at, 4] = j
     for at in range(m - 1, -1, -1):
         points[at, 2] = rest
         rest, rest_lost = add(rest, rest_lost, rows[i, chosen[order[at]]])
@@ -112,10 +118,12 @@ def edges(points):
     hull = np.empty((3, points.shape[0] + 1))
     d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
     for e in range(points.shape[0], 0, -1):  # from the origin on
-        rise, run = points[e - 1, 1] - gap, points[e - 1, 0] - d
+        rise = points[e - 1, 1] - gap
+        run = points[e - 1, 0] - d
         hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
         support = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
-        d, gap = points[e - 1, 0], points[e - 1, 1]
+        d = points[e - 1, 0]
+        gap = points[e - 1, 1]
         hull[SUPPORT, e] = support if d > 0.0 else gap  # of a vertex with d = 0 at any slope
         hull[D, e - 1] = d
     hull[SUPPORT, 0] = gap
@@ -137,13 +145,16 @@ def hull_in_order(points):
     left out.
     """
     stack = np.empty((points.shape[0] + 1, 5))
-    top = stack[0, 0] = stack[0, 1] = 0  # under the first vertex lies the origin (S empty)
+    stack[0, 0] = stack[0, 1] = 0.0  # under the first vertex lies the origin (S empty)
+    top = 0
     for k in range(points.shape[0]):
-        d, gap = points[k, 0], points[k, 1]
+        d = points[k, 0]
+        gap = points[k, 1]
         if gap <= stack[top, 1] * (1.0 + TIE):
             continue
         while top > 0:
-            under_d, under_gap = stack[top - 1, 0], stack[top - 1, 1]
+            under_d = stack[top - 1, 0]
+            under_gap = stack[top - 1, 1]
             if d > stack[top, 0]:
                 share = (stack[top, 0] - under_d) / (d - under_d)
                 if stack[top, 1] * (1.0 - TIE) > under_gap + share * (gap - under_gap):
@@ -159,12 +170,17 @@ def hull_in_order(points):
 def add_pair(points, new):
     """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising
     d."""
-    merged, old, at = np.empty((points.shape[0] + new.shape[0], 5)), points.shape[0] - 1, 0
+    merged = np.empty((points.shape[0] + new.shape[0], 5))
+    old = points.shape[0] - 1
+    at = 0
     for m in range(merged.shape[0]):
         is_old = at == new.shape[0] or (old >= 0 and points[old, 0] <= new[at, 0])
         for c in range(5):
             merged[m, c] = points[old, c] if is_old else new[at, c]
-        old, at = old - is_old, at + (not is_old)
+        if is_old:
+            old -= 1
+        else:
+            at += 1
     return hull_in_order(merged)
 
 
@@ -184,62 +200,82 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`: s(mu) > h(mu) at the
     slope of some edge.
 
-        h *                    The chord of s from slope mu_a to mu_b is s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
-           *                   s is convex, so it runs under its chord, and h is linear between slopes of edges. If
-        a.__ *                 the chord is under h at the edge where it comes closest to h, nothing between a and b
-           . --__*             sticks out. Otherwise s is computed at that edge: the pair sticks out there, or two
-           s  .  --__b *       shorter intervals are left, one of which waits in `pending`.
+        h *                 The chord of s from slope mu_a to mu_b is, at mu,
+           *                    s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
+        a.__ *              s is convex, so it runs under its chord, and h is linear between slopes
+           . --__*          of edges. If the chord is under h at the edge where it comes closest to
+           s  .  --__b *    h, nothing between a and b sticks out. Otherwise s is computed at that
+                            edge: the pair sticks out there, or two shorter intervals are left, one
+                            of which waits in `pending`.
 
     `far` is a slope above which s is 0.
     """
-    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, size, 0.0)
+    a = 0
+    mu_a = 0.0
+    s_a = excess(rows, i, j, size, 0.0)
     if s_a > hull[SUPPORT, 0] * (1.0 + TIE) and outside(rows, i, j, size, 0.0, hull[SUPPORT, 0]):
         return True
     if s_a == 0.0:  # no entry of q exceeds that of d
         return False
-    b, mu_b, s_b = hull.shape[1] - 1, far, 0.0
+    b = hull.shape[1] - 1
+    mu_b = far
+    s_b = 0.0
     if far >= hull[SLOPE, b]:
         mu_b = hull[SLOPE, b]
         s_b = excess(rows, i, j, size, mu_b)
         if s_b > hull[SUPPORT, b] and outside(rows, i, j, size, mu_b, hull[SUPPORT, b]):
             return True
-    left = 0
+    waiting = 0
     while True:
         fall = (s_a - s_b) / (mu_b - mu_a)
         # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's
         # fall.
-        low, half = a + 1, b - a - 1
+        low = a + 1
+        half = b - a - 1
         while half > 0:
             step = (half + 1) >> 1
             low += step if hull[D, low + step - 1] > fall else 0
             half -= step
-        mu, support = hull[SLOPE, low], hull[SUPPORT, low]
+        mu = hull[SLOPE, low]
+        support = hull[SUPPORT, low]
         # The chord by the share of its length: the fall itself may be below all doubles.
         chord = s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a))
         if low < b and mu < mu_b and chord > support * (1.0 + TIE):
-            s = excess(rows, i, j, size, mu)
             # Where `pending` is full, the pair is sorted instead, which gives the same hull.
-            if left == PENDING or (
-                s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)
-            ):
+            if waiting == PENDING:
                 return True
-            pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
-            left += 1
-            b, mu_b, s_b = low, mu, s
-        elif left == 0:
+            s = excess(rows, i, j, size, mu)
+            if s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support):
+                return True
+            # The interval from here to b waits; the one from a to here is next.
+            pending[waiting, 0] = b
+            pending[waiting, 1] = mu_b
+            pending[waiting, 2] = s_b
+            waiting += 1
+            b = low
+            mu_b = mu
+            s_b = s
+        elif waiting == 0:
             return False
         else:
-            left -= 1
-            a, mu_a, s_a = b, mu_b, s_b
-            b, mu_b, s_b = int(pending[left, 0]), pending[left, 1], pending[left, 2]
+            waiting -= 1
+            a = b
+            mu_a = mu_b
+            s_a = s_b
+            b = int(pending[waiting, 0])
+            mu_b = pending[waiting, 1]
+            s_b = pending[waiting, 2]
 
 
 @kernel()
 def grow(points, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
-    hull, pending, n = edges(points), np.empty((PENDING, 3)), rows.shape[1]
+    hull = edges(points)
+    pending = np.empty((PENDING, 3))
+    n = rows.shape[1]
     for c in range(candidates.shape[0]):
-        i, j = candidates[c, 0], candidates[c, 1]
+        i = candidates[c, 0]
+        j = candidates[c, 1]
         if i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
             points = add_pair(points, prefix_points(rows, i, j, n))
             hull = edges(points)

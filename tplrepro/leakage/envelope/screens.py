@@ -16,12 +16,16 @@ from tplrepro.leakage.envelope.hulls import (
     sticks_out,
 )
 
-# Columns of one sum in 16 bits, those added at a time, and rows d that go through such a chunk
-# together.
-CHUNK, LANES, GROUP = 64, 8, 16
-# The most steps of a row q in one chunk, but for CHUNK of rounding; more than an entry's relative
-# rounding.
-STEPS, ROOM = 65_400, 2.0**-50
+# Columns of one sum in 16 bits.
+CHUNK = 64
+# Columns that are added at a time.
+LANES = 8
+# Rows d that go through a chunk together.
+GROUP = 16
+# The most steps of a row q in one chunk, but for CHUNK of rounding.
+STEPS = 65_400
+# More than an entry's relative rounding.
+ROOM = 2.0**-50
 
 
 class Columns(NamedTuple):
@@ -51,7 +55,8 @@ def last_slopes(rows, largest):
     for j in range(rows.shape[0]):
         last[j] = 1e-300
         for k in range(rows.shape[1]):
-            d, gap = rows[j, k], largest[k] - rows[j, k]
+            d = rows[j, k]
+            gap = largest[k] - d
             if gap > last[j] * d:
                 last[j] = gap / d if d > gap / STEEPEST else np.inf
     return last
@@ -63,7 +68,9 @@ def excesses(rows, pairs, slopes, step):
     values = np.empty((slopes.size, pairs.shape[0]))
     for m in range(pairs.shape[0]):
         for e in range(slopes.size):
-            i, j, total = pairs[m, 0], pairs[m, 1], 0.0
+            i = pairs[m, 0]
+            j = pairs[m, 1]
+            total = 0.0
             for k in range(rows.shape[1]):
                 term = (rows[i, k] - rows[j, k]) - slopes[e] * rows[j, k]
                 total += term + step if term > 0.0 else 0.0
@@ -73,13 +80,14 @@ def excesses(rows, pairs, slopes, step):
 
 def columns_of(rows):
     """The `Columns` of rows (n, n) that are not all equal."""
-    least, largest = rows.min(axis=0), rows.max(axis=0)
+    least = rows.min(axis=0)
+    largest = rows.max(axis=0)
     most = np.sort(largest - least)[-CHUNK:].sum()  # of a row in a chunk
-    scale, steps = STEPS / min(max(most, 1e-100), 1.0), np.empty(rows.shape, np.uint16)
+    scale = STEPS / min(max(most, 1e-100), 1.0)
+    steps = np.empty(rows.shape, np.uint16)
     for at in range(0, len(rows), CHUNK):
-        steps[:, at : at + CHUNK] = np.ceil(
-            (rows[at : at + CHUNK] - least) * (scale * (1.0 + ROOM))
-        ).T
+        above = rows[at : at + CHUNK] - least
+        steps[:, at : at + CHUNK] = np.ceil(above * (scale * (1.0 + ROOM))).T
     return Columns(steps, least, largest, scale)
 
 
@@ -87,15 +95,15 @@ def columns_of(rows):
 def room_for(n):
     """Arrays for a group of rows d: each one's columns in use, their levels and their number; and
     sums of a chunk."""
-    columns, levels = (
-        np.zeros((GROUP, n + LANES), np.int64),
-        np.empty((GROUP, n + LANES), np.uint16),
-    )
-    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.uint16)
+    columns = np.zeros((GROUP, n + LANES), np.int64)
+    levels = np.empty((GROUP, n + LANES), np.uint16)
+    size = np.zeros(GROUP, dtype=np.int64)
+    part = np.empty(n, np.uint16)
+    return columns, levels, size, part
 
 
 @kernel()
-def use(m, n, room):
+def use_all_columns(m, n, room):
     """Mark all columns as in use for row m of the group."""
     columns, _, size, _ = room
     for k in range(n):
@@ -111,7 +119,8 @@ def set_levels(rows, j, mu, of, room, m):
     mu) d there.
     """
     columns, levels, size, _ = room
-    factor, kept = (1.0 + mu) * (1.0 - ROOM), 0
+    factor = (1.0 + mu) * (1.0 - ROOM)
+    kept = 0
     for c in range(size[m]):
         k = columns[m, c]
         level = factor * rows[j, k]
@@ -120,14 +129,16 @@ def set_levels(rows, j, mu, of, room, m):
         kept += of.largest[k] > level
     size[m] = kept
     for c in range(kept, kept + LANES):  # nothing exceeds it
-        columns[m, c], levels[m, c] = 0, 65535
+        columns[m, c] = 0
+        levels[m, c] = 65535
 
 
 @kernel()
 def bound_excesses(of, rows, first, mu, room, bounds):
     """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, in a group with
     columns in use."""
-    size, longest = room[2], 0
+    size = room[2]
+    longest = 0
     bounds[:] = 0
     for m in range(GROUP):
         if size[m] > 0:
@@ -148,28 +159,34 @@ def add_excesses(q, m, start, stop, room, totals):
     2^16.
     """
     columns, levels, _, part = room
-    stop, all_levels = start + -(-(stop - start) // LANES) * LANES, np.int64(0)
+    stop = start + -(-(stop - start) // LANES) * LANES
+    all_levels = np.int64(0)
     for c in range(start, stop):
         all_levels += levels[m, c]
     part[:] = -all_levels & 65535
     for c in range(start, stop, LANES):
-        k_a, k_b, k_c, k_d = columns[m, c], columns[m, c + 1], columns[m, c + 2], columns[m, c + 3]
-        k_e, k_f, k_g, k_h = (
-            columns[m, c + 4],
-            columns[m, c + 5],
-            columns[m, c + 6],
-            columns[m, c + 7],
-        )
-        l_a, l_b, l_c, l_d = levels[m, c], levels[m, c + 1], levels[m, c + 2], levels[m, c + 3]
-        l_e, l_f, l_g, l_h = levels[m, c + 4], levels[m, c + 5], levels[m, c + 6], levels[m, c + 7]
+        k_a = columns[m, c]
+        k_b = columns[m, c + 1]
+        k_c = columns[m, c + 2]
+        k_d = columns[m, c + 3]
+        k_e = columns[m, c + 4]
+        k_f = columns[m, c + 5]
+        k_g = columns[m, c + 6]
+        k_h = columns[m, c + 7]
+        l_a = levels[m, c]
+        l_b = levels[m, c + 1]
+        l_c = levels[m, c + 2]
+        l_d = levels[m, c + 3]
+        l_e = levels[m, c + 4]
+        l_f = levels[m, c + 5]
+        l_g = levels[m, c + 6]
+        l_h = levels[m, c + 7]
         for i in range(part.size):
-            first = (max(q[k_a, i], l_a) + max(q[k_b, i], l_b)) + (
-                max(q[k_c, i], l_c) + max(q[k_d, i], l_d)
-            )
-            second = (max(q[k_e, i], l_e) + max(q[k_f, i], l_f)) + (
-                max(q[k_g, i], l_g) + max(q[k_h, i], l_h)
-            )
-            part[i] += first + second
+            first = max(q[k_a, i], l_a) + max(q[k_b, i], l_b)
+            second = max(q[k_c, i], l_c) + max(q[k_d, i], l_d)
+            third = max(q[k_e, i], l_e) + max(q[k_f, i], l_f)
+            fourth = max(q[k_g, i], l_g) + max(q[k_h, i], l_h)
+            part[i] += (first + second) + (third + fourth)
     for i in range(part.size):
         totals[m, i] += part[i]
 
@@ -196,7 +213,8 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
     `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are
     needed.
     """
-    chosen, last = np.zeros(most, dtype=np.int64), hull.shape[1] - 1
+    chosen = np.zeros(most, dtype=np.int64)
+    last = hull.shape[1] - 1
     for size in range(1, most + 1):
         a = chosen[size - 1]
         if far <= slopes[a] or runs_under(hull, edge[a] + 1, last, slopes[a], caps[a], far, 0.0):
@@ -218,15 +236,10 @@ def settles(screen, far, hull):
     last = screen.slope.size - 1
     if last < 0 or far <= screen.slope[last]:
         return last >= 0
-    return runs_under(
-        hull,
-        screen.edge[last] + 1,
-        hull.shape[1] - 1,
-        screen.slope[last],
-        screen.cap[last],
-        far,
-        0.0,
-    )
+    first_edge = screen.edge[last] + 1
+    last_edge = hull.shape[1] - 1
+    slope = screen.slope[last]
+    return runs_under(hull, first_edge, last_edge, slope, screen.cap[last], far, 0.0)
 
 
 @kernel()
@@ -239,8 +252,11 @@ def sum_error(n):
 def mark_above(rows, far, first, mu, cap, marks):
     """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be
     above `cap`."""
-    n, none, limit = rows.shape[1], np.float32(0.0), cap - sum_error(rows.shape[1])
-    q, levels = np.empty(n, np.float32), np.empty(marks.shape, np.float32)
+    n = rows.shape[1]
+    none = np.float32(0.0)
+    limit = cap - sum_error(n)
+    q = np.empty(n, np.float32)
+    levels = np.empty(marks.shape, np.float32)
     for m in range(marks.shape[0]):
         # for an assignment of arrays, Numba compiles 36 functions of its own, in 2 s
         for k in range(n):
@@ -261,14 +277,16 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
     """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those
     that the screen does not settle are tested one by one.
     """
-    n, pending = rows.shape[1], np.empty((PENDING, 3))
-    room, bounds = room_for(n), np.empty((GROUP, n), np.int32)
+    n = rows.shape[1]
+    pending = np.empty((PENDING, 3))
+    room = room_for(n)
+    bounds = np.empty((GROUP, n), np.int32)
     for at in range(0, marks.shape[0], GROUP):
         members = range(at, min(at + GROUP, marks.shape[0]))
         room[2][:] = 0
         for j in members:
             if settles(screen, far[first + j], hull):
-                use(j - at, n, room)
+                use_all_columns(j - at, n, room)
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
@@ -298,15 +316,20 @@ def improve_partners(of, rows, slopes, pairs):
     its q has it.
     """
     n = rows.shape[1]
-    room, totals = room_for(n), np.empty((GROUP, n), np.int32)
+    room = room_for(n)
+    totals = np.empty((GROUP, n), np.int32)
     for m in range(pairs.shape[0]):
         # Up to a factor and a constant of q, an excess is that of d over q / (1 + mu).
-        fixed, mu = pairs[m, 1 - m % 2], slopes[m // 2]
-        use(np.int64(0), n, room)
-        bound_excesses(of, rows, fixed, mu if m % 2 == 0 else 1.0 / (1.0 + mu) - 1.0, room, totals)
+        fixed = pairs[m, 1 - m % 2]
+        mu = slopes[m // 2]
+        if m % 2 == 1:
+            mu = 1.0 / (1.0 + mu) - 1.0
+        use_all_columns(np.int64(0), n, room)
+        bound_excesses(of, rows, fixed, mu, room, totals)
         best = np.int64(0)
         for i in range(n):
-            best = i if totals[0, i] > totals[0, best] else best
+            if totals[0, i] > totals[0, best]:
+                best = i
         if best != fixed:
             pairs[m, m % 2] = best
 
@@ -316,23 +339,25 @@ def improve(rows, of, inverse, first, stop, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
     first..stop, if steeper than `best`, and its rows.
     """
-    n, best_i, best_j = rows.shape[1], -1, -1
-    room, bounds = room_for(n), np.empty((GROUP, n), np.int32)
+    n = rows.shape[1]
+    best_i = best_j = -1
+    room = room_for(n)
+    bounds = np.empty((GROUP, n), np.int32)
     for at in range(first, stop, GROUP):
         group = range(at, min(at + GROUP, stop))
         room[2][:] = 0
         for j in group:
-            use(j - at, n, room)
+            use_all_columns(j - at, n, room)
         bound_excesses(of, rows, at, best, room, bounds)
         for j in group:
             for i in range(n):
                 # Bounds at the slope with which the group began hold from there on.
-                if (
-                    bounds[j - at, i] > best * inverse * of.scale
-                    and i != j
-                    and excess(rows, i, j, n, best) > best * inverse * (1.0 + TIE)
-                ):
+                if i == j or not bounds[j - at, i] > best * inverse * of.scale:
+                    continue
+                if excess(rows, i, j, n, best) > best * inverse * (1.0 + TIE):
                     slope = best_slope(rows, i, j, n, inverse, best)
                     if slope > best:
-                        best, best_i, best_j = slope, i, j
+                        best = slope
+                        best_i = i
+                        best_j = j
     return best, best_i, best_j

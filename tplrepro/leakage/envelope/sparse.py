@@ -23,22 +23,25 @@ function of 23,496 Kosarak pages, 7 for one tangent; the chord in low_j (`fall` 
 size, with 41,270 pages.
 """
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import compiled, hulls, screens, sparse_pairs
-from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
+from tplrepro.leakage.envelope.dense import NO_POINTS, Tangent, tangent_point
 from tplrepro.validation import frozen
 
 GROUP = 64
 # Rows d that are tried against all rows q first, so that later groups meet a hull that is nearly
 # the last.
 SEEDS = 4
-# Shares of the support to try in turn as caps, and the most slopes that they may take.
-SHARES, SLOPES = (0.9999, 0.999, 0.99, 0.9), 64
+# Shares of the support to try in turn as caps.
+SHARES = (0.9999, 0.999, 0.99, 0.9)
+# The most slopes that they may take.
+SLOPES = 64
 
 
 class SparseRows(NamedTuple):
@@ -85,79 +88,75 @@ class Bounds(NamedTuple):
     cap: np.ndarray
 
 
-def joint_hull(probabilities, background: np.ndarray, progress: bool = True) -> np.ndarray:
-    """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
-    search = _Search(probabilities, background)
-    points = NO_POINTS
-    for k, j in enumerate(search.first):
-        points = sparse_pairs.extend(
-            j, j + 1, search.unbounded, search.rows, search.work[0], points
-        )
-        if points.size and k + 1 >= SEEDS:
-            break
-    if not points.size:
-        return points
+def joint_hull(
+    probabilities: csr_array, background: np.ndarray, progress: bool = True
+) -> np.ndarray:
+    """The joint hull (K, 5) of all ordered pairs of rows of a sparse matrix.
 
-    def reach(q):
-        d, gap = np.vstack((points, np.zeros(5)))[::-1, :2].T
-        return np.interp(q, d + gap, d) + np.maximum(q - (d[-1] + gap[-1]), 0.0)
-
-    def visit(first, work):
-        stop, bounds = search.left_over(first, *_caps(points), work)
-        return sparse_pairs.extend(first, stop, bounds, search.rows, work, points)
-
+    Parameters
+    ----------
+    probabilities : csr_array (n, n), what rows hold where they store something
+    background : array (n,), what each row holds elsewhere
+    progress : bool, show a progress bar if it takes more than two seconds
+    """
+    search = _HullSearch(probabilities, background)
+    if not search.points.size:
+        return search.points
     from tplrepro.progress import Bar
 
     with Bar(search.n, "joint hull", "row", progress) as bar:
-        for results in search.rounds(reach, visit):
+        for results in search.rounds():
             found = np.concatenate(results)
-            points = hulls.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
+            search.points = hulls.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
             bar.update(min(GROUP * len(results), search.n - bar.n))
-            if hulls.is_diagonal(points):
+            if hulls.is_diagonal(search.points):
                 break
         bar.update(search.n - bar.n)
+    points = search.points
     points[:, 3:] = search.order[points[:, 3:].astype(int)]
     return points
 
 
-def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1
-    if L = 0."""
-    search = _Search(probabilities, background)
-    rows, work = search.rows, search.work[0]
-    inverse = 1.0 / np.expm1(alpha)
-    best = 0.0, -1, -1
-    for k, j in enumerate(search.first):
-        best = max(
-            best, sparse_pairs.steepen(j, j + 1, search.unbounded, rows, work, inverse, best[0])
-        )
-        if best[0] > 0.0 and k + 1 >= SEEDS:
-            break
-    if best[0] == 0.0:
+def best_pair(
+    probabilities: csr_array, background: np.ndarray, alpha: float
+) -> tuple[float, float, float]:
+    """The pair of rows and the set of columns that attain L(alpha).
+
+    Parameters
+    ----------
+    probabilities : csr_array (n, n), what rows hold where they store something
+    background : array (n,), what each row holds elsewhere
+    alpha : float, 0 < alpha <= 700, nats
+
+    Returns
+    -------
+    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if L = 0
+    """
+    search = _TangentSearch(probabilities, background, 1.0 / np.expm1(alpha))
+    if search.best.slope == 0.0:
         return 0.0, 0.0, 1.0
-
-    def reach(q):
-        # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
-        return (q - best[0] * inverse) / (1.0 + best[0])
-
-    def visit(first, work):
-        slope = np.array([best[0]])
-        stop, bounds = search.left_over(first, slope, slope * inverse, work)
-        return max(
-            best, sparse_pairs.steepen(first, stop, bounds, search.rows, work, inverse, best[0])
-        )
-
-    for results in search.rounds(reach, visit):
-        best = max(results)
-    _, i, j = best
-    pair, _ = sparse_pairs.compress(i, rows, sparse_pairs.scatter(j, rows, work), work)
-    return tangent_point(hulls.prefix_points(*pair), inverse)
+    for results in search.rounds():
+        search.best = max(results)
+    rows = search.rows
+    work = search.work[0]
+    scattered = sparse_pairs.scatter(search.best.j, rows, work)
+    pair, _ = sparse_pairs.compress(search.best.i, rows, scattered, work)
+    return tangent_point(hulls.prefix_points(*pair), search.inverse)
 
 
 def may_exceed(
     bounds: Bounds, rows: SparseRows, j: int, rows_d: SparseRows, work: Workspace
 ) -> np.ndarray:
-    """Numbers of the candidates q that may exceed the caps with row j of `rows_d`."""
+    """Numbers of the candidates q that may exceed the caps with one row d.
+
+    Parameters
+    ----------
+    bounds : Bounds of the candidates
+    rows : SparseRows of which the candidates are numbers
+    j : int, the number of row d among `rows_d`
+    rows_d : SparseRows
+    work : Workspace
+    """
     sparse_pairs.scatter(j, rows_d, work)
     found = sparse_pairs.may_exceed(bounds, rows, j, rows_d, work)
     sparse_pairs.gather(j, rows_d, work)
@@ -168,7 +167,8 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a
     pair inside it."""
     hull = hulls.edges(points)
-    slopes, support = hull[hulls.SLOPE], hull[hulls.SUPPORT]
+    slopes = hull[hulls.SLOPE]
+    support = hull[hulls.SUPPORT]
     edge = np.arange(slopes.size - 1)
     for share in SHARES:
         caps = share * support[:-1]
@@ -178,16 +178,22 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.empty(0), np.empty(0)
 
 
-def sparse_rows(matrix, background: np.ndarray, low: np.ndarray) -> SparseRows:
-    """Each row's entries of a csr_array over its background (n,), in order of falling value; `low`:
-    the smallest."""
-    start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
-    order = np.lexsort((-value, np.repeat(np.arange(start.size - 1), np.diff(start))))
+def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> SparseRows:
+    """Each row's entries of a csr_array, in order of falling value.
+
+    Parameters
+    ----------
+    matrix : csr_array (n, m)
+    background, low : array (n,), what each row holds elsewhere, and its smallest entry
+    """
+    start = matrix.indptr.astype(np.int64)
+    value = matrix.data.astype(float)
+    row = np.repeat(np.arange(start.size - 1), np.diff(start))
+    order = np.lexsort((-value, row))
     # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be
     # compiled again.
-    return SparseRows(
-        start, matrix.indices[order].astype(np.int64), value[order], frozen(background), low
-    )
+    background = frozen(background)
+    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], background, low)
 
 
 def lowest(matrix, background: np.ndarray) -> np.ndarray:
@@ -200,23 +206,30 @@ def lowest(matrix, background: np.ndarray) -> np.ndarray:
 
 
 def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
-    """The entrywise smallest of each `size` rows of a csr_array (n, n); `low`: the smallest entry
-    of each row."""
-    n, first = low.size, np.arange(0, low.size, size)
-    # By columns, each group's entries of one column lie next to each other.
+    """The entrywise smallest of each group of rows.
+
+    Parameters
+    ----------
+    matrix : csr_array (n, n)
+    low : array (n,), the smallest entry of each row
+    size : int, how many successive rows are a group
+    """
+    n = low.size
+    first = np.arange(0, n, size)
     shape = first.size, n
-    columns = csr_array(
-        (matrix.data, matrix.indices, matrix.indptr[np.append(first, n)]), shape=shape
-    ).tocsc()
+    # By columns, each group's entries of one column lie next to each other.
+    group_starts = matrix.indptr[np.append(first, n)]
+    columns = csr_array((matrix.data, matrix.indices, group_starts), shape=shape).tocsc()
     column = np.repeat(np.arange(n), np.diff(columns.indptr))
     run = np.flatnonzero(np.diff(column * first.size + columns.indices, prepend=-1))
     # Only columns that all of them store are known to be larger than the smallest entry.
     members = np.diff(np.append(first, n))
-    whole = np.diff(np.append(run, column.size)) == members[columns.indices[run]]
-    least = np.minimum.reduceat(columns.data, run)[whole]
-    place = columns.indices[run[whole]], column[run[whole]]
-    of_groups = np.minimum.reduceat(low, first)
-    return sparse_rows(csr_array((least, place), shape=shape), of_groups, of_groups)
+    is_stored_by_all = np.diff(np.append(run, column.size)) == members[columns.indices[run]]
+    least = np.minimum.reduceat(columns.data, run)[is_stored_by_all]
+    common = run[is_stored_by_all]
+    place = columns.indices[common], column[common]
+    low_of_groups = np.minimum.reduceat(low, first)
+    return sparse_rows(csr_array((least, place), shape=shape), low_of_groups, low_of_groups)
 
 
 def _workspace(n: int) -> Workspace:
@@ -238,58 +251,135 @@ class _Search:
     """Which pairs of rows are worth a look: rows, kept by growing smallest entry, as d in
     groups."""
 
-    def __init__(self, probabilities, background):
+    def __init__(self, probabilities: csr_array, background: np.ndarray):
         self.n = background.size
         low = lowest(probabilities, background)
         self.order = np.argsort(low, kind="stable")
-        matrix, self.low = probabilities[self.order], low[self.order]
+        self.low = low[self.order]
+        matrix = probabilities[self.order]
         self.rows = sparse_rows(matrix, background[self.order], self.low)
         self.top = sparse_pairs.sums_of_largest(self.rows)
         self.groups = group_rows(matrix, self.low, GROUP)
-        spread = np.geomspace(1, self.n, SEEDS).astype(int) - 1
-        self.first = dict.fromkeys([*spread.tolist(), *range(self.n)])  # until two rows differ
-        none, no_bounds = np.empty(0), np.empty((self.n, 0))
-        self.unbounded = Bounds(np.arange(self.n), 0.0, no_bounds, no_bounds, none, none)
         self.threads = compiled.thread_count(self.n, 2000)
         self.work = [_workspace(self.n) for _ in range(self.threads)]
 
-    def rounds(self, reach, visit):
-        """visit(first row, workspace) for every group of rows d, as many at a time as there are
-        threads.
+    def first_rows(self) -> Iterable[int]:
+        """Rows d in the order in which they are tried until two rows differ, a few of them spread
+        over all."""
+        spread = np.geomspace(1, self.n, SEEDS).astype(int) - 1
+        return dict.fromkeys([*spread.tolist(), *range(self.n)])
 
-        Ends where tau, by `reach(q)`, the d at which the boundary reaches q, leaves no row q for
-        the groups to come.
+    def no_bounds(self) -> Bounds:
+        """All rows as candidates, without a slope that could dismiss one."""
+        none = np.empty(0)
+        nothing = np.empty((self.n, 0))
+        return Bounds(np.arange(self.n), 0.0, nothing, nothing, none, none)
+
+    def reach(self, q: np.ndarray) -> np.ndarray:
+        """The d at which the boundary of what was found so far reaches q."""
+        raise NotImplementedError
+
+    def visit(self, first: int, work: Workspace) -> Any:
+        """What the group of rows d from `first` on adds to what was found so far."""
+        raise NotImplementedError
+
+    def rounds(self) -> Iterator[list]:
+        """`visit` of every group of rows d, as many at a time as there are threads.
+
+        Ends where tau leaves no row q for the groups to come.
         """
         starts = range(0, self.n, GROUP)
         with ThreadPoolExecutor(self.threads) as pool:
             for r, at in enumerate(range(0, len(starts), self.threads)):
                 # they cost a pass over all entries, and old ones are only wider
                 if r < 16 or r % 16 == 0:
-                    top, size = self.top
-                    tau = np.maximum.reduceat(
-                        reach(top) / size, self.rows.start[:-1] + np.arange(self.n)
-                    )
-                    tau = np.maximum(tau, 0.0) * sparse_pairs.ROOM
+                    tau = self._tau()
                 now = starts[at : at + self.threads]
                 self.selected = np.flatnonzero(tau > self.low[now[0]])
                 if not self.selected.size:
                     return
-                yield (
-                    list(pool.map(visit, now, self.work))
-                    if self.threads > 1
-                    else [visit(now[0], self.work[0])]
-                )
+                if self.threads > 1:
+                    yield list(pool.map(self.visit, now, self.work))
+                else:
+                    yield [self.visit(now[0], self.work[0])]
 
-    def left_over(self, first: int, slopes, caps, work):
+    def _tau(self) -> np.ndarray:
+        """The smallest entry from which on no row d brings row q = i out of the hull, (n,)."""
+        top, size = self.top
+        row_starts = self.rows.start[:-1] + np.arange(self.n)
+        tau = np.maximum.reduceat(self.reach(top) / size, row_starts)
+        return np.maximum(tau, 0.0) * sparse_pairs.ROOM
+
+    def left_over(
+        self, first: int, slopes: np.ndarray, caps: np.ndarray, work: Workspace
+    ) -> tuple[int, Bounds]:
         """Where a group of rows d ends, and the rows q that may exceed the caps with the row that
         bounds the group."""
         stop = min(first + GROUP, self.n)
-        low, high = self.low[first], self.low[stop - 1]
+        low = self.low[first]
+        high = self.low[stop - 1]
         excess = sparse_pairs.excess_over(low, self.selected, self.rows, *self.top, slopes)
         bounds = Bounds(self.selected, low, excess, np.zeros_like(excess), slopes, caps)
         left = may_exceed(bounds, self.rows, first // GROUP, self.groups, work)
-        candidates, excess = self.selected[left], excess[left]
+        candidates = self.selected[left]
+        excess = excess[left]
         at_high = sparse_pairs.excess_over(high, candidates, self.rows, *self.top, slopes)
         # on the chord: the excess is convex in low
         fall = (excess - at_high) / max(high - low, 1e-300)
         return stop, Bounds(candidates, low, excess, fall, slopes, caps)
+
+
+class _HullSearch(_Search):
+    """The joint hull so far, `points` (K, 5), whose rows are numbered as in `rows`."""
+
+    def __init__(self, probabilities: csr_array, background: np.ndarray):
+        super().__init__(probabilities, background)
+        self.points = NO_POINTS
+        bounds = self.no_bounds()
+        for k, j in enumerate(self.first_rows()):
+            self.points = sparse_pairs.extend(
+                j, j + 1, bounds, self.rows, self.work[0], self.points
+            )
+            if self.points.size and k + 1 >= SEEDS:
+                break
+
+    def reach(self, q: np.ndarray) -> np.ndarray:
+        points = np.vstack((self.points, np.zeros(5)))[::-1]  # from the origin on
+        d = points[:, 0]
+        gap = points[:, 1]
+        return np.interp(q, d + gap, d) + np.maximum(q - (d[-1] + gap[-1]), 0.0)
+
+    def visit(self, first: int, work: Workspace) -> np.ndarray:
+        slopes, caps = _caps(self.points)
+        stop, bounds = self.left_over(first, slopes, caps, work)
+        return sparse_pairs.extend(first, stop, bounds, self.rows, work, self.points)
+
+
+class _TangentSearch(_Search):
+    """The steepest tangent so far, `best`, from (-inverse, 0)."""
+
+    def __init__(self, probabilities: csr_array, background: np.ndarray, inverse: float):
+        super().__init__(probabilities, background)
+        self.inverse = inverse
+        self.best = Tangent(0.0, -1, -1)
+        bounds = self.no_bounds()
+        for k, j in enumerate(self.first_rows()):
+            self.best = self._steepen(j, j + 1, bounds, self.work[0])
+            if self.best.slope > 0.0 and k + 1 >= SEEDS:
+                break
+
+    def _steepen(self, first: int, stop: int, bounds: Bounds, work: Workspace) -> Tangent:
+        """The steepest tangent to a pair of a candidate and a row d of first..stop, if steeper."""
+        found = sparse_pairs.steepen(
+            first, stop, bounds, self.rows, work, self.inverse, self.best.slope
+        )
+        return max(self.best, Tangent(*found))
+
+    def reach(self, q: np.ndarray) -> np.ndarray:
+        # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
+        return (q - self.best.slope * self.inverse) / (1.0 + self.best.slope)
+
+    def visit(self, first: int, work: Workspace) -> Tangent:
+        slope = np.array([self.best.slope])
+        stop, bounds = self.left_over(first, slope, slope * self.inverse, work)
+        return self._steepen(first, stop, bounds, work)

@@ -32,20 +32,26 @@ def sums_of_largest(rows):
 
     A row has one more of them than it stores entries; those of row i begin at start[i] + i.
     """
-    value, n = rows.value, rows.background.size
-    top, size = np.empty(value.size + n), np.empty(value.size + n)
+    value = rows.value
+    n = rows.background.size
+    top = np.empty(value.size + n)
+    size = np.empty(value.size + n)
     for i in range(n):
-        k, stop = rows.start[i], rows.start[i + 1]
+        k = rows.start[i]
+        stop = rows.start[i + 1]
         missing = n - (stop - k)
         b = rows.background[i] if missing > 0 else 0.0
         total = count = 0.0
         for at in range(k + i, stop + i + 1):
             if at == k + i and (k == stop or value[k] < b):  # the background's turn
-                total, count = total + missing * b, count + missing
+                total += missing * b
+                count += missing
             else:
-                total, count = total + value[k], count + 1.0
+                total += value[k]
+                count += 1.0
                 k += 1
-            top[at], size[at] = total, count
+            top[at] = total
+            size[at] = count
     return top, size
 
 
@@ -55,10 +61,12 @@ def scatter(j, rows, work):
     background."""
     runs = 0
     for k in range(rows.start[j], rows.start[j + 1]):
-        c, value = rows.column[k], rows.value[k]
+        c = rows.column[k]
+        value = rows.value[k]
         work.dense[c] = value
         if runs == 0 or value != work.run_value[runs - 1]:
-            work.run_value[runs], work.run_size[runs] = value, 0
+            work.run_value[runs] = value
+            work.run_size[runs] = 0
             runs += 1
         work.run_size[runs - 1] += 1
         work.run_of[c] = runs - 1
@@ -82,24 +90,37 @@ def compress(i, rows, scattered, work):
 
     The columns of the short pair, in work.buffer, with b_i and b_j the backgrounds:
 
-        columns stored by      q              d                   one for each
-        row i                  value          value in j or b_j   column
-        row j alone            count * b_i    count * value       run of equal values below b_i
-        neither                count * b_i    count * b_j         if b_i > b_j
-        those with q <= d      sum of all     1                   last; never chosen, counts towards 1 - q(S)
+        columns stored by    q              d                   one for each
+        row i                value          value in j or b_j   column
+        row j alone          count * b_i    count * value       run of equal values below b_i
+        neither              count * b_i    count * b_j         if b_i > b_j
+        those with q <= d    sum of all     1                   last; never chosen, but counted in
+                                                                1 - q(S)
     """
     runs, stored_j, b_j = scattered
-    first, stop, b_i = rows.start[i], rows.start[i + 1], rows.background[i]
-    column, entries, dense, taken = rows.column, rows.value, work.dense, work.taken
-    run_of, run_value, q, d = work.run_of, work.run_value, work.buffer[0], work.buffer[1]
-    used, shared, rest = 0, 0, 0.0
+    first = rows.start[i]
+    stop = rows.start[i + 1]
+    b_i = rows.background[i]
+    column = rows.column
+    entries = rows.value
+    dense = work.dense
+    taken = work.taken
+    run_of = work.run_of
+    run_value = work.run_value
+    q = work.buffer[0]
+    d = work.buffer[1]
+    used = 0
+    shared = 0
+    rest = 0.0
     # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten,
     # or counted in the last place of `taken`.
     for k in range(first, stop):
-        value, value_j = entries[k], dense[column[k]]
+        value = entries[k]
+        value_j = dense[column[k]]
         shared += value_j >= 0.0
         value_j = value_j if value_j >= 0.0 else b_j
-        q[used], d[used] = value, value_j
+        q[used] = value
+        d[used] = value_j
         used += value > value_j
         rest += 0.0 if value > value_j else value
     alone = stored_j - shared
@@ -110,7 +131,8 @@ def compress(i, rows, scattered, work):
         while r >= 0 and run_value[r] < b_i:
             count = work.run_size[r] - taken[r]
             if count > 0:
-                q[used], d[used] = count * b_i, count * run_value[r]
+                q[used] = count * b_i
+                d[used] = count * run_value[r]
                 used += 1
                 alone -= count
             r -= 1
@@ -119,7 +141,8 @@ def compress(i, rows, scattered, work):
     rest += alone * b_i
     neither = dense.size - (stop - first) - stored_j + shared
     if b_i > b_j and neither > 0:
-        q[used], d[used] = neither * b_i, neither * b_j
+        q[used] = neither * b_i
+        d[used] = neither * b_j
         used += 1
     else:
         rest += neither * b_i
@@ -128,7 +151,8 @@ def compress(i, rows, scattered, work):
         gap = q[c] - d[c]
         if gap > far * d[c]:
             far = gap / d[c] if d[c] > gap / STEEPEST else STEEPEST
-    q[used], d[used] = min(rest, 1.0), 1.0
+    q[used] = min(rest, 1.0)
+    d[used] = 1.0
     return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
 
 
@@ -137,22 +161,29 @@ def excess_over(low, candidates, rows, top, size, slopes):
     """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low`
     everywhere; `top` and `size` as from `sums_of_largest`.
     """
-    start, value, background = rows.start, rows.value, rows.background
+    start = rows.start
+    value = rows.value
+    background = rows.background
     bounds = np.empty((candidates.size, slopes.size))
     for c in range(candidates.size):
         i = candidates[c]
-        first, stop = start[i], start[i + 1]
+        first = start[i]
+        stop = start[i + 1]
         for e in range(slopes.size):
             level = (1.0 + slopes[e]) * low
-            k, end = first, stop  # the entries above the level
+            k = first  # the first entry that is not above the level
+            end = stop
             while k < end:
                 middle = (k + end) >> 1
                 if value[middle] > level:
                     k = middle + 1
                 else:
                     end = middle
-            last = i + k - 1 + (background[i] > level and stop - first < background.size)
-            bounds[c, e] = max(top[last] - size[last] * level, 0.0) if last >= first + i else 0.0
+            has_background_above = background[i] > level and stop - first < background.size
+            last = i + k - 1 + has_background_above
+            bounds[c, e] = 0.0
+            if last >= first + i:
+                bounds[c, e] = max(top[last] - size[last] * level, 0.0)
     return bounds
 
 
@@ -188,12 +219,16 @@ def may_exceed(bounds, rows, j, rows_d, work):
     """
     candidates, low, excess_of, fall, slopes, caps = bounds
     start, column, value, background, lows = rows
-    dense, sum_of_least = work.dense, work.sum_of_least
+    dense = work.dense
+    sum_of_least = work.sum_of_least
     found = np.empty(candidates.size, dtype=np.int64)
     many = 0
-    n, low_d, above = background.size, rows_d.low[j], rows_d.low[j] - low
-    stop_d, b_d = rows_d.start[j + 1], rows_d.background[j]
+    n = background.size
+    low_d = rows_d.low[j]
+    above = low_d - low
+    stop_d = rows_d.start[j + 1]
     stored_d = stop_d - rows_d.start[j]
+    b_d = rows_d.background[j]
     # how many entries of row d were below the last background
     under = np.zeros(slopes.size, dtype=np.int64)
     for c in range(candidates.size):
@@ -251,7 +286,8 @@ def extend(first, stop, bounds, rows, work, points):
             if sticks_out(*pair, far, hull, work.pending):
                 new = prefix_points(*pair)
                 for m in range(new.shape[0]):
-                    new[m, 3], new[m, 4] = i, j
+                    new[m, 3] = i
+                    new[m, 4] = j
                 points = add_pair(points, new)
                 hull = edges(points)
                 if is_diagonal(points):
@@ -278,7 +314,9 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
             if excess(*pair, best) > best * inverse * (1.0 + TIE):
                 slope = best_slope(*pair, inverse, best)
                 if slope > best:
-                    best, best_i, best_j = slope, i, j
+                    best = slope
+                    best_i = i
+                    best_j = j
                     bounds.cap[:] = best * inverse
         gather(j, rows, work)
     return best, best_i, best_j

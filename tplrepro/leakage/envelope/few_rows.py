@@ -28,11 +28,16 @@ def best_at(slope, support, rows, columns, least, used, values, totals):
     `columns` holds the rows d side by side, `least` the smallest entry of each column, which bounds
     the excess of a row q over any other; `used`, `values` and `totals` are space.
     """
-    best, best_i, best_j = support, np.int64(0), np.int64(0)
+    best = support
+    best_i = np.int64(0)
+    best_j = np.int64(0)
     for i in range(rows.shape[0]):
-        size, bound = 0, 0.0
+        # The columns in which row i may have an excess, and a bound on the sum of all.
+        size = 0
+        bound = 0.0
         for k in range(rows.shape[1]):
-            used[size], values[size] = k, rows[i, k]
+            used[size] = k
+            values[size] = rows[i, k]
             size += rows[i, k] - least[k] > slope * least[k]
             bound += max((rows[i, k] - least[k]) - slope * least[k], 0.0)
         if bound <= best:
@@ -41,8 +46,14 @@ def best_at(slope, support, rows, columns, least, used, values, totals):
         values[size:] = 0.0  # adds nothing
         # four columns at a time, so that `totals` is loaded and stored a quarter as often
         for m in range(0, size, 4):
-            a, b, c, e = used[m], used[m + 1], used[m + 2], used[m + 3]
-            q_a, q_b, q_c, q_e = values[m], values[m + 1], values[m + 2], values[m + 3]
+            a = used[m]
+            b = used[m + 1]
+            c = used[m + 2]
+            e = used[m + 3]
+            q_a = values[m]
+            q_b = values[m + 1]
+            q_c = values[m + 2]
+            q_e = values[m + 3]
             for j in range(totals.size):
                 total = totals[j] + max((q_a - columns[a, j]) - slope * columns[a, j], 0.0)
                 total += max((q_b - columns[b, j]) - slope * columns[b, j], 0.0)
@@ -50,7 +61,9 @@ def best_at(slope, support, rows, columns, least, used, values, totals):
                 totals[j] = total + max((q_e - columns[e, j]) - slope * columns[e, j], 0.0)
         for j in range(totals.size):
             if totals[j] > best:
-                best, best_i, best_j = totals[j], np.int64(i), np.int64(j)
+                best = totals[j]
+                best_i = np.int64(i)
+                best_j = np.int64(j)
     return best, best_i, best_j
 
 
@@ -60,15 +73,14 @@ def first_outside(rows, slope, support):
     n = rows.shape[0]
     for i in range(n):
         for j in range(n):
-            if excess(rows, i, j, n, slope) > support * (1.0 + TIE) and outside(
-                rows, i, j, n, slope, support
-            ):
-                return i, j
+            if excess(rows, i, j, n, slope) > support * (1.0 + TIE):
+                if outside(rows, i, j, n, slope, support):
+                    return i, j
     return -1, -1
 
 
 @kernel()
-def hull_of_few(rows):
+def hull_of_few_rows(rows):
     """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it
     until none is left.
 
@@ -76,43 +88,48 @@ def hull_of_few(rows):
     it.
     """
     n = rows.shape[0]
-    columns, least = np.empty((n, -(-n // LANES) * LANES)), rows[0].copy()
+    columns = np.empty((n, -(-n // LANES) * LANES))
     columns[:] = 2.0  # exceeds every probability
+    least = rows[0].copy()
     for i in range(n):
         for k in range(n):
             columns[k, i] = rows[i, k]
             least[k] = min(least[k], rows[i, k])
-    used, values, totals = (
-        np.zeros(n + 4, dtype=np.int64),
-        np.empty(n + 4),
-        np.empty(columns.shape[1]),
-    )
-    points, first, different = np.empty((0, 5)), np.int64(0), np.int64(1)
+    used = np.zeros(n + 4, dtype=np.int64)
+    values = np.empty(n + 4)
+    totals = np.empty(columns.shape[1])
+    points = np.empty((0, 5))
+    first = np.int64(0)
+    different = np.int64(1)
     while different < n and equal_rows(rows, different, first):
         different += 1
     if different == n:
         return points, True
     # of pairs that tie, this one is the witness
     points = add_pair(points, prefix_points(rows, different, first, n))
-    hull, e = edges(points), 0
+    hull = edges(points)
+    e = 0
     while e < hull.shape[1]:
-        slope, support = hull[SLOPE, e], hull[SUPPORT, e]
+        slope = hull[SLOPE, e]
+        support = hull[SUPPORT, e]
         best, i, j = best_at(slope, support, rows, columns, least, used, values, totals)
-        if best > support * (1.0 + TIE) and not outside(rows, i, j, n, slope, support):
+        sticks_out = best > support * (1.0 + TIE)
+        if sticks_out and not outside(rows, i, j, n, slope, support):
             # rounding made the excess of that pair the largest
             i, j = first_outside(rows, slope, support)
-        if best > support * (1.0 + TIE) and i >= 0:
-            points = add_pair(points, prefix_points(rows, i, j, n))
-            before, hull = hull, edges(points)
-            tried, e = e, 0
-            while (
-                e <= tried
-                and hull[SLOPE, e] == before[SLOPE, e]
-                and hull[SUPPORT, e] == before[SUPPORT, e]
-            ):
-                e += 1
-            if e > tried:
-                return points, False
-        else:
+        if not (sticks_out and i >= 0):
             e += 1
+            continue
+        points = add_pair(points, prefix_points(rows, i, j, n))
+        # Go on at the first edge that is new.
+        before = hull
+        hull = edges(points)
+        tried = e
+        e = 0
+        while e <= tried:
+            if hull[SLOPE, e] != before[SLOPE, e] or hull[SUPPORT, e] != before[SUPPORT, e]:
+                break
+            e += 1
+        if e > tried:
+            return points, False
     return points, True
