@@ -132,7 +132,7 @@ class MarkedFile:
                     elif not create:
                         raise self._missing()
                     yield store
-        except Damage as damage:
+        except (Damage, UnicodeDecodeError) as damage:  # of a message of SQLite, too
             raise OSError(
                 f"{self.path} is damaged ({damage}), and nothing was handed out; restore a backup "
                 "and call resume(until)"

@@ -126,6 +126,8 @@ class Store:
             self._database.execute(table)
         self.write("format", FORMAT)
         self.write("settings", settings)
+        self.write("clock", None)
+        self.write("columns", None)
         self.state = state
 
     def commit(self) -> None:
@@ -152,11 +154,11 @@ class Store:
             raise Damage(found)
 
     def read(self, name: str) -> Any:
-        """One setting, None if there is none."""
+        """One setting; all are there from the beginning."""
         query = "SELECT value, digest FROM settings WHERE name = ?"
         found = self._database.execute(query, (name,)).fetchone()
         if found is None:
-            return None
+            raise Damage(f"its {name} is missing")
         value, digest = found
         if not isinstance(value, str) or digest != _digest_of_setting(name, value):
             raise Damage(f"its {name} is not as it was written")
@@ -210,9 +212,9 @@ class Store:
             raise Damage("one of its times is missing")
 
     def _state(self) -> State:
+        if self.read("format") != FORMAT:
+            raise Damage("its format is another one")
         fields = self.read("state")
-        if fields is None or self.read("format") != FORMAT:
-            raise Damage("its state or its format is missing")
         return State(**fields | {"filter": tuple(fields["filter"])})
 
     def _check_tables(self, path: Path) -> bool:
