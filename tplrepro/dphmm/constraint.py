@@ -29,31 +29,51 @@ TIED = 1e-9
 
 
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
-    """The fewest states with probability at least 1 - `excluded_probability` in total, (c,),
-    ascending.
+    """The fewest states with probability at least 1 - delta in total (Theorem 4.1 of [5]).
 
-    `excluded_probability`, in [0, 1), is the paper's delta (Theorem 4.1 of [5]). Among equally
-    likely states (within one part in 1e9) those of lower index come first. Impossible states are
-    never included.
+    Among equally likely states (within one part in 1e9) those of lower index come first. Impossible
+    states are never included.
 
+    Parameters
+    ----------
+    prior : array-like (N,)
+        The distribution of the state.
+    excluded_probability : float
+        The paper's delta, in [0, 1).
+
+    Returns
+    -------
+    array (c,) of int
+        The states, ascending.
+
+    Raises
+    ------
+    ValueError
+        If `prior` is no distribution, or delta out of range.
+
+    Examples
+    --------
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]
     """
     p = check_distribution(prior, name="prior")
     check_probability(excluded_probability, "excluded_probability", one=False)
     order = np.argsort(-p)
-    rank = np.append(0, np.cumsum(p[order][1:] < (1 - TIED) * p[order][:-1]))
+    falling = p[order]
+    is_less = falling[1:] < (1 - TIED) * falling[:-1]
+    rank = np.append(0, np.cumsum(is_less))
     order = order[np.lexsort((order, rank))]
     # Rounding of the sum must not cost a state: the set may only be too large.
-    count = min(
-        np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p)
-    )
+    enough = np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1
+    count = min(enough, np.count_nonzero(p))
     return np.sort(order[:count])
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
-    array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
+    if isinstance(states, (set, frozenset)):
+        states = list(states)
+    array = np.asanyarray(states)
     if array.dtype == bool and array.shape == (n_states,) and not np.ma.is_masked(array):
         return np.flatnonzero(by_state(states, n_states, name))
     return np.unique(check_codes(array, n_states, name))
@@ -66,7 +86,8 @@ def as_numbered_chain(transitions: MatrixLike) -> TransitionMatrix:
         if isinstance(label, Number) and label != position:
             found = f"found {label} in row {position} of the transitions"
             raise ValueError(
-                f"states must be numbered 0..{P.n_states - 1}, {found}; give the matrix as `toarray()`"
+                f"states must be numbered 0..{P.n_states - 1}, {found}; "
+                "give the matrix as `toarray()`"
             )
     return P
 
@@ -76,14 +97,15 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
     for d = 1."""
     answers = by_state(answers, states, "answers f")
     remedy = "give one row of d numbers a state"
-    f = frozen(
-        np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy))
-    )
-    f = f[:, None] if f.ndim == 1 else f
-    n = len(f) if states is None else states if isinstance(states, int) else len(states)
+    numbers = as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy)
+    f = frozen(np.atleast_1d(numbers))
+    if f.ndim == 1:
+        f = f[:, None]
+    n = _number_of(states, default=len(f))
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
-        hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else remedy
-        raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
+        if f.ndim == 2 and f.shape[1] == n:
+            remedy = "transpose it"
+        raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {remedy}")
     if not np.isfinite(f).all():
         state = int(np.argmin(np.isfinite(f).all(axis=1)))
         raise ValueError(
@@ -92,10 +114,19 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
     return f
 
 
+def _number_of(states: int | Sequence | None, default: int) -> int:
+    if states is None:
+        return default
+    if isinstance(states, int):
+        return states
+    return len(states)
+
+
 def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
     """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
-    must, remedy = f"vectors must be {d} finite numbers each", f"give shape (..., {d})"
-    v = np.atleast_1d(as_numbers(vectors, must, remedy))
+    constraint = f"vectors must be {d} finite numbers each"
+    remedy = f"give shape (..., {d})"
+    v = np.atleast_1d(as_numbers(vectors, constraint, remedy))
     if v.shape[-1:] != (d,) or not np.isfinite(v).all():
-        raise ValueError(f"{must}, found shape {v.shape}; {remedy}")
+        raise ValueError(f"{constraint}, found shape {v.shape}; {remedy}")
     return v

@@ -34,7 +34,7 @@ from tplrepro.markov.filtering import (
     log_probabilities,
     log_product,
 )
-from tplrepro.markov.transition import MatrixLike
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix
 from tplrepro.validation import (
     FrozenArrays,
     RngLike,
@@ -47,7 +47,8 @@ from tplrepro.validation import (
     frozen,
 )
 
-#: Sets of possible states whose protection is kept: more than a series meets before all states are possible.
+#: Sets of possible states whose protection is kept: more than a series meets before all states are
+#: possible.
 KEPT = 128
 
 
@@ -92,9 +93,43 @@ def release(
     rng: RngLike,
     **options: Any,
 ) -> Iterator[ReleasedAnswer | None]:
-    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]):
-    `DataRelease(...).series(...)`.
+    """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]).
 
+    This is `DataRelease(policy, answers, transitions, **options).series(...)`.
+
+    Parameters
+    ----------
+    states : iterable of int
+        The true state at each timestamp, by number.
+    policy : PolicyGraph over N states
+        G.
+    answers : array-like (N, d) or (N,), or a mapping from names of queries to these
+        f.
+    epsilon : float or array-like (T,), or a mapping from names of queries to these
+        The budget of each release in nats, > 0.
+    transitions : TransitionMatrix or array-like (N, N), or a list of one for each step
+        M, known to the adversary.
+    initial : array-like (N,)
+        The prior p_1^-.
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for draws that nobody can repeat.
+    **options
+        The other parameters of `DataRelease`.
+
+    Returns
+    -------
+    iterator of ReleasedAnswer
+
+    Raises
+    ------
+    ValueError
+        If something does not fit the N states; during the series, for a true state that is
+        impossible under the model.
+    NoPrivacyError
+        During the series, where only one state is possible.
+
+    Examples
+    --------
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> walk = np.full((6, 6), 1 / 6)
@@ -102,9 +137,24 @@ def release(
     >>> released[0].added_edges, [answer.z.round(3).tolist() for answer in released]
     ([(1, 4)], [[3.413, 2.729], [1.174, -1.29]])
     """
-    return DataRelease(policy, answers, transitions, **options).series(
-        states, epsilon, initial, rng=rng
-    )
+    data_release = DataRelease(policy, answers, transitions, **options)
+    return data_release.series(states, epsilon, initial, rng=rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _Constraint:
+    """The states that are considered possible, and whose answer is released for each state."""
+
+    possible: np.ndarray  # (c,) of int
+    surrogate: np.ndarray  # (N,) of int, the state itself if it is possible
+
+
+@dataclass(frozen=True, eq=False)
+class _ProtectedQuery:
+    """The protection of one query on some possible states."""
+
+    protection: Protection
+    factor: float  # by which the constrained epsilon exceeds epsilon
 
 
 class DataRelease:
@@ -113,20 +163,34 @@ class DataRelease:
 
     Parameters
     ----------
-    policy : PolicyGraph over N states, G
-    answers : array-like (N, d) or (N,), f; or a mapping from names of queries to their answers
-        Each query gives a release per timestamp, in their order; the budgets add up (Theorem 7.1 of [5]). The
-        graph is made protectable for all answers of a state as one vector, so that the same state hides an
-        exposed one in each query.
-    transitions : TransitionMatrix or array-like (N, N), M, known to the adversary; or a list of them, where the
-        chain changes: one between each two timestamps
-    mechanism : "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm")
-    method, insisted : as in `protectable_graph`
+    policy : PolicyGraph over N states
+        G.
+    answers : array-like (N, d) or (N,), or a mapping from names of queries to these
+        f. Each query gives a release per timestamp, in their order; the budgets add up (Theorem 7.1
+        of [5]). The graph is made protectable for all answers of a state as one vector, so that the
+        same state hides an exposed one in each query.
+    transitions : TransitionMatrix or array-like (N, N), or a list of one for each step
+        M, known to the adversary; a list where the chain changes: one between each two timestamps.
+    mechanism : str
+        "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm").
+    method : str
+        How the graph is made protectable: "greedy" (Algorithm 1 of [5]), "stepwise" (Algorithm 3)
+        or "optimal" (Eq. (5)).
+    insisted : PolicyGraph or pairs of states
+        Edges that an exposed state gets first.
     excluded_probability : float in [0, 1), optional
-        Constrain to the `delta_location_set` instead of the possible states; with a complete policy this is
-        the baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer.
-    skip : where only one state is possible, yield None instead of raising NoPrivacyError
-    kept : int, the size of the cache of protections, one for each set of possible states
+        Constrain to the `delta_location_set` instead of the possible states; with a complete policy
+        this is the baseline "DPLS". A true state outside is replaced by the state inside with the
+        nearest answer.
+    skip : bool
+        Where only one state is possible, yield None instead of raising NoPrivacyError.
+    kept : int
+        The size of the cache of protections, one for each set of possible states.
+
+    Raises
+    ------
+    ValueError
+        If something does not fit the N states, or an option is unknown.
     """
 
     def __init__(
@@ -146,31 +210,31 @@ class DataRelease:
         steps = as_chain_steps(transitions)
         self._changes = steps.changes
         self._chain = [as_numbered_chain(matrix) for matrix in steps.matrices]
-        states = steps.states
-        states = (
-            range(n)
-            if states is None
-            else common_states([range(n), states], "policy and transitions")
-        )
-        self._states = states
+        self._states: Sequence = range(n)
+        if steps.states is not None:
+            numbered = common_states([range(n), steps.states], "policy and transitions")
+            self._states = range(n) if numbered is None else numbered
         queries = answers if isinstance(answers, Mapping) else {None: answers}
         if not queries:
             raise ValueError(
                 "answers must be those of one query or more, found an empty mapping; name a query"
             )
         self._queries: dict[str | None, np.ndarray] = {
-            name: as_answers(f, states) for name, f in queries.items()
+            name: as_answers(f, self._states) for name, f in queries.items()
         }
         self._answers = np.hstack([*self._queries.values()])
         check_choice(mechanism, "mechanism", MECHANISMS)
         check_choice(method, "method", METHODS)
         if excluded_probability is not None:
             check_probability(excluded_probability, "excluded_probability", one=False)
-        self.policy, self._kind, self._method = policy, MECHANISMS[mechanism], method
+        self.policy = policy
+        self._mechanism = MECHANISMS[mechanism]
+        self._method = method
         self._insisted = as_policy(insisted, n)
-        self._excluded, self._skip = excluded_probability, skip
-        # depend on the possible states alone
-        self._protections = lru_cache(maxsize=kept)(self._protecting)
+        self._excluded = excluded_probability
+        self._skip = skip
+        # They depend on the possible states alone.
+        self._protections = lru_cache(maxsize=kept)(self._protect_queries)
 
     def series(
         self,
@@ -182,104 +246,143 @@ class DataRelease:
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
-        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from
-        queries to those; `initial` (N,) is the prior p_1^-. During the series, ValueError for a
-        true state that is impossible under the model, and NoPrivacyError where only one state is
-        possible.
+        Parameters
+        ----------
+        states : iterable of int
+            The true state at each timestamp, by number.
+        epsilon : float or array-like (T,), or a mapping from names of queries to these
+            The budget of each release in nats, > 0.
+        initial : array-like (N,)
+            The prior p_1^-.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        iterator of ReleasedAnswer
+            One per timestamp and query.
+
+        Raises
+        ------
+        ValueError
+            If budgets do not fit the queries; during the series, for a true state that is
+            impossible under the model, or if it is longer than budgets or matrices.
+        NoPrivacyError
+            During the series, where only one state is possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
         if epsilons.keys() != self._queries.keys():
             found = f"{[*self._queries]}, found {[*epsilons]}"
             raise ValueError(
-                f"epsilon must hold one budget for each of the queries {found}; give both as mappings"
+                f"epsilon must hold one budget for each of the queries {found}; "
+                "give both as mappings"
             )
         budgets = {
             name: frozen(check_budgets(np.atleast_1d(one), "epsilon"))
             for name, one in epsilons.items()
         }
         lengths = [len(budgets[name]) for name in epsilons if np.ndim(epsilons[name])]
-        return self._steps(
-            states, budgets, min(lengths, default=None), log_prior, as_generator(rng)
-        )
+        horizon = min(lengths, default=None)
+        return self._release_series(states, budgets, horizon, log_prior, as_generator(rng))
 
-    def _steps(
+    def _release_series(
         self,
         states: Iterable[int],
         budgets: dict[Any, np.ndarray],
         horizon: int | None,
-        log_posterior: np.ndarray,
+        log_prior: np.ndarray,
         rng: np.random.Generator,
     ) -> Iterator[ReleasedAnswer | None]:
+        """Algorithm 2 of [5]."""
+        log_posterior = log_prior
         for time, true_state in enumerate(states):
-            if time == horizon:
-                raise ValueError(
-                    f"epsilon must hold one budget a timestamp, found {time} for a longer series; give one for all"
-                )
-            if self._changes and time > len(self._chain):
-                raise ValueError(
-                    f"transitions must hold one matrix between each two timestamps, found {time - 1}; give one for all"
-                )
-            log_prior = log_posterior
-            if time:
-                log_prior = log_product(
-                    log_posterior, self._chain[time - 1 if self._changes else 0]
-                )
+            self._check_length(time, horizon)
+            if time > 0:
+                log_prior = log_product(log_posterior, self._matrix_of_step(time - 1))
             state = _state_number(true_state, self.policy.n_states)
-            possible, perturbed = self._constraint(log_prior)
-            possible = self.policy.constrain(possible).possible
+            constraint = self._constrain(log_prior)
             log_posterior = log_prior
-            if self._skip and possible.size == 1:
+            if self._skip and constraint.possible.size == 1:
                 yield None
                 continue
-            protections = self._protections(tuple(possible.tolist()))
-            if perturbed[state] not in possible:
+            protected = self._protections(tuple(constraint.possible.tolist()))
+            surrogate = int(constraint.surrogate[state])
+            if surrogate not in constraint.possible:
                 found = f"state {state} with prior {np.exp(log_prior[state]):g} at time {time}"
                 raise ValueError(
-                    f"the true state must be possible under the model, found {found}; smooth the model"
+                    f"the true state must be possible under the model, found {found}; "
+                    "smooth the model"
                 )
             for name, f in self._queries.items():
-                protection, factor = protections[name]
+                protection = protected[name].protection
                 budget = budgets[name][time % len(budgets[name])]
-                noise = self._kind(protection.policy, f, budget, protection.hull)
-                z = noise.sample(f[perturbed[state]], rng=rng)
+                noise = self._mechanism(protection.policy, f, budget, protection.hull)
+                z = noise.sample(f[surrogate], rng=rng)
                 log_prior = log_posterior
-                log_posterior, _ = condition_on_output(
-                    log_prior, noise.log_density(z, f[perturbed])
-                )
-                loss = noise.epsilon * factor
-                edges, hidden = protection.added_edges, int(perturbed[state])
+                log_likelihood = noise.log_density(z, f[constraint.surrogate])
+                log_posterior, _ = condition_on_output(log_prior, log_likelihood)
                 yield ReleasedAnswer(
-                    time, z, log_prior, log_posterior, noise, edges, loss, hidden, name
+                    time=time,
+                    z=z,
+                    log_prior=log_prior,
+                    log_posterior=log_posterior,
+                    mechanism=noise,
+                    added_edges=protection.added_edges,
+                    constrained_epsilon=noise.epsilon * protected[name].factor,
+                    perturbed_state=surrogate,
+                    query=name,
                 )
 
-    def _constraint(self, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The possible states, and for each state the state whose answer is released in its
-        place."""
-        positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
-        if self._excluded is None:
-            return positive, perturbed
-        possible = delta_location_set(np.exp(log_prior), self._excluded)
-        outside = np.setdiff1d(positive, possible)
-        near = cKDTree(self._answers[possible])
-        nearest = near.query(self._answers[outside])[0] * (1 + TIED)
-        equal = near.query_ball_point(self._answers[outside], nearest)
-        perturbed[outside] = possible[[min(each) for each in equal]]
-        return possible, perturbed
+    def _check_length(self, time: int, horizon: int | None) -> None:
+        if time == horizon:
+            raise ValueError(
+                f"epsilon must hold one budget a timestamp, found {time} for a longer series; "
+                "give one for all"
+            )
+        if self._changes and time > len(self._chain):
+            raise ValueError(
+                "transitions must hold one matrix between each two timestamps, "
+                f"found {time - 1}; give one for all"
+            )
 
-    def _protecting(self, possible: tuple[int, ...]) -> dict[str | None, tuple[Protection, float]]:
-        """For each query the protection of the policy on these states, and its constrained DP
-        factor."""
+    def _matrix_of_step(self, step: int) -> TransitionMatrix:
+        if self._changes:
+            return self._chain[step]
+        return self._chain[0]
+
+    def _constrain(self, log_prior: np.ndarray) -> _Constraint:
+        """C_t, the states of positive probability, or the delta-location set; of those that are
+        possible under the policy."""
+        positive = np.flatnonzero(np.isfinite(log_prior))
+        surrogate = np.arange(len(log_prior))
+        possible = positive
+        if self._excluded is not None:
+            possible = delta_location_set(np.exp(log_prior), self._excluded)
+            outside = np.setdiff1d(positive, possible)
+            surrogate[outside] = self._nearest_states(outside, possible)
+        return _Constraint(self.policy.constrain(possible).possible, surrogate)
+
+    def _nearest_states(self, states: np.ndarray, possible: np.ndarray) -> list[int]:
+        """The possible state with the nearest answer to each state's, the first of equal ones."""
+        tree = cKDTree(self._answers[possible])
+        distances, _ = tree.query(self._answers[states])
+        tied = tree.query_ball_point(self._answers[states], distances * (1 + TIED))
+        return [possible[min(places)] for places in tied]
+
+    def _protect_queries(self, possible: tuple[int, ...]) -> dict[str | None, _ProtectedQuery]:
+        """The protection of each query on these possible states, and its constrained DP factor."""
         constrained = self.policy.constrain(possible)
         joint = protect(constrained, self._answers, self._method, self._insisted)
-        protections = {}
+        protected = {}
         for name, f in self._queries.items():
-            protection = (
-                joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
-            )
-            body = self._kind(protection.policy, f, 1.0, protection.hull).body
-            protections[name] = protection, constrained_dp_factor(constrained, f, body)
-        return protections
+            protection = joint
+            if name is not None:
+                protection = replace(joint, hull=sensitivity_hull(joint.policy, f))
+            body = self._mechanism(protection.policy, f, 1.0, protection.hull).body
+            factor = constrained_dp_factor(constrained, f, body)
+            protected[name] = _ProtectedQuery(protection, factor)
+        return protected
 
 
 def _state_number(true_state: Any, n_states: int) -> int:

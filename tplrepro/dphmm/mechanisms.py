@@ -12,6 +12,7 @@ state, except on a flat hull, where a grid would tell the lines apart.
 """
 
 from __future__ import annotations
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,19 +31,45 @@ from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import FrozenArrays, RngLike, as_generator, check_horizon, check_level
 
 
+@dataclass(frozen=True, eq=False)
+class _Origins:
+    """Points of the answers' space from which the noise of a flat body is measured."""
+
+    tree: cKDTree  # the possible answers, off the span
+    radius: float  # the distance that is rounding there
+    of_state: np.ndarray  # (c,), the possible state whose answer is the origin of each
+
+
 class KNormMechanism(FrozenArrays):
     """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states (Eq. (1) of
     [5]).
 
-    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0,
-    nats, is the loss between connected states, and `hull` is K(policy, answers), if known. Without
-    edges answers would be released as they are, so NoPrivacyError unless none is exposed. Example
-    5.2 of [5]: noise along a segment.
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    epsilon : float
+        The loss between connected states in nats, > 0.
+    hull : SensitivityHull, optional
+        K(policy, answers), if known.
+
+    Raises
+    ------
+    NoPrivacyError
+        Without edges, where answers would be released as they are, unless no state is exposed.
+    ValueError
+        If the answers are not finite or not those of N states, or epsilon is not positive.
+
+    Examples
+    --------
+    Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
     >>> mechanism = KNormMechanism(G, f, epsilon=1.0)
-    >>> mechanism.log_density([[3, 0], [4, 2]], f[1]).round(6).tolist()  # s_5 (index 4) gives itself away
+    >>> mechanism.log_density([[3, 0], [4, 2]], f[1]).round(6).tolist()
     [-2.039721, -inf]
     """
 
@@ -66,8 +93,8 @@ class KNormMechanism(FrozenArrays):
             self.hull = hull
         if policy.n_edges == 0 and exposed_states(policy, self.answers).size:
             raise NoPrivacyError(
-                f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, "
-                "found no edge; call protectable_graph first"
+                f"a mechanism needs a policy that connects some of its {policy.possible.size} "
+                "possible states, found no edge; call protectable_graph first"
             )
 
     @cached_property
@@ -87,28 +114,65 @@ class KNormMechanism(FrozenArrays):
         return float(np.sqrt(self._noise.mean_square))
 
     def sample(self, answer: ArrayLike, size: int | None = None, *, rng: RngLike) -> np.ndarray:
-        """A released value (d,) for the true answer (d,), or `size` of them (size, d)."""
+        """Draw released values.
+
+        Parameters
+        ----------
+        answer : array-like (d,)
+            The true answer.
+        size : int, optional
+            How many values, by default one.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        array (d,), or (size, d)
+
+        Raises
+        ------
+        ValueError
+            If the answer is not one finite vector.
+        """
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1:
             raise ValueError(
                 f"a sample needs one true answer, found shape {centre.shape}; give one at a time"
             )
-        draws = 1 if size is None else check_horizon(size, "size")
-        origin, shifts = self._from_origins(centre, self._draw(draws, as_generator(rng)))
-        return origin + (shifts[0] if size is None else shifts)
+        n_draws = 1 if size is None else check_horizon(size, "size")
+        noise = self._draw(n_draws, as_generator(rng))
+        origin, shifts = self._from_origins(centre, noise)
+        if size is None:
+            return origin + shifts[0]
+        return origin + shifts
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return self._noise.sample(size, rng=rng)
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
-        """Log-density of z (..., d) given the true answer (..., d), which broadcast against each
-        other.
+        """Log-density of released values, with respect to Lebesgue measure on the answer plus the
+        span of the noise.
 
-        In nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off
-        that span.
+        Parameters
+        ----------
+        z : array-like (..., d)
+            Released values.
+        answer : array-like (..., d)
+            The true answers; broadcast against z.
+
+        Returns
+        -------
+        array (...)
+            Nats; -inf off that span.
+
+        Raises
+        ------
+        ValueError
+            If a vector is not finite, or has other than d coordinates.
         """
-        released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
-        origins, shifts = self._from_origins(true, np.zeros(self.answers.shape[1]))
+        d = self.answers.shape[1]
+        released = as_vectors(z, d)
+        origins, shifts = self._from_origins(as_vectors(answer, d), np.zeros(d))
         # in this order nothing is rounded far from 0
         return self._noise.log_density(released - origins - shifts)
 
@@ -122,40 +186,41 @@ class KNormMechanism(FrozenArrays):
         apart. So all states that are linked, by edges or by a difference off the span that is
         rounding, share an origin.
         """
-        if self.hull.dimension == self.answers.shape[1]:
+        d = self.answers.shape[1]
+        if self.hull.dimension == d:
             return answers, noise
-        tree, radius, first = self._beside
-        rows, possible = (
-            answers.reshape(-1, self.answers.shape[1]),
-            self.answers[self.policy.possible],
-        )
-        distances, nearest = tree.query(self.hull.beside(rows - possible[0]))
-        origins = np.where(distances[:, None] <= radius, possible[first[nearest]], rows).reshape(
-            answers.shape
-        )
+        rows = answers.reshape(-1, d)
+        possible = self.answers[self.policy.possible]
+        distances, nearest = self._origins.tree.query(self.hull.beside(rows - possible[0]))
+        is_linked = distances[:, None] <= self._origins.radius
+        shared = possible[self._origins.of_state[nearest]]
+        origins = np.where(is_linked, shared, rows).reshape(answers.shape)
         shifts = answers - origins
-        on = self.hull.vector(self.hull.coordinates(shifts))
+        in_span = self._project(shifts)
         # A second time: a long shift was rounded where the span is thin.
-        on += self.hull.vector(self.hull.coordinates(shifts - on))
-        return origins, on + self.hull.vector(self.hull.coordinates(noise))
+        in_span += self._project(shifts - in_span)
+        return origins, in_span + self._project(noise)
+
+    def _project(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors (..., d) without what lies off the span of the hull."""
+        return self.hull.vector(self.hull.coordinates(vectors))
 
     @cached_property
-    def _beside(self) -> tuple[cKDTree, float, np.ndarray]:
-        """A tree of the possible answers off the span, the distance that is rounding there, and the
-        origin of each."""
-        n, possible = self.policy.n_states, self.policy.possible
+    def _origins(self) -> _Origins:
+        possible = self.policy.possible
         from_first = self.answers[possible] - self.answers[possible[0]]
-        beside, radius = self.hull.beside(from_first), self.hull.rounding(from_first).max()
-        tree = cKDTree(beside)
-        if self.policy.is_complete or np.linalg.norm(beside, axis=1).max() <= radius:
-            return tree, radius, np.zeros(possible.size, dtype=int)
-        pairs = np.vstack(
-            [possible[tree.query_pairs(radius, output_type="ndarray")], self.policy.edge_array]
-        )
-        graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
-        component = connected_components(graph, directed=False)[1][possible]
-        _, first, which = np.unique(component, return_index=True, return_inverse=True)
-        return tree, radius, first[which]
+        off_span = self.hull.beside(from_first)
+        radius = self.hull.rounding(from_first).max()
+        tree = cKDTree(off_span)
+        if self.policy.is_complete or np.linalg.norm(off_span, axis=1).max() <= radius:
+            return _Origins(tree, radius, np.zeros(possible.size, dtype=int))
+        close_pairs = possible[tree.query_pairs(radius, output_type="ndarray")]
+        links = np.vstack([close_pairs, self.policy.edge_array])
+        n = self.policy.n_states
+        graph = coo_array((np.ones(len(links)), links.T), shape=(n, n))
+        _, component = connected_components(graph, directed=False)
+        _, first, number = np.unique(component[possible], return_index=True, return_inverse=True)
+        return _Origins(tree, radius, first[number])
 
     @cached_property
     def _noise(self) -> Any:  # KNormNoise, or LaplaceNoise in each coordinate
@@ -166,12 +231,24 @@ class KNormMechanism(FrozenArrays):
 
 
 class LaplaceMechanism(KNormMechanism):
-    """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in
-    `KNormMechanism`.
+    """Laplace noise of scale l1_sensitivity / epsilon on each coordinate.
 
     It has the law of the K-norm mechanism of a cross polytope (Theorem 5.1 of [5]), without its
     many facets.
 
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    epsilon : float
+        The loss between connected states in nats, > 0.
+    hull : SensitivityHull, optional
+        K(policy, answers), if known.
+
+    Examples
+    --------
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
     >>> round(mechanism.error, 6)
     5.656854
@@ -179,9 +256,8 @@ class LaplaceMechanism(KNormMechanism):
 
     @property
     def body(self) -> SensitivityHull:
-        return SensitivityHull(
-            l1_sensitivity(self.policy, self.answers) * np.eye(self.answers.shape[1])
-        )
+        radius = l1_sensitivity(self.policy, self.answers)
+        return SensitivityHull(radius * np.eye(self.answers.shape[1]))
 
     @property
     def error(self) -> float:
@@ -205,7 +281,19 @@ class LaplaceMechanism(KNormMechanism):
 
 class PlanarIsotropicMechanism(KNormMechanism):
     """The mechanism of the paper's reference [27]: the law of `KNormMechanism`, for answers in the
-    plane only."""
+    plane only.
+
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, 2)
+        f.
+    epsilon : float
+        The loss between connected states in nats, > 0.
+    hull : SensitivityHull, optional
+        K(policy, answers), if known.
+    """
 
     def __init__(
         self,

@@ -27,6 +27,9 @@ from tplrepro.validation import (
     frozen,
 )
 
+#: Widens a radius for the rounding of distances.
+ROUNDED_UP = 1 + 1e-12
+
 
 class PolicyGraph(FrozenArrays):
     """An immutable graph over the states; an edge means "indistinguishable" (Definition 4.2 of
@@ -50,7 +53,24 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> PolicyGraph:
-        """A policy from pairs of states, in any order."""
+        """A policy from pairs of states.
+
+        Parameters
+        ----------
+        n_states : int
+            N.
+        edges : iterable of pairs (i, j) of states 0..N-1
+            In any order; a pair may be repeated.
+
+        Returns
+        -------
+        PolicyGraph
+
+        Raises
+        ------
+        ValueError
+            If something is no pair of states.
+        """
         return cls(n_states, edges)
 
     @classmethod
@@ -63,54 +83,85 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states; without `n_states` they hold all states, else
-        others stay unconnected.
+        Parameters
+        ----------
+        categories : iterable of lists of states
+            Disjoint.
+        n_states : int, optional
+            N, by default the number of states in the categories; others stay unconnected.
+
+        Returns
+        -------
+        PolicyGraph
+
+        Raises
+        ------
+        ValueError
+            If a state is in two categories, or is none of 0..N-1.
         """
-        groups = [
-            np.asanyarray(each if hasattr(each, "dtype") else [*each]).tolist()
-            for each in categories
-        ]
+        groups = [_as_list(category) for category in categories]
         times_named = Counter(chain.from_iterable(groups))
-        n = len(times_named) if n_states is None else check_horizon(n_states, "n_states")
+        n = len(times_named)
+        if n_states is not None:
+            n = check_horizon(n_states, "n_states")
         cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]
-        twice = [state for state, times in times_named.items() if times > 1]
-        if twice:
+        repeated = [state for state, times in times_named.items() if times > 1]
+        if repeated:
             raise ValueError(
-                f"categories must be disjoint, found state {twice[0]} twice; put it in one of them"
+                f"categories must be disjoint, found state {repeated[0]} twice; "
+                "put it in one of them"
             )
-        return cls(n, np.concatenate([np.empty((0, 2), dtype=int), *cliques]))
+        no_edges = np.empty((0, 2), dtype=int)
+        return cls(n, np.concatenate([no_edges, *cliques]))
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
-        """Utility-oriented policy, G_util: edges between states whose answers (N, d) are at most
-        `radius` apart."""
+        """Utility-oriented policy, G_util: edges between states with answers at most `radius`
+        apart.
+
+        Parameters
+        ----------
+        answers : array-like (N, d) or (N,)
+            f.
+        radius : float
+            A distance between answers, >= 0.
+
+        Returns
+        -------
+        PolicyGraph
+
+        Raises
+        ------
+        ValueError
+            If the radius is negative or not finite, or an answer is not finite.
+        """
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
-        radius = as_scalar(
-            as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius"
-        )
+        number = as_numbers(radius, "radius must be a number", "give a distance of answers")
+        radius = as_scalar(number, "radius")
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(
-                f"radius must be finite and at least 0, found {radius}; give a distance between answers"
+                f"radius must be finite and at least 0, found {radius}; "
+                "give a distance between answers"
             )
-        # for rounding errors
-        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
+        pairs = cKDTree(f).query_pairs(radius * ROUNDED_UP, output_type="ndarray")
+        return cls(len(f), pairs)
 
     @classmethod
     def transition(cls, matrix: MatrixLike) -> PolicyGraph:
         """One-step transition protection, G_trs: edges between states that one state reaches in a
         step of M (N, N)."""
         P = as_numbered_chain(matrix)
-        support = scipy.sparse.csr_array(
-            (P.toarray() if np.any(P.background) else P.probabilities) > 0
-        )
+        probabilities = P.probabilities
+        if np.any(P.background):
+            probabilities = P.toarray()
+        support = scipy.sparse.csr_array(probabilities > 0)
         if (np.diff(support.indptr) == P.n_states).any():
             return cls.complete(P.n_states)
         # (S^T S)_jk counts the states from which both j and k can be reached.
-        common = scipy.sparse.triu(
-            (support.T.astype(np.int32) @ support.astype(np.int32)), k=1
-        ).tocoo()
+        counts = support.T.astype(np.int32) @ support.astype(np.int32)
+        common = scipy.sparse.triu(counts, k=1).tocoo()
         return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> PolicyGraph:
@@ -140,9 +191,8 @@ class PolicyGraph(FrozenArrays):
             )
         if not len(more):
             return self
-        return self._copy(
-            _sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible
-        )
+        edges = _sorted_edges(np.vstack([self.edge_array, more]), self.n_states)
+        return self._copy(edges, self.possible)
 
     def with_null(self, states: ArrayLike | None = None) -> PolicyGraph:
         """This graph with a null node N, "no such record", connected to `states` (by default all
@@ -154,10 +204,13 @@ class PolicyGraph(FrozenArrays):
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]
         """
-        chosen = self.possible if states is None else check_states(states, self.n_states)
-        possible = np.append(self.possible, self.n_states)
+        null = self.n_states
+        connected = self.possible
+        if states is not None:
+            connected = check_states(states, self.n_states)
+        possible = np.append(self.possible, null)
         extended = PolicyGraph(self.n_states + 1)._copy(self.edge_array.copy(), possible)
-        return extended.connect(np.column_stack([chosen, np.full(len(chosen), self.n_states)]))
+        return extended.connect(np.column_stack([connected, np.full(len(connected), null)]))
 
     @cached_property
     def graph(self) -> Any:
@@ -182,14 +235,17 @@ class PolicyGraph(FrozenArrays):
 
     @property
     def n_edges(self) -> int:
-        return (
-            len(self.edge_array) if "edge_array" in vars(self) else math.comb(self.possible.size, 2)
-        )
+        is_made = "edge_array" in vars(self)  # else all possible states are connected
+        return len(self.edge_array) if is_made else self._most_edges
+
+    @property
+    def _most_edges(self) -> int:
+        return math.comb(self.possible.size, 2)
 
     @property
     def is_complete(self) -> bool:
         """Whether all possible states are connected with each other."""
-        return self.n_edges == math.comb(self.possible.size, 2)
+        return self.n_edges == self._most_edges
 
     def differences(self, answers: ArrayLike) -> np.ndarray:
         """f(s_i) - f(s_j) for each edge, (m, d): half of the columns of Delta f (Definition 5.1 of
@@ -218,32 +274,49 @@ class PolicyGraph(FrozenArrays):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyGraph):
             return NotImplemented
-        same_states = self.n_states == other.n_states and np.array_equal(
-            self.possible, other.possible
-        )
+        if self.n_states != other.n_states:
+            return False
+        same_states = np.array_equal(self.possible, other.possible)
         return same_states and np.array_equal(self.edge_array, other.edge_array)
 
     def __repr__(self) -> str:
-        return f"PolicyGraph({self.n_states} states, {self.possible.size} possible, {self.n_edges} edges)"
+        size = f"{self.n_states} states, {self.possible.size} possible, {self.n_edges} edges"
+        return f"PolicyGraph({size})"
+
+
+def _as_list(category: Any) -> list:
+    """The states of a category; what is in an array or a pandas object becomes Python's."""
+    if not hasattr(category, "dtype"):
+        category = [*category]
+    return np.asanyarray(category).tolist()
 
 
 def _clique(members: np.ndarray) -> np.ndarray:
-    return members[np.column_stack(np.triu_indices(len(members), k=1))]
+    """All pairs of the members, (m, 2), in lexicographic order."""
+    first, second = np.triu_indices(len(members), k=1)
+    return members[np.column_stack([first, second])]
 
 
 def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
-    pairs: Any = edges if hasattr(edges, "shape") else [*edges]
+    """Pairs of states as `_sorted_edges` gives them."""
+    pairs: Any = edges
+    if not hasattr(edges, "shape"):
+        pairs = [*edges]
     array = np.asarray(pairs)
-    if np.ma.is_masked(pairs) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
+    are_pairs = array.ndim == 2 and array.shape[1] == 2
+    if np.ma.is_masked(pairs) or (array.size and not are_pairs):
         raise ValueError(
-            f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)"
+            f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; "
+            "give pairs (i, j)"
         )
     check_codes(array, n_states, "states of edges")
     return _sorted_edges(array.reshape(-1, 2), n_states)
 
 
-def _sorted_edges(array: np.ndarray, n_states: int) -> np.ndarray:
-    low, high = array.min(axis=1).astype(np.intp), array.max(axis=1).astype(np.intp)
+def _sorted_edges(pairs: np.ndarray, n_states: int) -> np.ndarray:
+    """Distinct rows i < j in lexicographic order, without loops."""
+    low = pairs.min(axis=1).astype(np.intp)
+    high = pairs.max(axis=1).astype(np.intp)
     codes = np.sort((low * n_states + high)[low < high])
-    codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique hashes, which is slower
-    return np.column_stack(np.divmod(codes, n_states))
+    is_new = np.diff(codes, prepend=-1) > 0  # np.unique hashes, which is slower
+    return np.column_stack(np.divmod(codes[is_new], n_states))

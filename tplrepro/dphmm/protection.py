@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,8 @@ from tplrepro.validation import check_choice
 METHODS = ("greedy", "stepwise", "optimal")
 #: Hulls that the search for the optimum may build: half a minute of them.
 MOST_HULLS = 10_000
+#: A hull that is smaller by less than this share is no better.
+SAME_VOLUME = 1e-12
 #: Rows of the matrix of pairwise norms that are held at a time: 8 MB for 2,000 states.
 ROWS = 512
 
@@ -42,29 +45,43 @@ def degree_of_protection(
     hull: SensitivityHull | None = None,
     states: ArrayLike | None = None,
 ) -> np.ndarray:
-    """DoP of every state (Definition 5.2 of [5]), (N,): at least 1 for possible states, 0 for
-    others.
+    """DoP of every state (Definition 5.2 of [5]).
 
     Parameters
     ----------
-    policy : PolicyGraph over N states, constrained to the possible ones
-    answers : array-like (N, d) or (N,), f
-    hull : the body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise
-    states : array-like of int, the states to count for, by default all; the others get 0
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    hull : SensitivityHull, optional
+        The body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise.
+    states : array-like of int, optional
+        The states to count for, by default all; the others get 0.
 
+    Returns
+    -------
+    array (N,) of int
+        At least 1 for possible states, 0 for others.
+
+    Raises
+    ------
+    ValueError
+        If the answers are not finite, or not those of N states.
+
+    Examples
+    --------
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 3, 4, 5])
     >>> degree_of_protection(G, f).tolist()
     [0, 3, 0, 4, 4, 3]
     """
     f = as_answers(answers, policy.n_states)
-    hull = sensitivity_hull(policy, f) if hull is None else hull
+    if hull is None:
+        hull = sensitivity_hull(policy, f)
     possible = policy.possible
-    wanted = (
-        possible
-        if states is None
-        else np.intersect1d(check_states(states, policy.n_states), possible)
-    )
+    wanted = possible
+    if states is not None:
+        wanted = np.intersect1d(check_states(states, policy.n_states), possible)
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
@@ -74,14 +91,36 @@ def degree_of_protection(
 def exposed_states(
     policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None
 ) -> np.ndarray:
-    """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in
-    `degree_of_protection`.
+    """Possible states with DoP 1 (Theorem 5.2 of [5]).
 
-    A policy without exposed states is protectable (Definition 5.3). Example 5.2 of [5]: s_5 (index
-    4).
+    A policy without exposed states is protectable (Definition 5.3).
+
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    hull : SensitivityHull, optional
+        The body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise.
+
+    Returns
+    -------
+    array of int
+        The exposed states, ascending.
+
+    Raises
+    ------
+    ValueError
+        If the answers are not finite, or not those of N states.
+
+    Examples
+    --------
+    Example 5.2 of [5]: s_5 (index 4).
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
-    >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
+    >>> exposed_states(G, f).tolist()
     [4]
     """
     alone = policy.disconnected  # a connected state is hidden by its neighbour
@@ -91,22 +130,46 @@ def exposed_states(
 def constrained_dp_factor(
     policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None
 ) -> float:
-    """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
+    """max ||f(s_j) - f(s_k)||_K over possible states.
 
     The loss between any two possible states is at most epsilon times that, and the released value
-    f(s_j) attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the
-    span of a flat hull.
+    f(s_j) attains it (Theorems 5.3 (1) and 6.3 of [5]).
 
-    >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    hull : SensitivityHull, optional
+        The body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise.
+
+    Returns
+    -------
+    float
+        Infinite if some difference lies off the span of a flat hull.
+
+    Raises
+    ------
+    ValueError
+        If the answers are not finite, or not those of N states.
+
+    Examples
+    --------
+    >>> path = PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)])
+    >>> round(constrained_dp_factor(path, [0, 1, 2, 3]), 6)
     3.0
     """
     f = as_answers(answers, policy.n_states)[policy.possible]
-    hull = sensitivity_hull(policy, answers) if hull is None else hull
-    if not np.isfinite(hull.norm(f - f[0])).all():
+    if hull is None:
+        hull = sensitivity_hull(policy, answers)
+    from_first = f - f[0]
+    if not np.isfinite(hull.norm(from_first)).all():
         return np.inf
     # The largest norm of a difference is the widest spread along a normal; the slack covers its
     # rounding.
-    return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
+    along_normals = from_first @ hull.halfspaces.T
+    return float((1 + hull.slack) * np.ptp(along_normals, axis=0).max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +179,8 @@ class Protection:
     policy: PolicyGraph
     hull: SensitivityHull  # K(policy, f)
     added_edges: list[tuple[int, int]]  # the edges (i, j), i < j, that were added
-    #: For "optimal": the least volume (Eq. (5)) is at least volume / (1 + gap); infinite if a flatter hull may do.
+    #: For "optimal": the least volume (Eq. (5)) is at least volume / (1 + gap); infinite if a
+    #: flatter hull may do.
     gap: float = np.nan
 
 
@@ -131,16 +195,32 @@ def protectable_graph(
 
     Parameters
     ----------
-    policy, answers : as in `degree_of_protection`
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
     method : str
-        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step. "optimal":
-        Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four
-        dimensions; beyond, the best of 10,000 hulls.
+        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step.
+        "optimal": Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in
+        space, 6 in four dimensions; beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those of its
-        edges among these that lead to possible states.
+        Edges of the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets those
+        of its edges among these that lead to possible states.
 
-    NoPrivacyError if only one state is possible. Example 6.1 of [5]: s_3 (index 2) is exposed.
+    Returns
+    -------
+    PolicyGraph
+
+    Raises
+    ------
+    NoPrivacyError
+        If only one state is possible.
+    ValueError
+        If the answers are not finite, or not those of N states.
+
+    Examples
+    --------
+    Example 6.1 of [5]: s_3 (index 2) is exposed.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
@@ -156,9 +236,32 @@ def protect(
     method: str = "greedy",
     insisted: PolicyGraph | Iterable = (),
 ) -> Protection:
-    """The graph of `protectable_graph`, with the same parameters, and its hull, added edges and
-    optimality gap.
+    """The graph of `protectable_graph`, and its hull, added edges and optimality gap.
 
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+        Constrained to the possible states.
+    answers : array-like (N, d) or (N,)
+        f.
+    method : str
+        "greedy" (Algorithm 1 of [5]), "stepwise" (Algorithm 3) or "optimal" (Eq. (5)).
+    insisted : PolicyGraph or pairs of states
+        Edges that an exposed state gets first.
+
+    Returns
+    -------
+    Protection
+
+    Raises
+    ------
+    NoPrivacyError
+        If only one state is possible.
+    ValueError
+        If the answers are not finite, or not those of N states.
+
+    Examples
+    --------
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
     >>> protection = protect(G, f, "optimal")
@@ -170,40 +273,42 @@ def protect(
     possible = policy.possible
     if possible.size == 1:
         raise NoPrivacyError(
-            f"privacy needs at least two possible states, found only state {possible[0]}; release nothing, or smooth "
-            "the model"
+            f"privacy needs at least two possible states, found only state {possible[0]}; "
+            "release nothing, or smooth the model"
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
-    gap = np.nan
     own = as_policy(insisted, policy.n_states).edge_array
     own = own[np.isin(own, exposed).any(axis=1) & np.isin(own, possible).all(axis=1)]
     if len(own):
         policy = policy.connect(own)
         hull = sensitivity_hull(policy, f)
         exposed = exposed_states(policy, f, hull)
-    start = hull, f, possible, exposed
+    states = _PossibleStates(f, possible)
+    start = _Attempt(hull, [], exposed)
+    gap = np.nan
     if method == "optimal":
-        tried = [_one_by_one(*start, by_volume=by_volume) for by_volume in (True, False)]
-        hull, added, gap = _smallest(*start, *min(tried, key=lambda each: _size(each[0])))
+        search = _SmallestHull(states, start)
+        found = search.run()
+        gap = search.gap()
     else:
-        hull, added = _one_by_one(*start, by_volume=method == "stepwise")
-    pairs = {(min(pair), max(pair)) for pair in [*added, *own.tolist()]}
-    policy = policy.connect(added)
-    # by what was rounding beside a smaller body
-    if hull.uneven and exposed_states(policy, f, hull).size:
+        found = states.connect_one_by_one(start, by_volume=method == "stepwise")
+    edges = {(min(edge), max(edge)) for edge in [*found.edges, *own.tolist()]}
+    policy = policy.connect(found.edges)
+    # A state may be exposed by what was rounding beside a smaller body.
+    if found.hull.uneven and exposed_states(policy, f, found.hull).size:
         more = protect(policy, answers, method, insisted)
-        return replace(more, added_edges=sorted({*pairs, *more.added_edges}), gap=gap + np.inf)
-    return Protection(policy, hull, sorted(pairs), gap)
+        edges.update(more.added_edges)
+        return replace(more, added_edges=sorted(edges), gap=gap + np.inf)
+    return Protection(policy, found.hull, sorted(edges), gap)
 
 
 def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
     """The edges that the user insists on as a graph over N states."""
-    graph = (
-        insisted
-        if isinstance(insisted, PolicyGraph)
-        else PolicyGraph.from_edges(n_states, insisted)
-    )
+    if isinstance(insisted, PolicyGraph):
+        graph = insisted
+    else:
+        graph = PolicyGraph.from_edges(n_states, insisted)
     if graph.n_states != n_states:
         found = f"{n_states} states, found {graph.n_states}"
         raise ValueError(
@@ -212,20 +317,58 @@ def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
     return graph
 
 
-def _one_by_one(
-    hull: SensitivityHull,
-    f: np.ndarray,
-    possible: np.ndarray,
-    exposed: np.ndarray,
-    *,
-    by_volume: bool,
-) -> tuple[SensitivityHull, list[tuple[int, int]]]:
-    """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: the hull, and the edges added for exposed
-    states in turn."""
-    added: list[tuple[int, int]] = []
-    while exposed.size:
-        state, others = exposed[0], possible[possible != exposed[0]]
-        differences = f[others] - f[state]
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """Edges that were added for exposed states, the hull with them, and who is still exposed."""
+
+    hull: SensitivityHull
+    edges: list[tuple[int, int]]
+    exposed: np.ndarray  # states, ascending
+
+    @property
+    def size(self) -> HullSize:
+        return HullSize(self.hull.dimension, self.hull.volume)
+
+
+class HullSize(NamedTuple):
+    """The order of hulls by volume: a flatter one is smaller, since its volume in space is 0."""
+
+    dimension: int
+    volume: float
+
+
+@dataclass(frozen=True, eq=False)
+class _PossibleStates:
+    """The possible states, and the answers of all."""
+
+    f: np.ndarray  # (N, d)
+    possible: np.ndarray  # (c,) of int
+
+    def exposed_among(self, hull: SensitivityHull, states: np.ndarray) -> np.ndarray:
+        """Those of the `states` with DoP 1."""
+        inside = hull.pairwise_contains(self.f[states], self.f[self.possible])
+        return states[inside.sum(axis=1) == 1]
+
+    def connect(self, attempt: _Attempt, state: int, other: int) -> _Attempt:
+        """One more edge."""
+        hull = attempt.hull.extended(self.f[other] - self.f[state])
+        remaining = attempt.exposed[(attempt.exposed != state) & (attempt.exposed != other)]
+        exposed = self.exposed_among(hull, remaining)
+        return _Attempt(hull, [*attempt.edges, (state, other)], exposed)
+
+    def connect_one_by_one(self, attempt: _Attempt, *, by_volume: bool) -> _Attempt:
+        """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: an edge for each exposed state in
+        turn."""
+        while attempt.exposed.size:
+            state = int(attempt.exposed[0])
+            other = self._best_neighbour(attempt.hull, state, by_volume)
+            attempt = self.connect(attempt, state, other)
+        return attempt
+
+    def _best_neighbour(self, hull: SensitivityHull, state: int, by_volume: bool) -> int:
+        """The state with the nearest answer, or the one by which the hull grows least."""
+        others = self.possible[self.possible != state]
+        differences = self.f[others] - self.f[state]
         distances = np.linalg.norm(differences, axis=1)
         if by_volume:
             dimensions, volumes = hull.extended_volumes(differences)
@@ -233,76 +376,86 @@ def _one_by_one(
             # common.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + TIED)] = np.inf
-        # the first of equal ones
-        nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))
-        added.append((int(state), int(others[nearest])))
-        hull = hull.extended(differences[nearest])
-        remaining = exposed[(exposed != state) & (exposed != others[nearest])]
-        exposed = _exposed(hull, f, possible, remaining)
-    return hull, added
+        is_nearest = distances <= distances.min() * (1 + TIED)
+        return int(others[np.argmax(is_nearest)])  # the first of equal ones
 
 
-def _exposed(
-    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray
-) -> np.ndarray:
-    """Those of the `states` with DoP 1."""
-    return states[hull.pairwise_contains(f[states], f[possible]).sum(axis=1) == 1]
+class _Branch(NamedTuple):
+    """Edges that a solution may start with; the queue is in the order of the first two fields."""
+
+    bound: HullSize  # no solution with these edges has a smaller hull
+    number: int
+    edges: list[tuple[int, int]]  # the last one is not yet in the attempt
+    attempt: _Attempt
 
 
-def _size(hull: SensitivityHull) -> tuple[int, float]:
-    """The order of hulls by volume: a flatter one is smaller, since its volume in space is 0."""
-    return hull.dimension, hull.volume
+class _SmallestHull:
+    """The smallest hull under which no state is exposed (Eq. (5) of [5]), by branch and bound.
 
-
-def _smallest(
-    hull: SensitivityHull,
-    f: np.ndarray,
-    possible: np.ndarray,
-    exposed: np.ndarray,
-    best: SensitivityHull,
-    best_edges: list[tuple[int, int]],
-) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
-    """The smallest hull under which no state is exposed (Eq. (5) of [5]), the edges that make it,
-    and the gap.
-
-    Branch and bound from a first solution (`best`, `best_edges`). Each exposed state must be
-    connected in the end, and hulls only grow, so the least extension that hides one is a lower
-    bound. The state with the largest such bound is connected next, to each other state in turn.
+    Each exposed state must be connected in the end, and hulls only grow, so the least extension
+    that hides one is a lower bound. The state with the largest such bound is connected next, to
+    each other state in turn. The first solution is the better one of Algorithms 1 and 3.
     """
-    queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
-    built, seen = 0, set()
 
-    def improves(size: tuple[int, float]) -> bool:
-        return size < (best.dimension, best.volume * (1 - 1e-12))
+    def __init__(self, states: _PossibleStates, start: _Attempt):
+        self.states = states
+        by_volume = states.connect_one_by_one(start, by_volume=True)
+        by_distance = states.connect_one_by_one(start, by_volume=False)
+        self.best = min(by_volume, by_distance, key=lambda attempt: attempt.size)
+        self.queue = [_Branch(HullSize(0, 0.0), 0, [], start)]
+        self.seen: set[frozenset] = set()
 
-    while queue and improves(queue[0][0]) and built < MOST_HULLS:
-        bound, _, edges, hull, exposed = heappop(queue)
-        if edges:
-            built += 1
-            state, other = edges[-1]
-            hull = hull.extended(f[other] - f[state])
-            exposed = _exposed(hull, f, possible, exposed[(exposed != state) & (exposed != other)])
-        if not exposed.size:
-            if improves(_size(hull)):
-                best, best_edges = hull, edges
-            continue
+    def improves(self, size: HullSize) -> bool:
+        best = self.best.hull
+        return size < (best.dimension, best.volume * (1 - SAME_VOLUME))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a branch may hold a better solution."""
+        return bool(self.queue) and self.improves(self.queue[0].bound)
+
+    def run(self) -> _Attempt:
+        """The best solution that was found."""
+        n_built = 0
+        while self.is_open and n_built < MOST_HULLS:
+            branch = heappop(self.queue)
+            attempt = branch.attempt
+            if branch.edges:
+                n_built += 1
+                attempt = self.states.connect(attempt, *branch.edges[-1])
+            if attempt.exposed.size:
+                self._divide(attempt, branch.bound)
+            elif self.improves(attempt.size):
+                self.best = attempt
+        return self.best
+
+    def gap(self) -> float:
+        """By which share the best volume may exceed the least one."""
+        if not self.is_open:
+            return 0.0
+        bound = self.queue[0].bound
+        if bound.dimension != self.best.hull.dimension:
+            return np.inf
+        return self.best.hull.volume / bound.volume - 1
+
+    def _divide(self, attempt: _Attempt, bound: HullSize) -> None:
+        """A branch for each other state to which the hardest exposed one may be connected."""
+        f = self.states.f
+        possible = self.states.possible
+        exposed = attempt.exposed
         vectors = (f[possible] - f[exposed][:, None]).reshape(-1, f.shape[1])
         dimensions, volumes = (
-            sizes.reshape(len(exposed), -1) for sizes in hull.extended_volumes(vectors)
+            sizes.reshape(len(exposed), -1) for sizes in attempt.hull.extended_volumes(vectors)
         )
         dimensions[exposed[:, None] == possible] = f.shape[1] + 1  # no state hides itself
         flattest = dimensions.min(axis=1)
         least = np.where(dimensions == flattest[:, None], volumes, np.inf).min(axis=1)
         hardest = np.lexsort((least, flattest))[-1]
         state = int(exposed[hardest])
-        sizes = zip(dimensions[hardest].tolist(), volumes[hardest].tolist(), strict=True)
+        sizes = map(HullSize, dimensions[hardest].tolist(), volumes[hardest].tolist())
         for size, other in zip(sizes, possible.tolist(), strict=True):
-            more = [*edges, (state, other)]
-            made = frozenset(map(frozenset, more))
-            if state != other and improves(size) and made not in seen:
-                seen.add(made)
-                heappush(queue, (max(bound, size), len(seen), more, hull, exposed))
-    if not queue or not improves(queue[0][0]):
-        return best, best_edges, 0.0
-    dimension, volume = queue[0][0]
-    return best, best_edges, best.volume / volume - 1 if dimension == best.dimension else np.inf
+            edges = [*attempt.edges, (state, other)]
+            key = frozenset(map(frozenset, edges))
+            if state != other and self.improves(size) and key not in self.seen:
+                self.seen.add(key)
+                heappush(self.queue, _Branch(max(bound, size), len(self.seen), edges, attempt))
