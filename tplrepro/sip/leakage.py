@@ -1,10 +1,11 @@
 """Leakage of one release, of a sequence of releases by enumeration, and the bounds that composition
 gives ([3]).
 
-A release is a matrix a(y|x), row x, under a belief beta(x). Output y multiplies the belief by a(y|x) / p(y),
-p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2 and Eq. (12)) is the largest
-|log| of that factor, over the x and y that can occur. Of batches or whole sequences in place of symbols it is
-the batched (BIL, Definition 3) or the sequence information leakage (SIL).
+A release is a matrix a(y|x), row x, under a belief beta(x). Output y multiplies the belief by
+a(y|x) / p(y), p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2 and
+Eq. (12)) is the largest |log| of that factor, over the x and y that can occur. Of batches or whole
+sequences in place of symbols it is the batched (BIL, Definition 3) or the sequence information
+leakage (SIL).
 
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can
 occur.
@@ -34,36 +35,55 @@ from tplrepro.validation import (
 
 #: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
+#: The axes that an array may have.
+MOST_AXES = 64
 
 
 def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The checked rows (n, m) of a response, and the belief (n,) aligned with their labels, if they
     have any."""
-    labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
+    labels = None
+    if hasattr(matrix, "iloc"):
+        labels = matrix.index.tolist()
     rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
-    beta = (
-        np.ones(rows.shape[:1])
-        if belief is None
-        else check_distribution(belief, labels, "a belief")
-    )
+    beta = np.ones(rows.shape[:1])
+    if belief is not None:
+        beta = check_distribution(belief, labels, "a belief")
     if rows.ndim != 2 or 0 in rows.shape or len(rows) != beta.size:
         raise ValueError(
-            f"a response over {beta.size} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
+            f"a response over {beta.size} symbols must have a row a(.|x) for each, "
+            f"found shape {rows.shape}; give rows"
         )
-    for x in np.flatnonzero(
-        ~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)
-    ):
+    sums_to_one = np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE
+    is_negative = (rows < 0).any(axis=1)
+    for x in np.flatnonzero(~sums_to_one | is_negative):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
     return rows, beta
 
 
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
-    """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq.
-    (12) of [3]).
+    """Instantaneous information leakage of a response under a belief (Definition 2, Eq. (12) of
+    [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if a
-    possible output rules out a possible symbol.
+    Parameters
+    ----------
+    matrix : array-like (n, m)
+        Rows a(.|x).
+    belief : array-like (n,)
+        Pr(X_k = x | earlier outputs).
 
+    Returns
+    -------
+    float
+        Nats; infinite if a possible output rules out a possible symbol.
+
+    Raises
+    ------
+    ValueError
+        If a row or the belief is no distribution.
+
+    Examples
+    --------
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
     >>> instantaneous_leakage([[1, 0], [1, 0]], [0.5, 0.5])  # the output says nothing
@@ -71,8 +91,10 @@ def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """
     rows, beta = _rows_and_belief(matrix, belief)
     marginal = beta @ rows
-    likelihood = rows[np.ix_(beta > 0, marginal > 0)]
-    return float(np.abs(log_probabilities(likelihood) - np.log(marginal[marginal > 0])).max())
+    is_output = marginal > 0
+    likelihood = rows[np.ix_(beta > 0, is_output)]
+    log_ratios = log_probabilities(likelihood) - np.log(marginal[is_output])
+    return float(np.abs(log_ratios).max())
 
 
 def local_differential_privacy(matrix: ArrayLike) -> float:
@@ -88,9 +110,28 @@ def local_differential_privacy(matrix: ArrayLike) -> float:
 
 
 def mutual_information(matrix: ArrayLike, belief: ArrayLike) -> float:
-    """I(X; Y) of a response under a belief, in nats; never more than the IIL (Definition 6 of [3]
-    and below).
+    """I(X; Y) of a response under a belief; never more than the IIL (Definition 6 of [3] and
+    below).
 
+    Parameters
+    ----------
+    matrix : array-like (n, m)
+        Rows a(.|x).
+    belief : array-like (n,)
+        Pr(X_k = x | earlier outputs).
+
+    Returns
+    -------
+    float
+        Nats.
+
+    Raises
+    ------
+    ValueError
+        If a row or the belief is no distribution.
+
+    Examples
+    --------
     >>> round(mutual_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 4)
     0.1308
     """
@@ -100,19 +141,37 @@ def mutual_information(matrix: ArrayLike, belief: ArrayLike) -> float:
 
 def joint_information(joint: np.ndarray) -> float:
     """I(X; Y), nats, from the joint distribution (n, m)."""
+    of_input = joint.sum(axis=1, keepdims=True)
+    of_output = joint.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(joint) - np.log(joint.sum(axis=1, keepdims=True)) - np.log(joint.sum(axis=0))
-        return float(max(np.sum(joint * logs, where=joint > 0), 0.0))
+        log_ratios = np.log(joint) - np.log(of_input) - np.log(of_output)
+        return float(max(np.sum(joint * log_ratios, where=joint > 0), 0.0))
 
 
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
-    """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and
-    2 of [3].
+    """Sequence information leakage: the sum of leakages (Theorem 1 of [3]), or with delta > 0 the
+    smaller of Theorems 1 and 2.
 
-    `leakages` (T,) bound the IIL (or BIL) of each release. With delta > 0, the outputs raise a
-    belief by more than the result with probability at most delta, and lower one by more with
-    probability at most delta.
+    Parameters
+    ----------
+    leakages : array-like (T,)
+        Bounds of the IIL (or BIL) of each release, nats.
+    delta : float
+        In [0, 1). The outputs raise a belief by more than the result with probability at most
+        delta, and lower one by more with probability at most delta.
 
+    Returns
+    -------
+    float
+        Nats.
+
+    Raises
+    ------
+    ValueError
+        If a leakage is negative or not finite, or delta out of range.
+
+    Examples
+    --------
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
     """
@@ -128,18 +187,41 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
-    """Joint distribution of the first T = `horizon` symbols of a chain, (n,) * T; ValueError if it
-    is too large.
+    """Joint distribution of the first symbols of a chain.
 
+    Parameters
+    ----------
+    initial : array-like (n,)
+        The distribution of the first symbol.
+    transition : TransitionMatrix or array-like (n, n)
+        Pr(X_k | X_{k-1}).
+    horizon : int
+        The number of symbols T.
+
+    Returns
+    -------
+    array (n,) * T
+
+    Raises
+    ------
+    ValueError
+        If something is no distribution, or there are more than 50 million sequences.
+
+    Examples
+    --------
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
     matrix = as_transition_matrix(transition)
-    joint, rows = check_distribution(initial, matrix.states, "a belief"), matrix.toarray()
-    n, length = matrix.n_states, check_horizon(horizon)
-    if length > 64 or n**length > LARGEST_ENUMERATION:  # an array has at most 64 axes
-        must = f"a joint distribution must be of at most {LARGEST_ENUMERATION:,} sequences and 64 symbols each"
-        raise ValueError(f"{must}, found {n}^{length} sequences; shorten them")
+    joint = check_distribution(initial, matrix.states, "a belief")
+    rows = matrix.toarray()
+    n = matrix.n_states
+    length = check_horizon(horizon)
+    if length > MOST_AXES or n**length > LARGEST_ENUMERATION:
+        raise ValueError(
+            f"a joint distribution must be of at most {LARGEST_ENUMERATION:,} sequences and 64 "
+            f"symbols each, found {n}^{length} sequences; shorten them"
+        )
     for _ in range(1, length):
         joint = joint[..., None] * rows
     return joint
@@ -175,75 +257,106 @@ class SequenceLeakage(FrozenArrays):
         level = check_level(epsilon, "epsilon")
         if level >= self.sequence:  # rounding must not put a pair above the largest leakage
             return 0.0
-        joint, outputs = self.prior[:, None] * self.likelihoods, self.prior @ self.likelihoods
+        joint = self.prior[:, None] * self.likelihoods
+        outputs = self.prior @ self.likelihoods
         leakages = np.abs(log_probabilities(self.likelihoods) - np.log(outputs))
         return float(joint[leakages > level].sum())
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
-    """Exact leakages of a mechanism used at every time, for the joint distribution `prior` (n,) * T
-    of the inputs.
+    """Exact leakages of a mechanism that is used at every time.
 
     It visits all input and output sequences and takes beliefs from the joint distribution, not from
     the recursion of Eq. (13) of [3], so it checks everything else independently.
 
+    Parameters
+    ----------
+    mechanism : BeliefMechanism
+    prior : array-like (n,) * T
+        The joint distribution of the inputs.
+
+    Returns
+    -------
+    SequenceLeakage
+
+    Raises
+    ------
+    ValueError
+        If the prior is no joint distribution over one alphabet, or too large to enumerate.
+
+    Examples
+    --------
     >>> from tplrepro.sip import RandomizedResponse
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)
     >>> round(sequence_leakage(RandomizedResponse(1.0), copies).sequence, 4)
     2.3554
     """
+    joint = _checked_prior(prior)
+    flat = check_distribution(joint.ravel(), name="the prior")
+    n = joint.shape[0]
+    horizon = joint.ndim
+    instantaneous = np.zeros(horizon)
+    costs = np.zeros(horizon)
+    likelihood = np.ones((1, 1))  # of each history of outputs, given all inputs so far
+    for k in range(horizon):
+        likelihood = np.repeat(likelihood, n, axis=0)
+        inputs = np.arange(n ** (k + 1))  # all sequences so far; the last symbol varies fastest
+        weights = flat.reshape(inputs.size, -1).sum(axis=1)
+        longer = []
+        for likelihood_of_history in likelihood.T:
+            weight = weights * likelihood_of_history
+            belief = weight / weight.sum()
+            current = belief.reshape(-1, n).sum(axis=0)
+            rows = _rows_for_inputs(mechanism, current, k)
+            costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
+            instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
+            longer.append(likelihood_of_history[:, None] * rows[:, belief @ rows > 0])
+        likelihood = np.hstack(longer)
+    is_possible = flat > 0
+    table = likelihood[is_possible]
+    beliefs = flat[is_possible]
+    symbols = np.array(np.unravel_index(np.flatnonzero(flat), joint.shape))
+    pufferfish = [_secret_leakage(table, beliefs, symbols_at_time) for symbols_at_time in symbols]
+    return SequenceLeakage(
+        sequence=instantaneous_leakage(table, beliefs),
+        instantaneous=instantaneous,
+        mutual_information=mutual_information(table, beliefs),
+        local_differential_privacy=local_differential_privacy(table),
+        pufferfish=np.array(pufferfish),
+        costs=costs,
+        prior=beliefs,
+        likelihoods=table,
+    )
+
+
+def _checked_prior(prior: ArrayLike) -> np.ndarray:
+    """An array (n,) * T that is small enough to enumerate."""
     joint = as_numbers(
         prior, "the prior must be an array of numbers", "give the joint distribution"
     )
     if len(set(joint.shape)) != 1:
         raise ValueError(
-            f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet"
+            f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; "
+            "use one alphabet"
         )
     if joint.size**2 > LARGEST_ENUMERATION:
         size = f"{joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB)"
         raise ValueError(
-            f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; shorten the sequence"
+            f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; "
+            "shorten the sequence"
         )
-    flat, n, horizon = (
-        check_distribution(joint.ravel(), name="the prior"),
-        joint.shape[0],
-        joint.ndim,
-    )
-    instantaneous, costs = np.zeros(horizon), np.zeros(horizon)
-    likelihood = np.ones((1, 1))  # of each history of outputs, given all inputs so far
-    for k in range(horizon):
-        likelihood = np.repeat(likelihood, n, axis=0)
-        inputs = np.arange(n ** (k + 1))
-        weights = flat.reshape(inputs.size, -1).sum(axis=1)
-        longer = []
-        for given_inputs in likelihood.T:
-            weight = weights * given_inputs
-            belief = weight / weight.sum()
-            current = belief.reshape(-1, n).sum(axis=0)
-            previous = (
-                [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
-            )
-            each = np.vstack(
-                [mechanism.response(current, **symbol).matrix() for symbol in previous]
-            )
-            rows = np.tile(each, (inputs.size // len(each), 1))
-            costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
-            instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
-            longer.append(given_inputs[:, None] * rows[:, belief @ rows > 0])
-        likelihood = np.hstack(longer)
-    table, beliefs = likelihood[flat > 0], flat[flat > 0]
-    symbols = np.array(np.unravel_index(np.flatnonzero(flat), joint.shape))
-    pufferfish = [_secret_leakage(table, beliefs, symbols_at_time) for symbols_at_time in symbols]
-    return SequenceLeakage(
-        instantaneous_leakage(table, beliefs),
-        instantaneous,
-        mutual_information(table, beliefs),
-        local_differential_privacy(table),
-        np.array(pufferfish),
-        costs,
-        beliefs,
-        table,
-    )
+    return joint
+
+
+def _rows_for_inputs(mechanism: BeliefMechanism, current: np.ndarray, k: int) -> np.ndarray:
+    """The rows a(.|x) of the response at time k for each sequence of inputs so far, (n^(k+1), n)."""
+    n = current.size
+    if mechanism.uses_previous and k:
+        responses = [mechanism.response(current, previous=x) for x in range(n)]  # type: ignore
+    else:
+        responses = [mechanism.response(current)]
+    rows = np.vstack([response.matrix() for response in responses])
+    return np.tile(rows, (n ** (k + 1) // len(rows), 1))
 
 
 def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:

@@ -23,12 +23,12 @@ class _TruthOrDraw(Response):
     @cached_property
     def leakage(self) -> float:
         possible = self.belief[self.belief > 0]
-        b, share = possible.min(), self.share
-        return (
-            float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share)))
-            if possible.size > 1
-            else 0.0
-        )
+        if possible.size == 1:
+            return 0.0
+        b = possible.min()
+        raised = np.log(1 - self.share + self.share * b) - np.log(b)
+        lowered = -np.log(self.share)
+        return float(max(raised, lowered))
 
     def column(self, y: int) -> np.ndarray:
         likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])
@@ -39,9 +39,11 @@ class _TruthOrDraw(Response):
         return self.share * (1.0 - self.belief)
 
     def sample(self, x: int, *, rng: RngLike) -> int:
-        own = self.checked_symbol(x, true=True)
+        truth = self.checked_symbol(x, true=True)
         rng = as_generator(rng)
-        return own if rng.random() >= self.share else draw(self.belief, rng)
+        if rng.random() >= self.share:
+            return truth
+        return draw(self.belief, rng)
 
 
 class ConditionalRandomizedResponse(BeliefMechanism):
@@ -65,20 +67,26 @@ class ConditionalRandomizedResponse(BeliefMechanism):
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
-        share, nothing = float(np.exp(-self.epsilon)), np.zeros((1, beta.size))
         return _TruthOrDraw(
-            beta, np.arange(beta.size), share, beta, nothing, np.full(beta.size, -1)
+            belief=beta,
+            labels=np.arange(beta.size),
+            share=float(np.exp(-self.epsilon)),
+            base=beta,
+            table=np.zeros((1, beta.size)),  # of a class that no symbol is in
+            row_class=np.full(beta.size, -1),
         )
 
 
-def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
+def _randomized_response(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
     """Randomised response over the symbols in `support`; symbols outside it are answered by a
     uniform draw from it."""
-    uniform = np.full(support.size, 1.0 / support.size)
+    k = support.size
+    uniform = np.full(k, 1.0 / k)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
-    lie = float(support.size * np.exp(-epsilon) / (1.0 + (support.size - 1) * np.exp(-epsilon)))
-    return Response(belief, support, lie, uniform, uniform[None], row_class)
+    odds = np.exp(-epsilon)  # of another symbol against the truth
+    share_of_draws = float(k * odds / (1.0 + (k - 1) * odds))
+    return Response(belief, support, share_of_draws, uniform, uniform[None], row_class)
 
 
 class RandomizedResponse(BeliefMechanism):
@@ -91,16 +99,22 @@ class RandomizedResponse(BeliefMechanism):
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
-        return _among(beta, np.arange(beta.size), self.epsilon)
+        return _randomized_response(beta, np.arange(beta.size), self.epsilon)
 
 
 class TemporalRandomizedResponse(BeliefMechanism):
     """Randomised response among the successors of the previous true symbol, with a budget epsilon
     for each symbol.
 
-    `transition` (n, n) is Pr(X_k | X_{k-1}); the first symbol is answered among all. Outputs rule
-    out earlier symbols, so the sequence leaks infinitely unless all rows of the matrix have the
-    same support.
+    The first symbol is answered among all. Outputs rule out earlier symbols, so the sequence leaks
+    infinitely unless all rows of the matrix have the same support.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of each symbol in nats, > 0.
+    transition : TransitionMatrix or array-like (n, n)
+        Pr(X_k | X_{k-1}).
     """
 
     uses_previous = True
@@ -117,18 +131,36 @@ class TemporalRandomizedResponse(BeliefMechanism):
     def likelihood(self, y: int) -> np.ndarray:
         """Pr(y | previous symbol, symbol), (n, n), for an output after the first one."""
         n = self.transition.n_states
-        return np.array(
-            [self.response(np.full(n, 1.0 / n), previous).column(y) for previous in range(n)]
-        )
+        uniform = np.full(n, 1.0 / n)
+        rows = [self.response(uniform, previous).column(y) for previous in range(n)]
+        return np.array(rows)
 
     def support(self, previous: int) -> np.ndarray:
         """Symbols that can follow `previous`."""
         return np.flatnonzero(self.transition.row(previous) > 0)
 
     def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
+        """The response among the successors of the previous symbol.
+
+        Parameters
+        ----------
+        belief : array-like (n,)
+            The distribution of the symbol given the outputs so far.
+        previous : int, optional
+            The true previous symbol, None for the first one.
+
+        Returns
+        -------
+        Response
+
+        Raises
+        ------
+        ValueError
+            If the belief is no distribution, or `previous` no symbol.
+        """
         n = self.transition.n_states
         beta = check_distribution(belief, self.transition.states, "a belief")
-        among = (
-            np.arange(n) if previous is None else self.support(int(check_symbols([previous], n)[0]))
-        )
-        return _among(beta, among, self.epsilon)
+        candidates = np.arange(n)
+        if previous is not None:
+            candidates = self.support(int(check_symbols([previous], n)[0]))
+        return _randomized_response(beta, candidates, self.epsilon)

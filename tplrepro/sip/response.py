@@ -28,7 +28,8 @@ from tplrepro.validation import (
     frozen,
 )
 
-#: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
+#: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each
+#: other.
 Distance: TypeAlias = str | ArrayLike | Callable[..., np.ndarray]
 #: Responses over more symbols than this are not written out as a matrix (it would take 800 MB).
 LARGEST_MATRIX = 10_000
@@ -81,25 +82,32 @@ class Response:
     @cached_property
     def w_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest w(y|x) over possible x, for each label y, (m,) each."""
-        shared, is_own = self.table[self.class_mass > 0], self.own_mass > 0
-        lowest = np.where(is_own.sum() > is_own, 0.0, shared.min(axis=0, initial=1.0))
-        return lowest, np.maximum(shared.max(axis=0, initial=0.0), is_own)
+        rows = self.table[self.class_mass > 0]
+        is_own = self.own_mass > 0
+        another_is_own = is_own.sum() > is_own  # a symbol that is output unchanged as itself alone
+        lowest = np.where(another_is_own, 0.0, rows.min(axis=0, initial=1.0))
+        highest = np.maximum(rows.max(axis=0, initial=0.0), is_own)
+        return lowest, highest
 
     @cached_property
     def leakage(self) -> float:
         """The true instantaneous information leakage (Eq. (12) of [3]), nats."""
-        seen = self.output > 0
-        output, base = self.output[seen], self.base[seen]
-        low, high = (
-            self.share * (base / output) + (1 - self.share) * (w[seen] / output)
-            for w in self.w_range
+        is_seen = self.output > 0
+        output = self.output[is_seen]
+        base_ratio = self.share * (self.base[is_seen] / output)
+        # a(y|x) / p(y) over possible x, of each output y.
+        lowest, highest = (
+            base_ratio + (1 - self.share) * (w[is_seen] / output) for w in self.w_range
         )
-        return float(max(np.log(high.max()), -log_probabilities(low.min())))
+        return float(max(np.log(highest.max()), -log_probabilities(lowest.min())))
 
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
         shared = self.row_class[self.checked_symbol(x)]
-        w = self.table[shared] if shared >= 0 else self.labels == x
+        if shared >= 0:
+            w = self.table[shared]
+        else:
+            w = self.labels == x
         return self._over_symbols(self.share * self.base + (1 - self.share) * w)
 
     def column(self, y: int) -> np.ndarray:
@@ -107,10 +115,10 @@ class Response:
         place = np.flatnonzero(self.labels == self.checked_symbol(y))
         if not place.size:
             return np.zeros(self.belief.size)
-        base = self.share * self.base[place[0]]
-        likelihood = (base + (1 - self.share) * np.append(self.table[:, place[0]], 0.0))[
-            self.row_class
-        ]
+        label = place[0]
+        base = self.share * self.base[label]
+        w_of_class = np.append(self.table[:, label], 0.0)  # the last is class -1
+        likelihood = (base + (1 - self.share) * w_of_class)[self.row_class]
         if self.row_class[y] < 0:
             likelihood[y] = base + (1 - self.share)
         return likelihood
@@ -118,7 +126,8 @@ class Response:
     def changed(self) -> np.ndarray:
         """Pr(output != x | x) for each symbol x, (n,), accurate where it is small."""
         shared = self.row_class[self.labels]
-        leaves = np.where(shared < 0, 0.0, 1.0 - self.table[shared, np.arange(self.labels.size)])
+        kept = self.table[shared, np.arange(self.labels.size)]
+        leaves = np.where(shared < 0, 0.0, 1.0 - kept)
         result = np.ones(self.belief.size)
         result[self.labels] = self.share * (1.0 - self.base) + (1.0 - self.share) * leaves
         return result
@@ -129,13 +138,29 @@ class Response:
         return result
 
     def extended(self, belief: np.ndarray, symbols: np.ndarray) -> Response:
-        """This response over some `symbols` (k,) as one over all (n,); others get the marginal,
-        which leaks nothing."""
+        """This response over some symbols as one over all; others get the marginal, which leaks
+        nothing.
+
+        Parameters
+        ----------
+        belief : array (n,)
+            The belief in all symbols.
+        symbols : array (k,) of int
+            What the symbols of this response are among all.
+
+        Returns
+        -------
+        Response
+        """
         row_class = np.full(belief.size, len(self.table))
         row_class[symbols] = self.row_class
-        table = np.vstack([self.table, self.w_marginal / self.w_marginal.sum()])
+        others = self.w_marginal / self.w_marginal.sum()
         return replace(
-            self, belief=belief, labels=symbols[self.labels], table=table, row_class=row_class
+            self,
+            belief=belief,
+            labels=symbols[self.labels],
+            table=np.vstack([self.table, others]),
+            row_class=row_class,
         )
 
     def matrix(self) -> np.ndarray:
@@ -144,12 +169,31 @@ class Response:
         if n > LARGEST_MATRIX:
             size = f"{n} symbols ({8 * n * n / 1e9:.1f} GB)"
             raise ValueError(
-                f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; use row(x) or column(y)"
+                f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; "
+                "use row(x) or column(y)"
             )
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, *, rng: RngLike) -> int:
-        """Draw the output for symbol x; ValueError if x is impossible under the belief."""
+        """Draw the output for a true symbol.
+
+        Parameters
+        ----------
+        x : int
+            The symbol, possible under the belief.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        int
+            The symbol that is output.
+
+        Raises
+        ------
+        ValueError
+            If x is no symbol, or is impossible under the belief.
+        """
         return draw(self.row(self.checked_symbol(x, true=True)), as_generator(rng))
 
     def cost(self, distance: Distance = "hamming") -> float:
@@ -159,15 +203,14 @@ class Response:
         between = distance_function(distance, self.belief.size)
         possible = np.flatnonzero(self.belief)
         b = self.belief[possible]
-        likelihoods = ((y, self.column(y)[possible]) for y in self.labels[self.output > 0])
-        return float(
-            sum(
-                b @ (distances_by(between, possible, y) * likelihood)
-                for y, likelihood in likelihoods
-            )
-        )
+        cost = 0.0
+        for y in self.labels[self.output > 0]:
+            likelihood = self.column(y)[possible]
+            cost += b @ (distances_by(between, possible, y) * likelihood)
+        return float(cost)
 
     def checked_symbol(self, x: int, true: bool = False) -> int:
+        """A symbol 0..n-1; a `true` one must be possible under the belief."""
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
             raise ValueError(
                 f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input"
@@ -175,7 +218,8 @@ class Response:
         if true and self.belief[x] <= 0:
             found = f"found probability 0 of symbol {x}"
             raise ValueError(
-                f"a true symbol must be possible under the belief, {found}; smooth the chain behind it"
+                f"a true symbol must be possible under the belief, {found}; "
+                "smooth the chain behind it"
             )
         return int(x)
 
@@ -183,8 +227,9 @@ class Response:
 def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
-    at = rng.random() * cumulative[-1]
-    return int(min(np.searchsorted(cumulative, at, side="right"), cumulative.size - 1))
+    level = rng.random() * cumulative[-1]
+    symbol = np.searchsorted(cumulative, level, side="right")
+    return int(min(symbol, cumulative.size - 1))
 
 
 class BeliefMechanism(ABC):
@@ -212,7 +257,27 @@ class BeliefMechanism(ABC):
         return self.response(belief).matrix()
 
     def sample(self, x: int, belief: ArrayLike, *, rng: RngLike) -> int:
-        """Draw the output for symbol x under a belief."""
+        """Draw the output for a true symbol.
+
+        Parameters
+        ----------
+        x : int
+            The symbol, possible under the belief.
+        belief : array-like (n,)
+            The distribution of the symbol given the outputs so far.
+        rng : int, numpy.random.Generator or None
+            A seed, a generator, or None for draws that nobody can repeat.
+
+        Returns
+        -------
+        int
+            The symbol that is output.
+
+        Raises
+        ------
+        ValueError
+            If the belief is no distribution, or x is impossible under it.
+        """
         return self.response(belief).sample(x, rng=rng)
 
     def leakage(self, belief: ArrayLike) -> float:
@@ -233,16 +298,20 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the
     diagonal."""
-    n = len(states) if isinstance(states, Sequence) else states
+    n = states
+    if isinstance(states, Sequence):
+        n = len(states)
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
         return 1.0 - np.eye(n or 1)
     distance = by_state(distance, states, "distances", (0, 1))
     values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
-    n = max(len(np.atleast_1d(values)), 1) if n is None else n
+    if n is None:
+        n = max(len(np.atleast_1d(values)), 1)
     if values.shape != (n, n):
         raise ValueError(
-            f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them"
+            f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; "
+            "resize them"
         )
     check_entries(values, "distances")
     return values
