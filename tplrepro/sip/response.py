@@ -298,9 +298,7 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the
     diagonal."""
-    n = states
-    if isinstance(states, Sequence):
-        n = len(states)
+    n = len(states) if isinstance(states, Sequence) else states
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
         return 1.0 - np.eye(n or 1)
