@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta, timezone
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -25,8 +26,9 @@ import tplrepro as tpl
 from tests.tplreport.publishing import counts_of
 from tests.work import lines_run
 from tplreport import mark as marks
-from tplreport.publisher import RepeatedTimeWarning
-from tplreport.stored import Store
+from tplreport import marked
+from tplreport.publisher import RepeatedTimeWarning, _arrange
+from tplreport.stored import Columns, Store
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 SETTINGS = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1}
@@ -636,3 +638,246 @@ def test_the_work_for_a_row_is_the_same_however_many_there_are(publisher):
         table = pd.Series(np.arange(1000), np.arange(first, first + 1000))
         assert lines_run(lambda table=table: publisher.publish_table(table)) < 100 * 1000
         assert lines_run(lambda: publisher.remaining) < 1000
+
+
+def test_the_same_counts_leave_the_same_file_as_others_but_for_the_noise(path):
+    """Nothing in a file depends on true counts, so that nobody can try which they were."""
+    contents = []
+    for number, counts in enumerate(([7, 10**12], [10**12, 7])):
+        made = tr.Publisher(path.with_name(f"file {number}"), **SETTINGS, floor=0.1)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(tr.Publisher, "_noise", lambda self, counts, budgets: 0 * counts)
+            patched.setattr(marked, "uuid4", lambda: UUID(int=5))
+            made._file.identity = None
+            with made._writing() as store:
+                store.state.identity = UUID(int=5).hex
+            made.publish(0, counts)
+        contents.append(made.path.read_bytes())
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_all_files_are_their_owners_only_from_the_beginning(tmp_path, mask):
+    seen = {}
+
+    def look():
+        for file in tmp_path.iterdir():
+            seen.setdefault(file.name.partition(".tmp")[0], set()).add(file.stat().st_mode & 0o777)
+
+    def watched(connect):
+        def opened(*words, **options):
+            look()
+            database = connect(*words, **options)
+            database.set_trace_callback(lambda _: look())
+            return database
+
+        return opened
+
+    before = os.umask(mask)
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sqlite3, "connect", watched(sqlite3.connect))
+            witness = tmp_path / "witness"
+            made = tr.Publisher(tmp_path / "counts", **SETTINGS, floor=0.1, witness=witness)
+            made.publish(0, 10)
+            made.backup(tmp_path / "backup")
+            made.resume()
+            look()
+    finally:
+        os.umask(before)
+    assert {"counts", "counts.mark", "counts-journal", "witness", "backup"} <= seen.keys()
+    assert set().union(*seen.values()) == {0o600}
+
+
+def test_a_mark_that_is_a_link_or_has_two_names_is_refused(publisher, path):
+    mark = path.with_name("counts.sqlite.mark")
+    other = path.with_name("other")
+    publisher.publish(0, 1)
+    os.link(mark, other)
+    with pytest.raises(OSError, match=r"mark must be a file with one name, found 2 links.*remove"):
+        publisher.publish(1, 1)
+    mark.unlink()
+    content = other.read_bytes()
+    mark.symlink_to(other)
+    for action in (lambda: publisher.publish(1, 1), publisher.resume):
+        with pytest.raises(OSError, match="mark: must be a file, found a symbolic link; remove it"):
+            action()
+    assert len(publisher) == 1
+    mark.unlink()
+    mark.symlink_to("nowhere")
+    with pytest.raises(OSError, match="found a symbolic link"):
+        publisher.resume()
+    assert (other.read_bytes(), path.with_name("nowhere").exists()) == (content, False)
+    mark.unlink()
+    publisher.resume().publish(1, 1)
+
+
+def test_a_publisher_whose_file_is_gone_says_so_when_it_is_shown(publisher, path):
+    publisher.publish(0, 1)
+    assert repr(publisher).endswith("counts.sqlite', alpha=1, 1 times)")
+    path.unlink()
+    assert repr(publisher).endswith("counts.sqlite', alpha=1, its file cannot be read)")
+    assert "its file cannot be read" in publisher._repr_html_()
+
+
+def test_a_file_of_an_earlier_version_is_refused_with_a_remedy(path):
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT)")
+        database.execute("INSERT INTO settings VALUES ('format', '\"tplreport publisher 2\"')")
+    for settings in ({}, {**SETTINGS, "floor": 0.1}):
+        with pytest.raises(
+            ValueError,
+            match="found format .*publisher 2.*0.4.0 or before is not read any more: take",
+        ):
+            tr.Publisher(path, **settings)
+
+
+@pytest.mark.parametrize("name", ["counts.sqlite", "counts.sqlite.mark", "link", "hard", "other"])
+def test_export_and_backup_destroy_no_publisher(publisher, path, name):
+    publisher.publish(0, 1)
+    publisher.backup(path.with_name("first"))
+    publisher.publish(1, 1)
+    publisher.backup(path.with_name("first"))  # takes the place of an older one
+    assert len(tr.Publisher(path.with_name("first"))) == 2
+    tr.Publisher(path.with_name("other"), **SETTINGS, floor=0.1).publish(0, 1)
+    path.with_name("link").symlink_to(path)
+    path.with_name("hard").hardlink_to(path)
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    for write in (publisher.export, publisher.backup):
+        with pytest.raises(ValueError, match="must spare|is the file or the mark of a publisher"):
+            write(path.with_name(name))
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_a_backup_takes_the_place_of_no_other_file(publisher, path):
+    publisher.publish(0, 1)
+    path.with_name("true.csv").write_text("home,work\n1,2\n")
+    strange = tr.Publisher(path.with_name("strange"), **SETTINGS, floor=0.1)
+    strange.backup(path.with_name("backup of strange"))
+    for name in ("true.csv", "backup of strange"):
+        before = path.with_name(name).read_bytes()
+        with pytest.raises(
+            ValueError, match="a backup must be a new file, or take the place of an"
+        ):
+            publisher.backup(path.with_name(name))
+        assert path.with_name(name).read_bytes() == before
+
+
+def test_the_work_for_a_label_is_the_same_however_many_there_are(path):
+    """A row of 100,000 labels: a thousandth of the work of looking each up in a list."""
+    lines = []
+    for count in (1_000, 10_000):
+        made = tr.Publisher(path.with_name(f"{count}"), **SETTINGS, floor=0.1)
+        columns = Columns([f"place {number}" for number in range(count)], "<i8")
+        shown = columns.labels[::-1]
+        counted = Counted(shown)
+        _, order = _arrange(columns, np.zeros((1, count), np.int64), counted)
+        assert order == list(range(count))[::-1]
+        lines.append(counted.asked)
+        assert made.publish(0, dict.fromkeys(shown, 1)).keys() == {*shown}
+    assert lines == [0, 0]
+
+
+class Counted(list):
+    """A list that counts how often it is searched."""
+
+    asked = 0
+
+    def index(self, *words):
+        self.asked += 1
+        return super().index(*words)
+
+    def __contains__(self, value):
+        self.asked += 1
+        return super().__contains__(value)
+
+
+def test_without_the_locks_of_posix_everything_but_the_publisher_works(tmp_path):
+    code = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "import tplreport as tr\n"
+        "from tplreport import command\n"
+        "assert tr.release_counts([1, 2], 0.1, 1).size == 2\n"
+        "assert command.main(['ledger', 'a.sqlite']) == 2\n"
+        "tr.Publisher('a.sqlite', backward=None, forward=None, alpha=1.0, sensitivity=1)"
+    )
+    words = [sys.executable, "-c", code]
+    root = os.fspath(Path(__file__).parents[2])
+    done = subprocess.run(
+        words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": root}, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    for line in (done.stderr.splitlines()[0], done.stderr.splitlines()[-1]):
+        assert "a publisher needs a POSIX system, such as Linux or macOS" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+class KilledAtLine:
+    """Kills its own process at a line of our modules, counted from the first."""
+
+    def __init__(self, last):
+        self.left = last
+
+    def __call__(self, frame, event, argument):
+        if "/tplreport/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+def killed_at_line(action, line):
+    """Whether a child process that does this was killed there; else it was done before."""
+    child = os.fork()
+    if child == 0:
+        sys.settrace(KilledAtLine(line))
+        action()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+@pytest.mark.filterwarnings("ignore::tplreport.publisher.RepeatedTimeWarning")
+@pytest.mark.parametrize("stride", [97, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("has_witness", [True, False], ids=["with a witness", "without"])
+def test_a_process_is_killed_at_each_line_of_publish(tmp_path, stride, has_witness):
+    line = 1
+    is_killed = True
+    tr.release_counts([1], 0.1, 1)  # so that its imports are done
+    while is_killed:
+        path = tmp_path / f"killed at {line}"
+        witness = path.with_name(f"{path.name}.witness") if has_witness else None
+        tr.Publisher(path, **SETTINGS, floor=0.1, witness=witness).publish(0, 10)
+        is_killed = killed_at_line(lambda path=path: tr.Publisher(path).publish(1, 20), line)
+        publisher = tr.Publisher(path)
+        known = publisher.to_frame()["count"].to_dict()
+        value = publisher.publish(1, 10**6)
+        assert value == known.get(1, value)
+        assert 1 in known or abs(value - 10**6) < 10**3
+        assert publisher.publish(1, 0) == value
+        publisher.publish(2, 5)
+        assert publisher.ledger["epsilon"].tolist() == [0.1] * 3
+        line += stride
+    assert line > 500
+
+
+@pytest.mark.parametrize("stride", [97, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_process_is_killed_at_each_line_of_resume(tmp_path, stride):
+    """A copy is as it was, or resumed; never published from without."""
+    line = 1
+    is_killed = True
+    original = tmp_path / "original"
+    tr.Publisher(original, **SETTINGS, floor=0.1).publish(0, 10)
+    while is_killed:
+        path = tmp_path / f"killed at {line}"
+        shutil.copyfile(original, path)
+        is_killed = killed_at_line(lambda path=path: tr.Publisher(path).resume(5), line)
+        copy = tr.Publisher(path)
+        if len(copy) == 1:
+            with pytest.raises(OSError, match="is a copy"):
+                copy.publish(1, 1)
+        else:
+            copy.publish(6, 1)
+        line += stride
+    assert line > 300
