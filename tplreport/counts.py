@@ -12,9 +12,9 @@ rounded to 0 on any.)
 """
 
 from __future__ import annotations
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import frexp, inf, nextafter
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +37,40 @@ LARGE = 20.0
 FINE = 40  # bits of the scale of Gaussian noise in steps of its grid
 
 
+class HasLabels(Protocol):
+    """A Series or a DataFrame, for type checkers, most of which know no types of pandas."""
+
+    iloc: Any
+    index: Any
+
+
+Labelled = TypeVar("Labelled", bound=HasLabels)
+
+
+@overload
 def release_counts(
-    series: ArrayLike,
+    series: np.ndarray | Sequence[Any],
+    epsilons: ArrayLike | None = ...,
+    sensitivity: float | None = ...,
+    mechanism: str = ...,
+    *,
+    rng: RngLike = ...,
+    noise_multipliers: ArrayLike | None = ...,
+    allow_large: bool = ...,
+) -> np.ndarray: ...
+@overload
+def release_counts(
+    series: Labelled,
+    epsilons: ArrayLike | None = ...,
+    sensitivity: float | None = ...,
+    mechanism: str = ...,
+    *,
+    rng: RngLike = ...,
+    noise_multipliers: ArrayLike | None = ...,
+    allow_large: bool = ...,
+) -> Labelled: ...
+def release_counts(
+    series: Any,
     epsilons: ArrayLike | None = None,
     sensitivity: float | None = None,
     mechanism: str = "opendp",

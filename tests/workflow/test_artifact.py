@@ -6,7 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
+import zipfile
 
 import pytest
 import yaml
@@ -115,3 +118,23 @@ def test_the_tests_of_the_source_distribution_are_collected_and_run(tmp_path):
     assert "error" not in run(*pytest_here, "--collect-only", **own).splitlines()[-1]
     some = ("tests/test_structure.py", "tests/workflow/test_repository.py")
     assert " passed" in run(*pytest_here, *some, **own).splitlines()[-1]
+
+
+def test_a_strict_type_checker_knows_the_types_of_the_readme_example(wheel, tmp_path):
+    venv.create(tmp_path / "env")
+    (installed,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    with zipfile.ZipFile(wheel) as files:
+        files.extractall(installed)
+    (installed / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    readme = (ROOT / "README.md").read_text()
+    first, *others = re.findall(r"```python\n(.*?)```", readme, re.S)
+    names = ("P", "leakage", "budgets", "noisy")
+    revealed = "".join(f"reveal_type({name})\n" for name in names)
+    (tmp_path / "example.py").write_text("".join([first, revealed, *others]))
+    own = ("--python-executable", tmp_path / "env" / "bin" / "python")
+    options = ("--strict", "--cache-dir", tmp_path / "cache", *own)
+    told = run(sys.executable, "-m", "mypy", *options, "example.py", cwd=tmp_path)
+    types = re.findall(r'Revealed type is "(.*)"', told)
+    starts = ("tplrepro.", "tplrepro.", "numpy.ndarray", "numpy.ndarray")
+    for shown, start in zip(types, starts, strict=True):
+        assert shown.startswith(start)
