@@ -457,7 +457,22 @@ def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
 def _publishing_data(options: dict) -> Any:
     """The sequences of the data, whose step is another option than that of the releases."""
     columns = _given(options, COLUMNS) | {"step": options["data_step"]}
-    return tr.read_sequences(options["data"], **columns)
+    data = tr.read_sequences(options["data"], **columns)
+    _check_steps(options["step"], options["data_step"])
+    return data
+
+
+def _check_steps(step: str | int | None, data_step: str | None) -> None:
+    """ValueError if moves between times of one distance are to protect releases of another one."""
+    from pandas import Timedelta
+
+    if data_step is None or not isinstance(step, str) or re.fullmatch(r"\d+", step):
+        return
+    if Timedelta(step) != Timedelta(data_step):
+        raise ValueError(
+            f"the chain must be that of steps as long as those of the releases, found data_step={data_step} and "
+            f"step={step}; give one distance"
+        )
 
 
 def _opened(options: dict) -> tr.Publisher:
@@ -488,15 +503,8 @@ def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     from tplreport.losses import loss_to_json
     from tplrepro.leakage.temporal import loss_functions
 
-    _check_source(options)
-    if options["data"]:
-        from tplreport.reporting.believable import counted_steps
-        from tplreport.reporting.plans import upper_pair
-
-        counts, states = counted_steps(_publishing_data(options))
-        pair = upper_pair(counts, states, options["confidence"] or CONFIDENCE)
-    else:
-        pair = _matrices(options)
+    kept = {name: publisher.settings[name] for name in ("alpha", "delta", "step")}
+    pair = _publishing_chain(options | kept | {"anyway": True}, publisher.settings["plan"])
     known = [publisher.settings[side] for side in ("backward", "forward")]
     return known == [loss_to_json(loss) for loss in loss_functions(*pair)]
 

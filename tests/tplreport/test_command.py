@@ -444,7 +444,9 @@ def test_the_step_of_releases_does_not_cut_the_observations(run, tmp_path):
     sides = dict(zip(("backward", "forward"), upper_pair(*counts, 0.95), strict=True))
     same = {"alpha": 1.0, "sensitivity": 2, "step": "1h", "floor": 0.05}
     assert len(tr.Publisher("own.sqlite", **sides, **same)) == 2
-    assert run(*words, "--data-step", "2D")[0] == 2
+    status, _, errors = run(*words, "--data-step", "2D")
+    assert status == 2
+    assert "found --data-step 2D and --step " in errors
 
 
 def test_releases_count_from_1_and_dates_stay_dates(run, tmp_path):
@@ -498,3 +500,29 @@ def test_a_witness_is_named_once(run):
     )
     assert status == 2
     assert re.search("witness of .*own.sqlite must be .*own.witness, found .*b.witness", errors)
+
+
+def test_a_plan_against_the_worst_user_answers_differences_between_users(run, tmp_path):
+    """As in a report; a floor, which is for ever, and a plan for others do not."""
+    rng, rows = np.random.default_rng(2), []
+    for who in range(30):
+        stay = 0.65 if who % 2 else 0.45
+        chain = tpl.TransitionMatrix([[stay, 1 - stay], [1 - stay, stay]])
+        rows += [(f"p{who}", day, place) for day, place in enumerate(chain.sample(100, rng=rng))]
+    pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv("visits.csv", index=False)
+    against = ("--against", "the worst user's habits")
+    report = ("report", "visits.csv", "--alpha", 1, "--horizon", 12, "--draws", 0, *against)
+    assert run(*report, "--budgets", "plan.csv")[0] == 0
+    assert "recommended: α/T" not in (tmp_path / "plan.csv").read_text()
+    words = ("publish", "own.sqlite", "counts.csv", "--data", "visits.csv", "--alpha", 1)
+    words += ("--sensitivity", 2, "--step", "1h")
+    assert run(*words, "--plan", "plan.csv")[0] == command.WITHHELD
+    status, _, errors = run(*words, "--floor", 0.05, *against)
+    assert (status, "needs a plan of budgets, found none; give --plan" in errors) == (2, True)
+    (tmp_path / "high.csv").write_text("epsilon\n0.9\n0.9\n0.9\n")
+    status, _, errors = run(*words, "--plan", "high.csv", *against)
+    assert (status, "must keep alpha = 1 against the worst user's habits" in errors) == (2, True)
+    assert run(*words, "--plan", "plan.csv", *against)[0] == 0
+    assert run(*words, "--plan", "plan.csv", *against)[0] == 0  # compared with the file
+    status, _, errors = run(*words, "--plan", "plan.csv", "--against", "me")
+    assert (status, "against must be one of" in errors) == (2, True)

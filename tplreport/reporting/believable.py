@@ -97,6 +97,8 @@ def trusted_chain(
     pair = upper_pair(counts, states, confidence)
     if plan is not None and fsum(plan) <= alpha:
         return pair
+    if anyway and against == UPPER:
+        return pair
     checks, weight = checks_of(Steps.of(data), counts, SMOOTHING)
     if not anyway and (is_refused(checks) or not is_believable(checks, against)):
         raise DoubtfulModelError(
