@@ -179,18 +179,18 @@ claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an 
 	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|\([^ ]*\)#\([^ ]*\)|[\1/\2]|g; s| | or |g')")
 
 mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
-	@$(COMPILE); $(PY) benchmarks/mutate.py
+	@$(COMPILE); $(PY) -m benchmarks.mutate
 
 #: To measure and to publish
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
-	@exec $(PY) benchmarks/run.py
+	@exec $(PY) -m benchmarks.run
 
 bench-users: $(READY) ## leakage of ten million users on two workers of Dask, one of them killed (USERS=1000000)
-	@exec $(PY) benchmarks/run.py users
+	@exec $(PY) -m benchmarks.run users
 
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
-	@exec $(PY) benchmarks/run.py cold
+	@exec $(PY) -m benchmarks.run cold
 
 publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
 	@exec $(PY) -m workflow.publish_figures

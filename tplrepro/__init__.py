@@ -12,16 +12,15 @@ References
 Numbers in brackets stand for these papers throughout.
 
 [1] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy in Continuous Data
-Release Under Temporal
-    Correlations. IEEE TKDE 31(7), 2019.
+    Release Under Temporal Correlations. IEEE TKDE 31(7), 2019.
 [2] Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: Quantifying Differential Privacy under Temporal
-Correlations. ICDE 2017. [3] B. Jiang, M. Li, R. Tandon: Online Context-aware Data Release with
-Sequence Information Privacy. 2023. [4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying
-Temporal Privacy Leakage in Continuous Event Data
-    Publishing. 2022.
+    Correlations. ICDE 2017.
+[3] B. Jiang, M. Li, R. Tandon: Online Context-aware Data Release with Sequence Information
+    Privacy. 2023.
+[4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying Temporal Privacy Leakage in
+    Continuous Event Data Publishing. 2022.
 [5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with
-Differential Privacy via
-    Hidden Markov Model. 2016.
+    Differential Privacy via Hidden Markov Model. 2016.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names

@@ -1,0 +1,43 @@
+"""`tplrepro report` from a file to recommended budgets."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measuring import in_process, peak_bytes, seconds_of
+from benchmarks.sections.visits import VISITS, write_visits
+from benchmarks.tables import PLAIN_HEAD, megabytes, row, shown
+
+#: Name of a file and its rows, with the aims for time and memory.
+FILES = (
+    ("visits.csv", 10**6, "", ""),
+    ("visits.csv", 10**7, "12 s", "600 MB"),
+    ("visits.parquet", 10**7, "8 s", "600 MB"),
+)
+
+
+def measure() -> Iterator[str]:
+    yield "Most of the memory above the aim of 600 MB is that of one check: four million steps are"
+    yield "numbered by user and state in hash tables, beside the sequences and compiled kernels."
+    yield "Fewer steps would change what it finds."
+    yield ""
+    yield PLAIN_HEAD
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rows, aim, memory_aim in FILES:
+            path = Path(folder) / name
+            write_visits(path, rows)
+            found = in_process(report_on, str(path))
+            size = megabytes(path.stat().st_size)
+            users = f"{rows:,} synthetic rows of {rows // VISITS:,} users"
+            what = f"`tplrepro report` on {users}, {path.suffix[1:]} of {size}"
+            yield row(what, shown(found["seconds"]), aim)
+            memory = megabytes(found["memory"])
+            yield row("the same: peak memory, Python included", memory, memory_aim)
+
+
+def report_on(path: str) -> dict[str, float]:
+    """Seconds and memory of the command, which nothing before it has warmed up."""
+    from tplreport.command import main
+
+    took = seconds_of(lambda: main(["report", path, "--alpha", "1", "--horizon", "30"]))
+    return {"seconds": took, "memory": peak_bytes()}
