@@ -1,1 +1,2 @@
-"""Leakages of each ordered pair of states, for releases that separate some pairs less than others."""
+"""Leakages of each ordered pair of states, for releases that separate some pairs less than
+others."""

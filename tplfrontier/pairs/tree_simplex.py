@@ -1,4 +1,6 @@
-"""The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method (see `pairs.leakage`).
+"""The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method.
+
+`pairs.leakage` says what it is for.
 
 A basis is a tree of tight constraints over the columns, with node 0 as its root: with p =
 parent[m], the node above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange
@@ -25,17 +27,25 @@ def place(parent, upper, bounds, order, y):
     """Set y = log x, where every constraint of the tree is tight, and an order with each node after
     its parent."""
     y[:] = np.nan
-    y[0], order[0], placed = 0.0, 0, 1
+    y[0] = 0.0
+    order[0] = 0
+    placed = 1
     path = np.empty(parent.size, np.int64)
     for start in range(parent.size):
-        length, m = 0, start
+        # the nodes without a place between this one and the tree so far
+        length = 0
+        m = start
         while np.isnan(y[m]):
             path[length] = m
-            length, m = length + 1, parent[m]
+            length += 1
+            m = parent[m]
         for at in range(length - 1, -1, -1):
             m = path[at]
             p = parent[m]
-            y[m] = y[p] + bounds[m, p] if upper[m] else y[p] - bounds[p, m]
+            if upper[m]:
+                y[m] = y[p] + bounds[m, p]
+            else:
+                y[m] = y[p] - bounds[p, m]
             order[placed] = m
             placed += 1
 
@@ -43,7 +53,8 @@ def place(parent, upper, bounds, order, y):
 @kernel()
 def gains_and_costs(q, d, x):
     """q_k x_k and d_k x_k for each column, and the ratio q x / d x."""
-    gain, cost = q * x, d * x
+    gain = q * x
+    cost = d * x
     return gain, cost, gain.sum() / cost.sum()
 
 
@@ -54,10 +65,12 @@ def sums_of_both_sides(values, factor, parent, order):
 
     Nothing is subtracted, so that small sums are accurate.
     """
-    below, beside = factor * values, np.zeros(values.size)
+    below = factor * values
+    beside = np.zeros(values.size)
     passed = below.copy()
     for m in order[:0:-1]:
         below[parent[m]] += below[m]
+    # the node above and its branches before m, then its branches after m
     for m in order[1:]:
         beside[m] = passed[parent[m]]
         passed[parent[m]] += below[m]
@@ -65,41 +78,52 @@ def sums_of_both_sides(values, factor, parent, order):
     for m in order[:0:-1]:
         beside[m] += passed[parent[m]]
         passed[parent[m]] += below[m]
+    # and what is beside the node above
     for m in order[1:]:
         beside[m] += beside[parent[m]]
     return below, beside
 
 
 @kernel()
-def arc_to_cut(q, d, parent, upper, order, x):
+def choose_cut(q, d, parent, upper, order, x):
     """The node above which a cut raises q x / d x most, -1 if none does; and that ratio."""
     gain, cost, ratio = gains_and_costs(q, d, x)
     gains_below, gains_beside = sums_of_both_sides(gain, 1.0, parent, order)
     costs_below, costs_beside = sums_of_both_sides(cost, ratio, parent, order)
-    cut, least = -1, 0.0
+    cut = -1
+    least = 0.0
     for m in order[1:]:
-        below, beside = gains_below[m] + costs_below[m], gains_beside[m] + costs_beside[m]
-        flow = (
-            gains_below[m] - costs_below[m] if below < beside else costs_beside[m] - gains_beside[m]
-        )
-        flow = flow if upper[m] else -flow
+        below = gains_below[m] + costs_below[m]
+        beside = gains_beside[m] + costs_beside[m]
+        if below < beside:
+            flow = gains_below[m] - costs_below[m]
+        else:
+            flow = costs_beside[m] - gains_beside[m]
+        if not upper[m]:
+            flow = -flow
         if flow < least and flow < -FLOW * min(below, beside):
-            cut, least = m, flow
+            cut = m
+            least = flow
     return cut, ratio
 
 
 @kernel()
-def clear_cut(q, d, parent, upper, order, x):
-    """As `arc_to_cut`, from fewer sums: the node is -1 where rounding errors of these could
+def choose_clear_cut(q, d, parent, upper, order, x):
+    """As `choose_cut`, from fewer sums: the node is -1 where rounding errors of these could
     decide."""
     gain, cost, ratio = gains_and_costs(q, d, x)
-    cut, least = -1, -CLEAR * gain.sum()
+    cut = -1
+    least = -CLEAR * gain.sum()
     for m in range(gain.size):
         gain[m] -= ratio * cost[m]
     for m in order[:0:-1]:
-        flow = gain[m] if upper[m] else -gain[m]
+        if upper[m]:
+            flow = gain[m]
+        else:
+            flow = -gain[m]
         if flow < least:
-            cut, least = m, flow
+            cut = m
+            least = flow
         gain[parent[m]] += gain[m]
     return cut, ratio
 
@@ -127,26 +151,50 @@ def exchange(cut, parent, upper, bounds, transposed, order, y):
     above_falls = not upper[cut]
     # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all
     # others.
-    table, sign = (bounds, -1.0) if above_falls else (transposed, 1.0)
+    if above_falls:
+        node, above = tightest_arc(below, bounds, -1.0, y, cut)
+    else:
+        node, above = tightest_arc(below, transposed, 1.0, y, cut)
+    turn_path(cut, node, above, above_falls, parent, upper)
+    return below
+
+
+@kernel()
+def tightest_arc(below, table, sign, y, cut):
+    """The node `below` a cut and the one above it whose constraint has the least slack."""
     levels = np.empty(below.size)
     for m in range(below.size):
-        levels[m] = STEEPEST if below[m] else -sign * y[m]
-    least, node = np.inf, cut
+        if below[m]:
+            levels[m] = STEEPEST
+        else:
+            levels[m] = -sign * y[m]
+    least = np.inf
+    node = cut
     for m in range(below.size):
         if below[m]:
             slack = least_sum(table[m], levels) + sign * y[m]
             if slack < least:
-                least, node = slack, m
+                least = slack
+                node = m
     above = 0
     for m in range(1, below.size):
-        above = m if table[node, m] + levels[m] < table[node, above] + levels[above] else above
-    larger, m = above_falls, -1
-    while m != cut:  # the path from the new end to the old one is turned round
+        if table[node, m] + levels[m] < table[node, above] + levels[above]:
+            above = m
+    return node, above
+
+
+@kernel()
+def turn_path(cut, node, above, is_upper, parent, upper):
+    """Hang a node below `above`, and turn round the path from it to the cut."""
+    m = -1
+    while m != cut:
         m = node
-        node, was_larger = parent[m], upper[m]
-        parent[m], upper[m] = above, larger
-        above, larger = m, not was_larger
-    return below
+        node = parent[m]
+        was_upper = upper[m]
+        parent[m] = above
+        upper[m] = is_upper
+        above = m
+        is_upper = not was_upper
 
 
 @kernel()
@@ -161,38 +209,49 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
     From the leaves up, each constraint carries what its lower node has too much, or can still take.
     What a node has is rounded up, what it can take down.
     """
-    error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
+    error = np.full(parent.size, 9 * 2.0**-53)
     for m in order[1:]:
         error[parent[m]] += 2.0**-53  # of a sum with one more term
+    step = 2.0**-52
     while step < 1e30:
         level = ratio * (1.0 + step)
-        has, takes, proved = q.copy(), level * d, True
-        for m in order[::-1]:
-            p, rest = parent[m], has[m] * (1.0 + error[m]) - takes[m] * (1.0 - error[m])
-            if rest > 0.0:
-                if m == 0 or not upper[m]:
-                    proved = False
-                    break
-                has[p] += rest * np.exp(bounds[m, p]) * (1.0 + error[m])
-            elif m != 0 and not upper[m]:
-                takes[p] -= rest * np.exp(-bounds[p, m]) * (1.0 - error[m])
-        if proved:
+        if is_proved(q, level * d, parent, upper, order, bounds, error):
             return level
         step *= 2.0
     return np.inf
 
 
 @kernel()
+def is_proved(q, takes, parent, upper, order, bounds, error):
+    """Whether weights of the tree's constraints prove q x <= takes x for all x; changes `takes`."""
+    has = q.copy()
+    for m in order[::-1]:
+        p = parent[m]
+        rest = has[m] * (1.0 + error[m]) - takes[m] * (1.0 - error[m])
+        if rest > 0.0:
+            if m == 0 or not upper[m]:
+                return False
+            has[p] += rest * np.exp(bounds[m, p]) * (1.0 + error[m])
+        elif m != 0 and not upper[m]:
+            takes[p] -= rest * np.exp(-bounds[p, m]) * (1.0 - error[m])
+    return True
+
+
+@kernel()
 def climb(q, d, parent, upper, bounds, transposed, order, y, patience):
     """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not."""
-    best, stalled = 0.0, 0
+    best = 0.0
+    stalled = 0
     place(parent, upper, bounds, order, y)
     x = np.exp(y)
     while True:
-        cut, ratio = clear_cut(q, d, parent, upper, order, x)
+        cut, ratio = choose_clear_cut(q, d, parent, upper, order, x)
         if cut < 0:
-            cut, ratio = arc_to_cut(q, d, parent, upper, order, x)
-        stalled = 0 if ratio > best else stalled + 1
+            cut, ratio = choose_cut(q, d, parent, upper, order, x)
+        if ratio > best:
+            stalled = 0
+        else:
+            stalled += 1
         if cut < 0 or stalled > patience:
             break
         best = max(best, ratio)
@@ -204,13 +263,29 @@ def climb(q, d, parent, upper, bounds, transposed, order, y, patience):
 
 
 @kernel()
-def restricted(matrix, columns):
+def restrict(matrix, columns):
     """The rows and columns of a matrix that have the numbers `columns`."""
     part = np.empty((columns.size, columns.size))
     for k in range(columns.size):
         for m in range(columns.size):
             part[k, m] = matrix[columns[k], columns[m]]
     return part
+
+
+@kernel()
+def set_used_columns(rows, i, j, columns):
+    """Set the first numbers in `columns` (n,) to the columns that are above 0 in row i or j.
+
+    Returns how many there are, and whether they stood there before.
+    """
+    size = 0
+    is_same = True
+    for k in range(rows.shape[1]):
+        if rows[i, k] + rows[j, k] > 0.0:
+            is_same = is_same and columns[size] == k
+            columns[size] = k
+            size += 1
+    return size, is_same
 
 
 @kernel()
@@ -222,36 +297,30 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
     0 in one of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are
     chosen; `finite`, the smaller of these and `bounds`, gives the x whose ratio is proved.
     """
-    # those in use, and how many were before
-    columns, previous = np.empty(rows.shape[1], np.int64), -1
+    columns = np.empty(rows.shape[1], np.int64)
+    previous = -1  # how many of them the row before used
     for j in range(rows.shape[0]):
         if equal_rows(rows, i, j):
             ratios[j] = 1.0
             continue
-        size, same = 0, True
-        for k in range(rows.shape[1]):
-            if rows[i, k] + rows[j, k] > 0.0:
-                same = same and columns[size] == k
-                columns[size] = k
-                size += 1
-        if size != previous or not same:
+        size, is_same = set_used_columns(rows, i, j, columns)
+        if size != previous or not is_same:
             previous = size
             used = columns[:size]
-            near, far, least = (
-                restricted(tilted, used),
-                restricted(bounds, used),
-                restricted(finite, used),
-            )
+            near = restrict(tilted, used)
+            far = restrict(bounds, used)
+            least = restrict(finite, used)
             transposed = near.T.copy()
-            parent, order, upper = (
-                np.zeros(size, np.int64),
-                np.zeros(size, np.int64),
-                np.zeros(size, np.bool_),
-            )
+            parent = np.zeros(size, np.int64)
+            order = np.zeros(size, np.int64)
+            upper = np.zeros(size, np.bool_)
             upper[:] = True
-            y, q, d = np.empty(size), np.empty(size), np.empty(size)
+            y = np.empty(size)
+            q = np.empty(size)
+            d = np.empty(size)
         for m in range(size):
-            q[m], d[m] = rows[i, columns[m]], rows[j, columns[m]]
+            q[m] = rows[i, columns[m]]
+            d[m] = rows[j, columns[m]]
         climb(q, d, parent, upper, near, transposed, order, y, patience)
         place(parent, upper, least, order, y)
         _, _, ratio = gains_and_costs(q, d, np.exp(y - y.max()))
