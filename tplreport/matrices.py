@@ -17,7 +17,7 @@ import numpy as np
 
 from tplreport.reading import DataFormatError, describe_content, file_blocks
 from tplreport.rows import MISSING
-from tplreport.table import MARK, whole_numbers
+from tplreport.table import MARK, USUAL_NAMES, plain_name, whole_numbers
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
 
@@ -26,8 +26,8 @@ RECOMMENDED = "recommended: "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 DECIMAL_POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
-#: A digit beside a decimal sign or the bar of a fraction, once letters are read as digits.
-MISTYPED = re.compile(r"\W*[0-9]*[.,/][0-9][0-9\W]*")
+#: A digit beside a decimal sign, the bar of a fraction or a percent sign, once letters are digits.
+MISTYPED = re.compile(r"\W*[0-9]*[.,/][0-9][0-9\W]*|[0-9\W]*[0-9]\W*%")
 #: Letters that are typed for digits.
 LIKE_DIGITS = str.maketrans("OolI", "0011")
 
@@ -121,6 +121,11 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
     if not lines or (most_states is not None and len(lines) > most_states + 1):
         rows = "1 row or more" if most_states is None else f"1 to {most_states} rows here"
         raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
+    if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
+        raise ValueError(
+            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of {len(lines)} rows; if their "
+            "commas are decimal, separate the numbers by semicolons"
+        )
     labelled = _labelled(lines)
     width = len(labelled.lines[0].cells)
     values = [_probabilities(line, width) for line in labelled.lines]
@@ -165,6 +170,8 @@ def parse_column(text: str, name: str) -> np.ndarray:
     place = _column_called(name, heading)
     if "t" in heading:
         _check_order(lines[1:], heading.index("t"))
+    if "count" in heading:
+        _check_single(lines[1:], heading.index("count"))
     if len(lines) == 1:
         raise ValueError(f"there must be numbers below {heading[place]!r}, found none; add them")
     return np.array([_value(line, place) for line in lines[1:]])
@@ -354,7 +361,7 @@ def _column_called(name: str, heading: Sequence[str]) -> int:
     found = [k for k, cell in enumerate(heading) if cell == name]
     if not found and name == EPSILON:
         found = marked
-    if not found and len(heading) == 1 and heading[0] != other:
+    if not found and len(heading) == 1 and not _is_other(heading[0], other):
         found = [0]
     if len(found) == 1:
         return found[0]
@@ -363,6 +370,21 @@ def _column_called(name: str, heading: Sequence[str]) -> int:
         f"there must be one column {name}{marks}, found {', '.join(map(repr, heading))}; call the one "
         f"that is meant {name}"
     )
+
+
+def _is_other(heading: str, other: str) -> bool:
+    """Whether a heading says that a column holds another level, or times."""
+    return heading in (other, "t", "count") or plain_name(heading) in USUAL_NAMES["time"]
+
+
+def _check_single(lines: Sequence[Line], place: int) -> None:
+    """ValueError for a line that stands for several releases, as those of a ledger may."""
+    for line in lines:
+        if number(line.cells[place]) != 1.0:
+            raise ValueError(
+                f"each line must be one release, found a count of {line.cells[place]!r} in line {line.number}; "
+                "write a line for each"
+            )
 
 
 def _check_order(lines: Sequence[Line], place: int) -> None:

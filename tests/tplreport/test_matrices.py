@@ -60,6 +60,9 @@ def test_layouts_of_a_matrix(text, states, rows):
         ("0,8 0,2\n0,1 0,9", "found '8 0' in line 1"),
         ("1_0,0\n1,0", "found '1_0' in line 1"),
         ("", "there must be 1 row or more, found 0"),
+        ("0,8,0,2\n0,1,0,9", "found 4 numbers in each of 2 rows; if their commas are decimal"),
+        ("80%;20%\n10%;90%", "found '80%' in line 1"),
+        ("50%,0.5\n0.5,0.5", "found '50%' in line 1"),
         ("0.8,0.2", "must be square"),
     ],
 )
@@ -135,6 +138,9 @@ def test_layouts_of_a_column(text, values):
         ("t,0.5\n1,0.1", "each of several columns must have a heading, found 't,0.5'"),
         ("t,epsilon\n2,0.5\n1,0.1", "must count releases one by one, found '2' in line 2"),
         ("", "found no line"),
+        ("t\n1\n2", "there must be one column epsilon, or .*, found 't'"),
+        ("Date\n1\n2", "there must be one column epsilon, or .*, found 'Date'"),
+        ("time,count,epsilon\n1,1,0.1\n2,25,0.1", "a count of '25' in line 3; write a line for"),
     ],
 )
 def test_a_column_that_may_be_another_is_an_error(text, message):
