@@ -161,16 +161,24 @@ class Publisher:
     ):
         check_system()
         self.path = Path(path).resolve()
-        second = None if witness is None else Path(witness).resolve()
-        if second is not None:
-            check_spares(second, files_beside(self.path))
-        self._file = MarkedFile(self.path, second)
+        if witness is not None:
+            witness = Path(witness).resolve()
+            check_spares(witness, files_beside(self.path))
+        self._file = MarkedFile(self.path, witness)
         settings: dict = {}
         numbers = (alpha, sensitivity, mechanism, floor, plan, delta)
         has_numbers = any(value is not None for value in numbers)
         if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
             settings = checked_settings(
-                backward, forward, alpha, sensitivity, mechanism, floor, plan, delta, allow_large
+                backward=backward,
+                forward=forward,
+                alpha=alpha,
+                sensitivity=sensitivity,
+                mechanism=mechanism,
+                floor=floor,
+                plan=plan,
+                delta=delta,
+                allow_large=allow_large,
             )
             settings["step"] = Clock.checked_step(step)
             self._file.create(settings)
@@ -263,7 +271,9 @@ class Publisher:
             return noisy.to_dict()
         if isinstance(counts, pd.Series):
             return noisy.rename(counts.name)
-        return noisy.item() if is_number else noisy.to_numpy()
+        if is_number:
+            return noisy.item()
+        return noisy.to_numpy()
 
     def publish_table(
         self, counts: Any, epsilon: float | None = None, progress: bool = True
@@ -306,7 +316,9 @@ class Publisher:
         if repeated:
             _warn_of_repeated(f"{repeated} of {len(table)} times were")
         noisy = pd.DataFrame(np.concatenate(parts), table.index, table.columns)
-        return noisy["count"].rename(counts.name) if is_series else noisy
+        if is_series:
+            return noisy["count"].rename(counts.name)
+        return noisy
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> HandedOut:
         counts = checked_counts(counts)
@@ -409,9 +421,10 @@ class Publisher:
             return self._planned(state.following, count, epsilon)
         if epsilon is None and not self.settings["floor"]:
             raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
-        budget = self.settings["floor"] if epsilon is None else epsilon
-        self._filter.spend(budget, count)
-        return [float(budget)] * count
+        if epsilon is None:
+            epsilon = self.settings["floor"]
+        self._filter.spend(epsilon, count)
+        return [float(epsilon)] * count
 
     def _planned(self, first: int, count: int, epsilon: float | None) -> list[float]:
         plan = self.settings["plan"]
@@ -448,7 +461,9 @@ class Publisher:
         with self._writing() as store:
             clock = self._clock(store, [time])
             following = store.state.following
-            first, last = clock.positions([time, time if until is None else until])
+            if until is None:
+                until = time
+            first, last = clock.positions([time, until])
             clock.check_follow([first], following)
             earliest = min(first, last)
             if earliest < following:
@@ -533,7 +548,9 @@ class Publisher:
         plan = self.settings["plan"]
         if following < len(plan):
             return plan[following]
-        return inf if self.settings["delta"] else 0.0
+        if self.settings["delta"]:
+            return inf  # a noise multiplier
+        return 0.0
 
     @property
     def ledger(self) -> pd.DataFrame:
@@ -714,4 +731,6 @@ def _other_labels(before: list, found: list) -> ValueError:
 
 
 def _composed(label: Any) -> Any:
-    return normalize("NFC", label) if isinstance(label, str) else label
+    if isinstance(label, str):
+        return normalize("NFC", label)
+    return label

@@ -26,6 +26,7 @@ Loss = PrivacyLossFunction | None
 
 
 def checked_settings(
+    *,
     backward: LossLike,
     forward: LossLike,
     alpha: float | None,
@@ -48,23 +49,13 @@ def checked_settings(
             f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True"
         )
     losses = loss_functions(backward, forward)
-    if plan is not None and floor is not None:
-        raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
-    if plan is None and delta is not None:
-        raise ValueError(
-            "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
-        )
-    fitting = "opendp" if delta is None else "opendp-gaussian"
-    check_choice(mechanism, "mechanism", (None, "opendp", "opendp-gaussian"))
-    if mechanism not in (None, fitting):
-        raise ValueError(
-            f"mechanism must be {fitting!r} {'without' if delta is None else 'with'} a delta, found {mechanism!r}; "
-            "Gaussian noise needs a delta and a plan of noise multipliers, Laplace noise budgets"
-        )
+    _check_budgets_are_of_one_kind(floor, plan, delta)
+    fitting = _fitting_mechanism(mechanism, delta)
+    if delta is not None:
+        delta = float(check_delta(delta))
     if plan is None:
         TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
     else:
-        delta = None if delta is None else float(check_delta(delta))
         plan = _checked_plan(plan, alpha, delta, *losses)
     return {
         "alpha": alpha,
@@ -76,6 +67,33 @@ def checked_settings(
         "backward": loss_to_json(losses[0]),
         "forward": loss_to_json(losses[1]),
     }
+
+
+def _check_budgets_are_of_one_kind(
+    floor: float | None, plan: ArrayLike | None, delta: float | None
+) -> None:
+    if plan is not None and floor is not None:
+        raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
+    if plan is None and delta is not None:
+        raise ValueError(
+            "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
+        )
+
+
+def _fitting_mechanism(mechanism: str | None, delta: float | None) -> str:
+    """The mechanism that fits a delta, or its absence; ValueError for another one."""
+    fitting = "opendp"
+    place = "without"
+    if delta is not None:
+        fitting = "opendp-gaussian"
+        place = "with"
+    check_choice(mechanism, "mechanism", (None, "opendp", "opendp-gaussian"))
+    if mechanism not in (None, fitting):
+        raise ValueError(
+            f"mechanism must be {fitting!r} {place} a delta, found {mechanism!r}; Gaussian noise "
+            "needs a delta and a plan of noise multipliers, Laplace noise budgets"
+        )
+    return fitting
 
 
 def _checked_plan(

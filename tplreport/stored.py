@@ -204,7 +204,8 @@ class Store:
         end = None
         for found in self._database.execute(query, (first, final)):
             row = _checked_row(found)
-            if row.position > first if end is None else row.position != end:
+            is_next = row.position == end or (end is None and row.position <= first)
+            if not is_next:
                 raise Damage("one of its times is missing")
             end = row.end
             yield row

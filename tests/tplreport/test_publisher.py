@@ -839,7 +839,7 @@ def killed_at_line(action, line):
 
 
 @pytest.mark.filterwarnings("ignore::tplreport.publisher.RepeatedTimeWarning")
-@pytest.mark.parametrize("stride", [97, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [197, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("has_witness", [True, False], ids=["with a witness", "without"])
 def test_a_process_is_killed_at_each_line_of_publish(tmp_path, stride, has_witness):
     line = 1
@@ -862,7 +862,7 @@ def test_a_process_is_killed_at_each_line_of_publish(tmp_path, stride, has_witne
     assert line > 500
 
 
-@pytest.mark.parametrize("stride", [97, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [197, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_process_is_killed_at_each_line_of_resume(tmp_path, stride):
     """A copy is as it was, or resumed; never published from without."""
     line = 1
