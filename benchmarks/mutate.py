@@ -13,8 +13,10 @@ import multiprocessing
 import os
 import random
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +88,7 @@ OPERATORS = {
 SECONDS = 180
 
 
-def mutants(source: str):
+def mutants(source: str) -> Iterator[tuple[int, str, str]]:
     """Line, words and source of each mutant of a module; messages stay as they are."""
     tree = ast.parse(source)
     messages = {
@@ -95,7 +97,8 @@ def mutants(source: str):
         if isinstance(node, ast.JoinedStr)
         for part in ast.walk(node)
     }
-    for node in [node for node in ast.walk(tree) if id(node) not in messages]:
+    nodes: list[Any] = [node for node in ast.walk(tree) if id(node) not in messages]
+    for node in nodes:
         for field, old, new in changes(node):
             original = ast.unparse(node)
             setattr(node, field, new)
@@ -107,15 +110,15 @@ def mutants(source: str):
             setattr(node, field, old)
 
 
-def changes(node):
+def changes(node: Any) -> Iterator[tuple[str, Any, Any]]:
     """Fields of a node of the syntax tree, each with its value and another one."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             yield "ops", node.ops, [COMPARISONS[type(operator)]()]
         case ast.BinOp(op=operator) | ast.BoolOp(op=operator) if type(operator) in OPERATORS:
             yield "op", operator, OPERATORS[type(operator)]()
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            yield "value", node.value, node.value + 1
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            yield "value", number, number + 1
         case ast.Call(func=ast.Name("nextafter") | ast.Attribute(attr="nextafter")):
             yield "args", node.args, [node.args[0], node.args[0]]  # no margin
 
@@ -130,17 +133,19 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
             source,
         )
 
-    def find_spec(self, name, path, target=None):
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         return (
             importlib.util.spec_from_file_location(name, self.path, loader=self)
             if name == self.name
             else None
         )
 
-    def get_source(self, name):
+    def get_source(self, name: str) -> str:
         return self.source
 
-    def get_filename(self, name):  # under which Numba finds the unchanged module's compiled kernels
+    def get_filename(
+        self, name: str
+    ) -> str:  # under which Numba finds the unchanged module's compiled kernels
         return str(self.path)
 
 

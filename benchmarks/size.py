@@ -107,7 +107,8 @@ def code_lines(source: str, tree: ast.AST) -> set[int]:
     for node in ast.walk(tree):
         if isinstance(node, Documented) and ast.get_docstring(node, clean=False) is not None:
             docstring = node.body[0]
-            lines.difference_update(range(docstring.lineno, docstring.end_lineno + 1))
+            last = docstring.end_lineno or docstring.lineno
+            lines.difference_update(range(docstring.lineno, last + 1))
     return lines
 
 
