@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LOOK_EVERY = 0.002
 
 
-def seconds_of(call: Callable[[], Any]) -> float:
+def seconds_of(call: Callable[..., Any]) -> float:
     """Wall-clock seconds of one call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
-def seconds_in_turn(rounds: int, *calls: Callable[[], Any]) -> list[list[float]]:
+def seconds_in_turn(rounds: int, *calls: Callable[..., Any]) -> list[list[float]]:
     """The seconds of each call, a list a call: all take turns, so that a drift of the machine's
     speed meets each of them. A first round warms up and does not count."""
     for call in calls:
@@ -41,13 +41,13 @@ def seconds_in_turn(rounds: int, *calls: Callable[[], Any]) -> list[list[float]]
     return times
 
 
-def repeat(times: int, call: Callable[[], Any]) -> None:
+def repeat(times: int, call: Callable[..., Any]) -> None:
     """Call it so often."""
     for _ in range(times):
         call()
 
 
-def processor_seconds(call: Callable[[], Any]) -> float:
+def processor_seconds(call: Callable[..., Any]) -> float:
     """Seconds of the processor that a call takes in one thread, the least of three after one."""
     call()
     times = []
@@ -68,12 +68,12 @@ class Profiled:
     own_share: float  # without
 
 
-def profile_of(call: Callable[[], Any]) -> dict[str, Profiled]:
+def profile_of(call: Callable[..., Any]) -> dict[str, Profiled]:
     """By the name of the function, in one thread and after a first call."""
     call()
     with threadpool_limits(1), cProfile.Profile() as profile:
         call()
-    found = pstats.Stats(profile)
+    found: Any = pstats.Stats(profile)  # its numbers have no declared types
     functions = {}
     for (*_, name), (calls, _, own, inside, _) in found.stats.items():
         functions[name] = Profiled(calls, inside / found.total_tt, own / found.total_tt)
@@ -90,7 +90,8 @@ def peak_bytes() -> int:
     """The most bytes that this process has held; `ru_maxrss` may be that of who started it
     (Linux)."""
     status = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+)", status)
+    return 1024 * int(kilobytes)
 
 
 class MemoryWatch:

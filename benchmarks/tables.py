@@ -52,7 +52,7 @@ def ratio_row(
 
 def on_busy_processors(run: Run, what_would_shorten: str) -> Iterator[str]:
     """A sentence on how busy the processors were."""
-    count = os.cpu_count()
+    count = os.cpu_count() or 1
     share = run.processors / run.wall / count
     yield ""
     yield f"The {count} processors are busy {share:.0%} of it: the floor is their time, which only"

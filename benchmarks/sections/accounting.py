@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -56,14 +57,14 @@ def measure_events() -> Iterator[str]:
     yield "profiles again."
 
 
-def epsilon_of_many(event, P):
+def epsilon_of_many(event: Any, P: tpl.TransitionMatrix) -> Any:
     """The profiles of a million events after their epsilon was read."""
     made = tf.temporal_privacy_profile([(event, RELEASES)], P, P)
     made.epsilon(1e-6)
     return made
 
 
-def seconds_of_compositions(event, profiles: list) -> float:
+def seconds_of_compositions(event: Any, profiles: list) -> float:
     """Of all compositions with one event, from every fortieth."""
     one = tf.PrivacyProfile.of_event(event, profiles[0].grid)
     each = [seconds_of(lambda profile=profile: profile.compose(one)) for profile in profiles[::40]]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measuring import in_process, peak_bytes
 from benchmarks.tables import head, megabytes, row
@@ -78,25 +79,25 @@ def read_official_set(what: str, folder: str) -> dict:
     return {"size": rows, "seconds": took, "memory": peak_bytes()}
 
 
-def geolife_within_ring(path: Path):
+def geolife_within_ring(path: Path) -> Any:
     return geolife.load(path, box=grid.BEIJING_3RD_RING)
 
 
-def geolife_states(path: Path):
+def geolife_states(path: Path) -> Any:
     ring = grid.Grid(grid.BEIJING_3RD_RING, 0.34)
     points = geolife.load(path, box=ring.box)
     points["cell"] = ring.cell(points.pop("latitude"), points.pop("longitude"))
     return fixed_steps(points, "1min", "10min").values
 
 
-def gowalla_states(path: Path):
+def gowalla_states(path: Path) -> Any:
     city = grid.Grid(grid.LOS_ANGELES, 0.89)
     visits = gowalla.load(path, box=city.box)
     visits["cell"] = city.cell(visits["latitude"], visits["longitude"])
     return observed_sequences(visits, max_gap="1D").values
 
 
-def kosarak_states(path: Path):
+def kosarak_states(path: Path) -> Any:
     return kosarak.to_sequences(kosarak.load(path)).values
 
 

@@ -109,7 +109,7 @@ def seconds_of_bare_pass(rows: np.ndarray) -> float:
 
 
 @numba.njit(nogil=True)
-def pass_over_block(steps, first):
+def pass_over_block(steps: np.ndarray, first: int) -> np.ndarray:
     """Maxima and sums of a block of rows d with all rows."""
     n = steps.shape[1]
     totals = np.zeros((16, n), np.uint16)

@@ -27,7 +27,7 @@ def measure_example(example: str, horizon: int) -> Iterator[str]:
 
     opened = LeakagePage(example, horizon=horizon)
     complete = opened._complete
-    opened._complete = lambda: None
+    opened._complete = lambda: None  # type: ignore[method-assign]
     for name, field in (("ε", opened.epsilon), ("α", opened.alpha)):
         moves = []
         for value in np.geomspace(0.05, 5.0, 100).tolist():

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,12 @@ def measure_exact_responses() -> Iterator[str]:
             yield row(what, shown(processor_seconds(mechanism_of)), aim)
 
 
-def exact_response(epsilon: float, distance, belief: np.ndarray) -> Callable[[], object]:
+def exact_response(epsilon: float, distance: Any, belief: np.ndarray) -> Callable[[], object]:
     """A call that finds the response."""
     return lambda: tpl.sip.OptimalResponse(epsilon, distance).response(belief)
 
 
-def release_of_session(order: int, mechanism) -> Callable[[], object]:
+def release_of_session(order: int, mechanism: Any) -> Callable[[], object]:
     """A call that releases the first of 400 sessions by a chain of this order."""
     rng = np.random.default_rng(0)
     sessions = rng.integers(0, N_PAGES, (400, CLICKS))
@@ -77,7 +78,7 @@ def measure_batches() -> Iterator[str]:
         belief[:20] += 0.95 / 20
         changed = BatchDistance(rng.integers(0, 50, (n, 5)))
         belief /= belief.sum()
-        distances = {"Hamming between batches": "hamming"}
+        distances: dict[str, Any] = {"Hamming between batches": "hamming"}
         if n < 1_000_000:
             distances["changed symbols, output generation"] = changed
         for name, distance in distances.items():
