@@ -37,11 +37,16 @@ class NoiseMultipliers(np.ndarray):
     def __iter__(self) -> Iterator:
         return map(_with_unit, super().__iter__())
 
-    def max(self, *args: Any, **kwargs: Any) -> Any:
-        return _with_unit(super().max(*args, **kwargs))
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What NumPy computes of them: numbers with the unit, but truth values without."""
+        if return_scalar:
+            return _with_unit(np.asarray(array)[()])
+        if array.dtype.kind != "f":
+            return np.asarray(array)
+        return super().__array_wrap__(array, context, return_scalar)
 
-    def min(self, *args: Any, **kwargs: Any) -> Any:
-        return _with_unit(super().min(*args, **kwargs))
+    def mean(self, *args: Any, **kwargs: Any) -> Any:
+        return _with_unit(super().mean(*args, **kwargs))
 
     def round(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         return super().round(*args, **kwargs).view(NoiseMultipliers)

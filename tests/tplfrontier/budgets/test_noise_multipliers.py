@@ -1,6 +1,7 @@
 """Noise multipliers are refused wherever budgets are wanted, and budgets where noise is."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -31,6 +32,8 @@ COUNTS = [[60, 40]] * 4
         PLAN.max(),
         PLAN.min(),
         np.min(PLAN),
+        np.mean(PLAN),
+        np.maximum(PLAN, 7.0),
         PLAN[:1].item(),
         tf.allocate_noise(1.0, 1e-6, P, P, 4, index=list("abcd")),
         pd.DataFrame({"noise_multiplier": np.asarray(PLAN)})["noise_multiplier"],
@@ -83,3 +86,10 @@ def test_the_name_of_gaussian_noise_is_told(words, message, tmp_path):
     for name in ("gaussian", "opendp-gaussian"):
         with pytest.raises(ValueError, match="opendp-gaussian"):
             tr.Publisher(tmp_path / "own.sqlite", mechanism=name, **settings)
+
+
+def test_what_is_computed_of_multipliers_are_numbers_and_truth_values():
+    assert isinstance(PLAN.max() * 2.0 / np.sqrt(np.pi), float)
+    assert json.loads(json.dumps([PLAN.mean(), *PLAN.tolist()]))[1:] == np.asarray(PLAN).tolist()
+    assert type(PLAN > 7.0) is np.ndarray
+    assert (PLAN == PLAN[0]).all() is np.True_
