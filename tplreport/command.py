@@ -3,13 +3,16 @@ options."""
 
 import argparse
 import json
+import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from codecs import lookup
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from io import TextIOWrapper
+from math import isfinite
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import tplreport as tr
@@ -25,6 +28,8 @@ from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 #: That the true chain is among those that the data leave possible, unless another is given.
 CONFIDENCE = 0.95
 USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
+#: As shells count a program that a signal ended: 128 and the number of SIGINT, SIGPIPE.
+INTERRUPTED, PIPE = 130, 141
 EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice, or the data "
     "show no chain to publish by; 4 a release was refused, because a leakage would exceed alpha"
@@ -132,7 +137,7 @@ OPTIONS |= {
         str,
         "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
     ),
-    "json": (bool, "print JSON in place of text"),
+    "json": (bool, "print JSON in place of text; null stands for what is infinite or missing"),
     "matrix": (
         str,
         "CSV of the forward matrix Pr(next state | state): a row for each state, with or without names",
@@ -179,6 +184,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status."""
     options = vars(_parser().parse_args(arguments))
     run, command = options.pop("run"), options.pop("command")
+    _write_any_label()
+    try:
+        status = _run(run, command, options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # what reads it, such as head, has had enough; else Python complains when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE
+    except KeyboardInterrupt:
+        print(f"tplrepro {command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _write_any_label() -> None:
+    """Write UTF-8 where the locale has only ASCII, in which many a label cannot be written."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and lookup(stream.encoding).name == "ascii":
+            stream.reconfigure(encoding="utf-8")
+
+
+def _run(run: Callable[[dict], int], command: str, options: dict) -> int:
     try:
         spare_address_space()
         with optional_import(), warnings.catch_warnings():
@@ -189,6 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _check_outputs(command, options)
             _check_parts(command, options)
             return run(options)
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
         # a fault of ours
         if isinstance(error, RuntimeError) and "start new thread" not in str(error):
@@ -209,6 +239,7 @@ def _as_typed(message: str, options: dict) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"tplrepro {tpl.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     chain, shown = ("matrix", "backward", "data", *COLUMNS, "confidence"), ("csv", "plot", "json")
     trusted = (*chain, "data_step", "against", "anyway")
@@ -309,7 +340,7 @@ def _report(options: dict) -> int:
     sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
     result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
-    print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
+    print(_as_json(result.to_dict(), indent=2) if options["json"] else result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())
     if options["budgets"]:
@@ -381,7 +412,8 @@ def _show_leakage(leakage: Any, options: dict) -> int:
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
     """Print a table, without its middle if it is long, and write what the options ask for."""
     if options["json"]:
-        print(table.reset_index().to_json(orient="records", date_format="iso", double_precision=15))
+        form: dict = {"orient": "records", "date_format": "iso", "double_precision": 15}
+        print(table.reset_index().to_json(**form, date_unit=_unit_of(table.index)))
     else:
         print(table.to_string(max_rows=60, float_format="{:.6g}".format))
     if options["csv"]:
@@ -389,6 +421,16 @@ def _show(table: Any, options: dict, plotted: Any = None) -> int:
     if options.get("plot"):
         plotted.plot().figure.savefig(options["plot"])
     return USED
+
+
+def _unit_of(times: Any) -> str:
+    """The coarsest unit, from milliseconds on, in which different times are written differently."""
+    if times.dtype.kind != "M" and not hasattr(times, "tz"):
+        return "ms"
+    nanoseconds = times.as_unit("ns").asi8
+    if not (nanoseconds % 10**6).any():
+        return "ms"
+    return "ns" if (nanoseconds % 1000).any() else "us"
 
 
 def _publish(options: dict) -> int:
@@ -518,7 +560,7 @@ def _use(publisher: tr.Publisher, options: dict) -> int:
     if options["skip"]:
         publisher.skip(_time(options["skip"]), _time(options["skip_until"]))
     if counts is None:
-        print(publisher if not options["json"] else json.dumps({"remaining": publisher.remaining}))
+        print(_remaining(publisher) if options["json"] else publisher)
         return USED
     has_times = counts.index.name is not None
     table = counts if has_times and not options["numbered"] else number_rows(counts, publisher)
@@ -528,18 +570,46 @@ def _use(publisher: tr.Publisher, options: dict) -> int:
     return _show(noisy, options)
 
 
+def _remaining(publisher: tr.Publisher) -> str:
+    """What remains, in JSON: null once a plan of noise multipliers has ended."""
+    found: dict = {"remaining": publisher.remaining}
+    if not isfinite(publisher.remaining):
+        found["note"] = "the plan has ended"
+    return _as_json(found)
+
+
+def _as_json(content: Any, indent: int | None = None) -> str:
+    """JSON, which has no word for infinite numbers and NaN: they are null."""
+    return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    if isinstance(content, float) and not isfinite(content):
+        return None
+    return content
+
+
 def _counts(publisher: tr.Publisher, options: dict) -> Any:
     """The counts of a file or of standard input, where the heading may be left out later."""
-    from tplreport.table import read_counts
+    from tplreport.table import parse_counts, read_counts
 
-    with TemporaryDirectory() as folder:
-        source = Path(options["counts"])
-        if options["counts"] == "-":
-            text, columns = sys.stdin.read(), [*map(str, publisher.to_frame())]
-            has_header = not columns or columns[0] in text.partition("\n")[0].split(",")
-            source = Path(folder, "standard input.csv")
-            source.write_text(text if has_header else ",".join(["time", *columns]) + "\n" + text)
-        return read_counts(source, options["time_column"])
+    if options["counts"] != "-":
+        return read_counts(options["counts"], options["time_column"])
+    columns = publisher.to_frame().columns.tolist()
+    return parse_counts(_standard_input(), "standard input", options["time_column"], columns)
+
+
+def _standard_input() -> bytes:
+    """All of it, in memory: true counts are written into no file."""
+    if sys.stdin is None:
+        raise ValueError(
+            "standard input must be open for counts from -, found it closed; name a file"
+        )
+    return sys.stdin.buffer.read()
 
 
 def number_rows(counts: Any, publisher: tr.Publisher) -> Any:
@@ -556,6 +626,17 @@ def _time(text: str | None) -> Any:
     return int(text) if text and re.fullmatch(r"-?\d+", text) else text or None
 
 
+def _leakage_table(publisher: tr.Publisher) -> Any:
+    """The leakages of all times; of a plan of Gaussian noise their epsilon at its delta."""
+    from pandas import DataFrame
+
+    leakage = publisher.leakage
+    delta = publisher.settings["delta"]
+    if delta is None:
+        return leakage.to_frame()
+    return DataFrame({"epsilon": leakage.epsilon(delta), "delta": delta}, publisher.times)
+
+
 def _ledger(options: dict) -> int:
     if options["leakage"] and options["noisy"]:
         raise ValueError("one table is shown, found leakage= and noisy=; give one")
@@ -564,7 +645,7 @@ def _ledger(options: dict) -> int:
     if options["backup"]:
         publisher.backup(options["backup"])
     if options["leakage"]:
-        return _show(publisher.leakage.to_frame(), options)
+        return _show(_leakage_table(publisher), options)
     return _show(
         publisher.to_frame() if options["noisy"] else publisher.ledger.set_index("time"), options
     )

@@ -130,7 +130,7 @@ def release_counts(
     levels = check(arguments[wanted], horizon=counts.shape[0])
     if not gaussian and levels.max() > LARGE and not allow_large:
         raise ValueError(
-            f"budgets must be at most {LARGE:g} nats, found {levels.max():g}, which hides nothing; the counts come "
+            f"budgets must be at most {LARGE:g} nats, found more, which hides nothing; the counts come "
             "first, then the budgets; pass allow_large=True if it is meant"
         )
     if sensitivity is None:
@@ -155,11 +155,7 @@ def release_counts(
             f"the sensitivity of whole counts must be a whole number below 2**63, found {sensitivity}; round it up, or "
             "pass float counts"
         )
-    most = max(sensitivity, 1.0) * levels.max()
-    if gaussian and most > LARGEST_SCALE:
-        raise ValueError(
-            f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
-        )
+    check_scale(levels, sensitivity, gaussian)
     make: Callable = _laplace
     if gaussian:
         make = _rounded_gaussian if whole else _gaussian
@@ -172,6 +168,25 @@ def release_counts(
             add[levels[rows[0]]](counts[rows].ravel().tolist()), counts[rows].shape
         )
     return _labelled(noisy, series)
+
+
+def check_scale(levels: np.ndarray, sensitivity: float, gaussian: bool) -> None:
+    """ValueError for budgets, or noise multipliers if `gaussian`, whose noise cannot be drawn."""
+    if not gaussian:
+        with np.errstate(over="ignore"):
+            largest = sensitivity / levels.min()
+        if not np.isfinite(largest):
+            raise ValueError(
+                f"noise has the scale sensitivity / budget, which must be a finite number, found "
+                f"{sensitivity:g} / {levels.min():g}; give more budget"
+            )
+        return
+    most = max(sensitivity, 1.0) * levels.max()
+    if most > LARGEST_SCALE:
+        raise ValueError(
+            f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; "
+            "reduce them"
+        )
 
 
 def _labelled(noisy: np.ndarray, series: Any) -> Any:
@@ -257,11 +272,11 @@ def checked_counts(series: Any) -> np.ndarray:
     ):
         if values.size and int(values.max()) >= 2**63:
             raise ValueError(
-                f"whole counts must be below 2**63, found {values.max()}; give them as floats"
+                "whole counts must be below 2**63, found a larger one; give them as floats"
             )
         if values.size and int(values.min()) < -(2**63):
             raise ValueError(
-                f"whole counts must be at least -2**63, found {values.min()}; give them as floats"
+                "whole counts must be at least -2**63, found a smaller one; give them as floats"
             )
         counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:

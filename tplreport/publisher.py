@@ -567,6 +567,12 @@ class Publisher:
         )
 
     @property
+    def times(self) -> pd.Index:
+        """All time points so far, those without a release included."""
+        with self._reading() as store:
+            return self._clock(store).index(range(store.state.following))
+
+    @property
     def leakage(self) -> Any:
         """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
         with self._reading() as store:

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 import tplfrontier as tf
 from tplfrontier.profiles.gaussian import check_noise_multipliers
-from tplreport.counts import LARGE
+from tplreport.counts import LARGE, check_scale
 from tplreport.losses import loss_to_json
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
@@ -57,6 +58,10 @@ def checked_settings(
         TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
     else:
         plan = _checked_plan(plan, alpha, delta, *losses)
+    if plan is not None:
+        check_scale(np.array(plan), sensitivity, gaussian=delta is not None)
+    elif floor:
+        check_scale(np.array([floor]), sensitivity, gaussian=False)
     return {
         "alpha": alpha,
         "sensitivity": sensitivity,

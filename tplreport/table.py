@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,11 @@ def find_columns(
 
 def read_header(path: str | Path) -> tuple[str, list[str], str]:
     """The separator of a table, the fields of its first line, and what the file seems to be."""
-    head = next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK)
+    return parse_header(next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK), path)
+
+
+def parse_header(head: bytes, path: str | Path) -> tuple[str, list[str], str]:
+    """What `read_header` gives, of the first lines of a table."""
     first = head.partition(b"\n")[0].rstrip(b"\r")
     try:
         text = first.decode()
@@ -455,18 +459,51 @@ def read_spmf(path: Path) -> pd.DataFrame:
 
 
 def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
-    """A small table of numbers, whose index is the column `time`, or one of a usual name;
-    DataFormatError for others.
+    """A small table of numbers, as `parse_counts` reads it, from a file."""
+    read_header(path)  # says what the file is where it is no table
+    return parse_counts(b"".join(file_blocks(path, lambda: 1)), path, time)
 
-    Whole numbers stay whole. Commas are decimal beside ";" and tabs.
+
+def parse_counts(
+    content: bytes,
+    source: str | Path,
+    time: str | None = None,
+    columns: Sequence[Hashable] = (),
+) -> pd.DataFrame:
+    """A small table of numbers, whose index is the column of times, if there is one.
+
+    Whole numbers stay whole. Commas are decimal beside ";" and tabs. Messages name no cell, since
+    they go to logs.
+
+    Parameters
+    ----------
+    content : bytes of CSV in UTF-8, with a line of names
+    source : file, or another name of where it comes from, for messages
+    time : name of the column of times; by default the first of a usual name
+    columns : names of counts that are known: without them in its first line, the content has no
+        names, but a column of times and these counts
+
+    Returns
+    -------
+    DataFrame of numbers
+
+    Raises
+    ------
+    DataFormatError for any other content.
+
+    Examples
+    --------
+    >>> parse_counts(b"time\\thome\\n8\\t105\\n", "standard input").to_dict()
+    {'home': {8: 105}}
+    >>> parse_counts(b"8;105\\n", "standard input", columns=["home"]).to_dict()
+    {'home': {8: 105}}
     """
-    separator, names, _ = read_header(path)
-    if number := next((name for name in names if re.fullmatch(r"\W*\d[\d\W]*", name)), None):
-        remedy = f"add a line of names, such as 'cell {number}': a first row of counts would be published as it is"
-        raise DataFormatError(
-            f"counts must begin with names of their columns, found {number!r}; {remedy}", path
-        )
-    content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
+    content = content.removeprefix(MARK)
+    separator, names, _ = parse_header(content, source)
+    if columns and not {*map(str, columns)} & {*names}:
+        names = [time or "time", *map(str, columns)]
+        content = _line_of(names, separator) + content
+    _check_names(names, source)
     decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
     try:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
@@ -474,7 +511,7 @@ def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         must = "counts must be in UTF-8, with as many fields in each line as in the first"
         raise DataFormatError(
-            f"{must}, found: {str(error).strip()}; export them again", path
+            f"{must}, found: {str(error).strip()}; export them again", source
         ) from None
     times = [
         name
@@ -483,26 +520,54 @@ def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
     ][:1]
     if time is not None and not times:
         raise DataFormatError(
-            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it", path
+            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it",
+            source,
         )
     counts = counts.set_index(times) if times else counts
-    for name, column in counts.items():  # a cell that is no number would get no noise
-        wrong = ~np.isfinite(pd.to_numeric(column, errors="coerce").astype(float)) | (
-            column.dtype.kind not in "iuf"
-        )
-        if wrong.any():
-            place, remedy = (
-                f"{str(column[wrong].iloc[0])!r} in column {name!r}",
-                "name a column of times 'time'",
-            )
-            raise DataFormatError(
-                f"counts must be such as 1234 or 98.2, found {place}; correct it, or {remedy}", path
-            )
+    for name, column in counts.items():
+        _check_numbers(column, name, source)
     if not counts.size:
         raise DataFormatError(
-            f"there must be a row and a column of counts, found {counts.shape}; add them", path
+            f"there must be a row and a column of counts, found {counts.shape}; add them", source
         )
     return counts
+
+
+def _line_of(names: Sequence[str], separator: str) -> bytes:
+    line = StringIO()
+    csv.writer(line, delimiter=separator, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+def _check_names(names: Sequence[str], source: str | Path) -> None:
+    """DataFormatError unless columns of counts have names of their own."""
+    if any(re.fullmatch(r"\W*\d[\d\W]*", name) for name in names):
+        raise DataFormatError(
+            "counts must begin with names of their columns, found a number; add a line of names, "
+            "such as 'cell 1': a first row of counts would be published as it is",
+            source,
+        )
+    repeated = [name for name in names if name and names.count(name) > 1]
+    if repeated:
+        raise DataFormatError(
+            f"counts must have columns of different names, found {repeated[0]!r} "
+            f"{names.count(repeated[0])} times; rename them",
+            source,
+        )
+
+
+def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> None:
+    """DataFormatError for a cell that is no number, which would get no noise."""
+    numbers = pd.to_numeric(column, errors="coerce").astype(float)
+    is_wrong = ~np.isfinite(numbers.to_numpy()) | (column.dtype.kind not in "iuf")
+    if is_wrong.any():
+        is_text = ~np.isfinite(numbers.to_numpy())
+        row = int(np.argmax(is_text if is_text.any() else is_wrong)) + 1
+        raise DataFormatError(
+            f"counts must be such as 1234 or 98.2, found another cell in row {row} of column "
+            f"{name!r}; correct it, or name a column of times 'time'",
+            source,
+        )
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:

@@ -2,17 +2,22 @@
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplreport import command
 from tplreport.reporting.plans import upper_pair
+from workflow.configuration import ROOT
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 pytestmark = pytest.mark.filterwarnings("always::tplreport.publisher.RepeatedTimeWarning")
@@ -29,7 +34,7 @@ def run(tmp_path, monkeypatch, capsys):
     )
 
     def run(*words, stdin=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         status = command.main([str(word) for word in words])
         printed = capsys.readouterr()
         return status, printed.out, printed.err
@@ -526,3 +531,146 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users(run, tm
     assert run(*words, "--plan", "plan.csv", *against)[0] == 0  # compared with the file
     status, _, errors = run(*words, "--plan", "plan.csv", "--against", "me")
     assert (status, "against must be one of" in errors) == (2, True)
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"tplrepro {tpl.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        "2024-05-01 10:00,7,8\n",
+        '"time","home, old","Zürich"\n2024-05-01 10:00,7,8\n',
+        "time\thome, old\tZürich\n2024-05-01 10:00\t7\t8\n",
+        "\ufefftime;home, old;Zürich\n2024-05-01 10:00;7;8\n",
+        "2024-05-01 10:00\t7\t8\n",
+    ],
+)
+def test_counts_of_standard_input_stay_in_memory(run, tmp_path, monkeypatch, stdin):
+    (tmp_path / "old.csv").write_text('time,"home, old",Zürich\n2024-05-01 09:00,5,6\n')
+    assert run("publish", "p.sqlite", "old.csv", *NEW)[0] == 0
+    monkeypatch.setattr("tempfile.mkdtemp", None)
+    monkeypatch.setattr("tempfile.mkstemp", None)
+    status, _, said = run("publish", "p.sqlite", "-", stdin=stdin)
+    assert (status, said) == (0, "noise was added to home, old, Zürich, and not to time\n")
+    assert str(tr.Publisher("p.sqlite").to_frame().index[-1]) == "2024-05-01 10:00:00"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "message"),
+    [
+        ("time,home,work\n2024-05-01 10:00,31337 people,1\n", "another cell in row 1 of column 'h"),
+        ("time,home,work\n2024-05-01 10:00,31337\n31338,1,2,3\n", "as many fields in each line"),
+        ("31337,31338\n", "found a number; add a line of names"),
+        ("time,home,home\n2024-05-01 10:00,31337,1\n", "different names, found 'home' 2 times"),
+        ("time,home\n2024-05-01 10:00,13133000000000000000\n", "2..63, found a larger one"),
+        ("time,home,work\n2024-05-01 10:00,-31337000000000000000,1\n", "such as 1234"),
+        ("", "must be a table in UTF-8, found an empty file"),
+    ],
+)
+def test_errors_of_counts_name_no_count_and_no_temporary_file(run, stdin, message):
+    status, printed, said = run("publish", "p.sqlite", "-", *NEW, stdin=stdin)
+    assert status == 2
+    assert re.search(message, said)
+    assert "3133" not in said + printed
+    assert "/" not in said.replace("2024/", "")
+
+
+def test_closed_standard_input(run, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("io.TextIOWrapper", lambda _: None)
+        status, _, said = run("publish", "p.sqlite", "-", *NEW)
+    assert (status, "standard input must be open" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--floor", "5e-324", "--sensitivity", 2),
+            "scale sensitivity / budget, which must be a f",
+        ),
+        (("--floor", 0.1, "--sensitivity", "1e308"), "found 1e.308 / 0.1; give more budget"),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_when_the_file_is_made(run, tmp_path, words, message):
+    status, _, said = run("publish", "p.sqlite", "--matrix=moves.csv", "--alpha=1", *words)
+    assert status == 2
+    assert re.search(message, said)
+    assert not (tmp_path / "p.sqlite").exists()
+
+
+def test_json_has_no_infinity_and_a_gaussian_plan_has_leakages(run, tmp_path):
+    plan = tf.allocate_noise(2.0, 1e-6, P, P, 2)
+    pd.DataFrame({"noise_multiplier": plan}).to_csv("plan.csv", index=False)
+    new = ("--matrix=moves.csv", "--backward=moves.csv", "--alpha=2", "--sensitivity=1")
+    counts = ("--step=1h", "--plan=plan.csv", "--delta=1e-6")
+    assert run("publish", "p.sqlite", "counts.csv", *new, *counts, "--time-column=time")[0] == 0
+    status, printed, _ = run("publish", "p.sqlite", "--json")
+    assert (status, json.loads(printed, parse_constant=pytest.fail)) == (
+        0,
+        {"remaining": None, "note": "the plan has ended"},
+    )
+    status, printed, _ = run("ledger", "p.sqlite", "--leakage", "--json")
+    rows = json.loads(printed)
+    assert status == 0
+    assert [row["time"][:16] for row in rows] == ["2024-05-01T08:00", "2024-05-01T09:00"]
+    assert max(row["epsilon"] for row in rows) == pytest.approx(2.0, rel=1e-3)
+    assert command._as_json([np.inf, {"a": float("nan")}, 1.5]) == '[null, {"a": null}, 1.5]'
+
+
+def test_steps_below_a_millisecond_are_printed_apart(run, tmp_path):
+    rows = "time,n\n2024-05-01 08:00:00.000001,1\n2024-05-01 08:00:00.000002,2\n"
+    (tmp_path / "fast.csv").write_text(rows)
+    new = ("--matrix=moves.csv", "--alpha=1", "--sensitivity=1", "--floor=0.1", "--step=1us")
+    assert run("publish", "p.sqlite", "fast.csv", *new)[0] == 0
+    status, printed, _ = run("ledger", "p.sqlite", "--noisy", "--json")
+    assert status == 0
+    assert [row["time"] for row in json.loads(printed)] == [
+        "2024-05-01T08:00:00.000001",
+        "2024-05-01T08:00:00.000002",
+    ]
+
+
+def ended(words, cwd, close=False, **options):
+    """Exit status, errors and output of a process of the command; nobody reads its output if it is
+    closed."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    words = [sys.executable, "-m", "tplreport.command", *words]
+    with subprocess.Popen(words, cwd=cwd, **pipes, **options) as started:
+        printed = b""
+        if close:
+            started.stdout.close()
+        else:
+            printed = started.stdout.read()
+        said = started.stderr.read()
+    return started.returncode, said.decode(), printed.decode()
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def test_what_reads_the_output_may_end_first(run, tmp_path):
+    words = ["leakage", "--matrix=moves.csv", "--epsilon=0.1", "--horizon=20000", "--json"]
+    assert ended(words, tmp_path, close=True, env=ENVIRONMENT) == (141, "", "")
+
+
+def test_an_interrupt_is_one_line(run, monkeypatch):
+    monkeypatch.setattr(command, "_show", mock.Mock(side_effect=KeyboardInterrupt))
+    words = ("leakage", "--matrix=moves.csv", "--epsilon=0.1", "--horizon=3")
+    assert run(*words) == (130, "", "tplrepro leakage: interrupted\n")
+
+
+def test_labels_in_a_locale_of_ascii(run, tmp_path):
+    plain = ENVIRONMENT | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain.pop("PYTHONIOENCODING", None)
+    (tmp_path / "new.csv").write_text("time,Zürich\n2024-05-01 10:00,7\n", encoding="utf-8")
+    words = ["publish", "p.sqlite", "-", *map(str, NEW)]
+    with open(tmp_path / "new.csv") as stdin:
+        status, said, printed = ended(words, tmp_path, env=plain, stdin=stdin)
+    assert (status, said) == (0, "noise was added to Zürich, and not to time\n")
+    assert "Zürich" in printed
+    assert tr.Publisher(tmp_path / "p.sqlite").to_frame().columns.tolist() == ["Zürich"]
