@@ -59,6 +59,15 @@ def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
     return frame.plot(ax=ax, **options)
 
 
+def label_log_axis(axis: Any) -> None:
+    """Label 1, 2 and 5 of each decade of a logarithmic axis of Matplotlib, as plain numbers."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("{x:g}")
+
+
 def plot_over_time(frame: Any, ax: Any, **options: Any) -> Any:
     """A table over time, drawn as in the papers: times from 1, and their names of leakages."""
     from pandas import RangeIndex

@@ -9,10 +9,10 @@ import networkx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
 from experiments.figures import PALETTE
+from tplrepro.display import label_log_axis
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -156,9 +156,7 @@ def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
 def plain_log_scale(axes: Axes) -> None:
     """A logarithmic vertical axis with plain numbers at 1, 2 and 5."""
     axes.set_yscale("log")
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    label_log_axis(axes.yaxis)
 
 
 def _draw_graph(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:

@@ -35,6 +35,11 @@ def drawn(page, name, panel="Leakage over time"):
     return page.panel.children[0].data[KEYS.index((panel, name))].y
 
 
+def test_buttons_for_files_have_a_tooltip_in_words(page):
+    for field in (page.matrix_file, page.data_file):
+        assert len(field.entry.tooltip or "") > 10  # without one a browser shows "null"
+
+
 def test_curves_verdict_and_table_are_what_the_package_says(page):
     page.epsilon.slider.value = 0.3
     expected = tpl.temporal_privacy_leakage(np.full(10, 0.3), BACKWARD, FORWARD)

@@ -5,6 +5,7 @@ from matplotlib import pyplot as plt
 
 import tplreport as tr
 import tplrepro as tpl
+from tplreport.reporting.html import figure_of
 
 
 def test_matrices_loss_functions_and_reports_draw_their_numbers_with_units():
@@ -27,3 +28,17 @@ def test_matrices_loss_functions_and_reports_draw_their_numbers_with_units():
     assert axes.get_ylabel() == "budget (nats)"
     assert [line.get_label() for line in axes.lines] == [*report.budgets.columns[1:]]
     assert np.array_equal(axes.lines[1].get_ydata(), report.budgets.iloc[:, 2])
+
+
+def test_budgets_on_a_logarithmic_axis_have_few_labels_of_plain_numbers():
+    walk = np.random.default_rng(0).integers(0, 2, (30, 40))
+    report = tr.report(list(walk), alpha=1.0, horizon=5, draws=0)
+    figure = figure_of(report)
+    axes_of_report = report.plot()
+    for whole, axes in ((figure, figure.axes[0]), (axes_of_report.figure, axes_of_report)):
+        whole.draw_without_rendering()
+        ticks = axes.get_yticklabels(which="both")
+        labels = [label.get_text() for label in ticks if label.get_text()]
+        low, high = axes.get_ylim()
+        shown = [label for label in labels if low <= float(label) <= high]  # no powers of ten
+        assert 1 <= len(shown) <= 3 * (np.log10(high / low) + 1)

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from tplreport.reporting.plans import ANYBODY
+from tplrepro.display import label_log_axis
 from tplrepro.lazy import optional_import
 
 #: Lines of the schemes, in the order of the plans.
@@ -95,6 +96,8 @@ def figure_of(report: Any) -> Any:
         panel.set(
             title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log"
         )
+        label_log_axis(panel.yaxis)
+        panel.xaxis.get_major_locator().set_params(integer=True)
     for panel in panels[len(adversaries) :]:
         panel.set_axis_off()
     above.legend(

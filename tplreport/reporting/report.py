@@ -46,7 +46,7 @@ from tplreport.uncertainty import (
     leakage_interval,
     posterior_draws,
 )
-from tplrepro.display import count_noun, frame_as_html, plot_frame
+from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.validation import (
@@ -194,9 +194,11 @@ class Report:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns
         the axes."""
-        return plot_frame(
+        axes = plot_frame(
             self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True
         )
+        label_log_axis(axes.yaxis)
+        return axes
 
     def to_html(self, figures: bool = True) -> str:
         """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
