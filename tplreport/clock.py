@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplreport.times import ISO_TIME
+from tplreport.times import ISO_TIME, has_unit
 
 SECOND = 10**9  # nanoseconds
 MINUTE = 60 * SECOND
@@ -281,7 +281,7 @@ def _duration(step: Any) -> pd.Timedelta:
     )
     if isinstance(step, float | np.floating | bool):
         raise ValueError(must)
-    if isinstance(step, str) and re.fullmatch(r"[\s+\-.\d]*", step):
+    if isinstance(step, str) and not has_unit(step):
         raise ValueError(must)
     try:
         return pd.Timedelta(step).as_unit("ns")

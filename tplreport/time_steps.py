@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tplreport.times import LOCAL, PlaceOfRow
+from tplreport.times import LOCAL, PlaceOfRow, has_unit
 from tplrepro.display import count_noun
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
@@ -316,6 +316,10 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
 
 def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     """A duration in ticks, at least one."""
+    if isinstance(value, str) and not has_unit(value):
+        raise ValueError(
+            f"{name} must be a positive duration with its unit, found {value!r}; give such as '5min'"
+        )
     try:
         seconds = (
             pd.Timedelta(value).total_seconds()

@@ -61,6 +61,15 @@ SAMPLE = 1000
 PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
 
 
+def has_unit(duration: str) -> bool:
+    """Whether a text may be a duration: pandas takes a number alone for nanoseconds.
+
+    >>> has_unit("5min"), has_unit("01:00:00"), has_unit("3600")
+    (True, True, False)
+    """
+    return re.fullmatch(r"[\s+\-.0-9]*", duration) is None
+
+
 def texts_of(column: pd.Series) -> pa.Array:
     """The values of a column as texts."""
     if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_string(column.dtype.pyarrow_dtype):

@@ -100,6 +100,14 @@ def test_a_step_has_a_unit(step):
         Clock.checked_step(step)
 
 
+@pytest.mark.parametrize("step", ["3600", " 1.5 ", ""])
+def test_a_step_of_observations_has_a_unit_as_well(step):
+    """A number alone, as the command gives it, would be nanoseconds."""
+    rows = pd.DataFrame({"user": 1, "time": pd.date_range("2024-05-01", periods=4), "state": 0})
+    with pytest.raises(ValueError, match="step must be a positive duration with its unit, found"):
+        tr.read_sequences(rows, step=step)
+
+
 def test_numbers_far_from_each_other_do_not_overflow():
     assert clock_from(-(2**60), 1).positions([2**60]) == [2**61]
     with pytest.raises(ValueError, match="within 2..62 steps"):
@@ -152,10 +160,9 @@ def test_a_publisher_publishes_local_days_over_a_change_of_clocks(tmp_path):
     made = tr.Publisher(tmp_path / "days.sqlite", **settings, floor=0.05, step="1D")
     made.publish_table(pd.Series(range(6), days))
     assert made.to_frame().index.equals(days)
-    assert (
-        tr.Publisher(made.path).publish("2024-04-01 00:00+02:00", 3)
-        == made.to_frame()["count"].iloc[3]
-    )
+    with pytest.warns(UserWarning, match="was handed out before"):
+        again = tr.Publisher(made.path).publish("2024-04-01 00:00+02:00", 3)
+    assert again == made.to_frame()["count"].iloc[3]
 
 
 def test_a_copy_does_not_resume_until_a_day_on_a_clock_of_hours(tmp_path):
