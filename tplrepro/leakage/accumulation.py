@@ -21,7 +21,7 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 MANY = 256
 #: The leakages that `accumulate_until_known` compares one by one; later ones in growing blocks.
 ONE_BY_ONE = 64
-#: The leakage after a release, from L, the leakage before it (None if there is none) and its budget.
+#: The leakage after a release, from L, the leakage before it (None: there is none) and its budget.
 Step: TypeAlias = Callable[[Any, float | None, float], float]
 
 

@@ -129,16 +129,20 @@ def exact_leakage(
     [1.0, 1.86, 2.68, 3.47, 4.26, 5.04, 5.82, 6.59, 7.37, 8.15]
     """
     setting = _check_setting(epsilons, backward, forward, horizon)
-    budgets, n = setting.budgets, setting.n_states
+    budgets = setting.budgets
+    n = setting.n_states
     boxes = _boxes(budgets, n, released)
     reversed_boxes = boxes.reversed()
     after = setting.after[::-1]
     past = np.zeros((budgets.size, n, n))
     future = np.zeros((budgets.size, n, n))
     for t in with_progress(range(1, budgets.size), "exact leakage", "time"):
-        past[t] = _largest_log_ratios(_side(t, setting.before, boxes), past[t - 1])
-        future[t] = _largest_log_ratios(_side(t, after, reversed_boxes), future[t - 1])
-    return with_joint(budgets, past, budgets[:, None, None] * boxes.local, future[::-1])
+        earlier = _side(t, setting.before, boxes)
+        later = _side(t, after, reversed_boxes)
+        past[t] = _largest_log_ratios(earlier, past[t - 1])
+        future[t] = _largest_log_ratios(later, future[t - 1])
+    single = budgets[:, None, None] * boxes.local
+    return with_joint(budgets, past, single, future[::-1])
 
 
 def worst_outputs(
@@ -181,7 +185,8 @@ def worst_outputs(
     ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
     """
     setting = _check_setting(epsilons, backward, forward, horizon)
-    budgets, n = setting.budgets, setting.n_states
+    budgets = setting.budgets
+    n = setting.n_states
     T = budgets.size
     time = check_time(time, T, "time") % T
     boxes = _boxes(budgets, n, None)
@@ -228,7 +233,8 @@ def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
     pairs = np.argwhere(~np.eye(n, dtype=bool))
     for block in np.array_split(pairs, -(-(n**3) // 2**16)):
         i, j = block.T
-        ratios[i, j] = np.log1p(_largest_gains(side, i, j, np.expm1(start[i, j])))
+        gains = _largest_gains(side, i, j, np.expm1(start[i, j]))
+        ratios[i, j] = np.log1p(gains)
     return ratios
 
 
@@ -261,16 +267,19 @@ def _attain(
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
     for k, P in enumerate(chain[1:], start=1):
-        likelihood = 1.0 + np.where(patterns[-1], upper[-k], lower[-k])
-        functional = (functional * likelihood) @ P
+        likelihood = np.where(patterns[-1], upper[-k], lower[-k])
+        functional = (functional * (1.0 + likelihood)) @ P
         patterns.append(functional > 0)
     # Forward in time: m - 1 of these outputs.
-    excess = np.where(patterns[-1], upper[-len(chain)], lower[-len(chain)])
-    for k in range(len(chain) - 1, 0, -1):
+    first = len(chain)
+    excess = np.where(patterns[-1], upper[-first], lower[-first])
+    for k in range(first - 1, 0, -1):
         mixed = excess @ chain[k].T
-        excess = mixed + np.where(patterns[k - 1], upper[-k], lower[-k]) * (1.0 + mixed)
-    attained = (difference * excess).sum(axis=1) / (1.0 + (base * excess).sum(axis=1))
-    return attained, patterns
+        likelihood = np.where(patterns[k - 1], upper[-k], lower[-k])
+        excess = mixed + likelihood * (1.0 + mixed)
+    gained = (difference * excess).sum(axis=1)
+    of_base = 1.0 + (base * excess).sum(axis=1)
+    return gained / of_base, patterns
 
 
 def _mark_worst_outputs(
@@ -298,7 +307,9 @@ class _Boxes(NamedTuple):
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
-    states = np.unique(check_codes(np.arange(n) if released is None else released, n, "released"))
+    if released is None:
+        released = np.arange(n)
+    states = np.unique(check_codes(released, n, "released"))
     if states.size == 0:
         raise ValueError(
             "released must name at least one state, found none; leave it out for all states"
@@ -399,5 +410,6 @@ def with_joint(
     joint = (past + single + future).reshape(epsilons.size, -1)
     bpl = (past + single).max(axis=(1, 2))
     fpl = (single + future).max(axis=(1, 2))
-    pairs = np.column_stack(np.unravel_index(joint.argmax(axis=1), past.shape[1:]))
+    best = joint.argmax(axis=1)
+    pairs = np.column_stack(np.unravel_index(best, past.shape[1:]))
     return ExactLeakage(epsilons, bpl, fpl, joint.max(axis=1), pairs)

@@ -16,9 +16,9 @@ from the last release to the next one exceeds alpha if its FPL c and its budget 
     c <= L_F^(m-j)^-1(alpha - L_B^(j)(BPL_t)), 0 < j < m,
     epsilon <= min(c, alpha - L_B^(m)(BPL_t)).
 
-L^(j) falls in j (`loss_over_steps`), so that one pair of whole numbers of steps, rounded down to eight an
-octave, bounds all j in a block: O(log k) conditions, exact for k < 16. A smaller c only makes later
-budgets smaller.
+L^(j) falls in j (`loss_over_steps`), so that one pair of whole numbers of steps, rounded down to
+eight an octave, bounds all j in a block: O(log k) conditions, exact for k < 16. A smaller c only
+makes later budgets smaller.
 
 A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem
 11 of [1] satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e.
@@ -226,11 +226,15 @@ class TemporalFilter:
 
     def _excess(self, epsilon: float, budget: float, release: str) -> str:
         """What is wrong with a budget that exceeds the largest one, with digits that show it."""
-        digits = next(n for n in range(6, 18) if f"{budget:.{n}g}" != f"{epsilon:.{n}g}")
+        digits = 6
+        while digits < 17 and f"{budget:.{digits}g}" == f"{epsilon:.{digits}g}":
+            digits += 1
+        largest = f"{budget:.{digits}g}"
+        found = f"{epsilon:.{digits}g}"
         return (
-            f"epsilon must be at most {budget:.{digits}g}, the most that keeps every TPL within "
+            f"epsilon must be at most {largest}, the most that keeps every TPL within "
             f"alpha = {self.alpha:g} with a floor of {self.floor:g}, "
-            f"found {epsilon:.{digits}g} for {release}; spend less, or skip"
+            f"found {found} for {release}; spend less, or skip"
         )
 
     def skip(self, count: SupportsIndex = 1) -> Self:

@@ -143,7 +143,17 @@ class PrivacyLossFunction:
         Parameters
         ----------
         matrix : TransitionMatrix, which names the states
-        hull : array (K, 5), the vertices as in `hull`
+        hull : array (K, 5)
+            The vertices in order of growing alpha: d, gap, 1 - q, and the numbers of the two rows.
+
+        Returns
+        -------
+        PrivacyLossFunction, whose `of_matrix` is False
+
+        Raises
+        ------
+        ValueError
+            If a vertex has not five numbers.
         """
         function = object.__new__(cls)
         function.matrix = matrix
@@ -311,7 +321,8 @@ class PrivacyLossFunction:
         vertex = self._vertex_for(alpha)
         budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
         # The margins exceed the rounding of the line above, and the understatement of L.
-        return min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
+        certain = budget * (1.0 - ROUNDING) + TIES * expm1(-alpha)
+        return min(max(certain, 0.0), alpha)
 
     def inverse(self, level: ArrayLike) -> float | np.ndarray:
         """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds
@@ -336,7 +347,8 @@ class PrivacyLossFunction:
     def at_most(self, alpha: float) -> float:
         """L(alpha) for one valid float or inf, without checks, rounded up: the step of the
         filter."""
-        return min(self.at(alpha) * (1.0 + ROUNDING) - self.ties * expm1(-alpha), alpha)
+        rounded_up = self.at(alpha) * (1.0 + ROUNDING)
+        return min(rounded_up - self.ties * expm1(-alpha), alpha)
 
     def inverse_within(self, level: float, alpha: float) -> float:
         """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`.
@@ -345,17 +357,23 @@ class PrivacyLossFunction:
 
         Parameters
         ----------
-        level : float or inf, the most that L may add, nats, without checks
-        alpha : float or inf, a bound on the leakage, nats, without checks
+        level : float or inf, the most that L may add, nats
+        alpha : float or inf, a bound on the leakage, nats
 
         Returns
         -------
         float, nats, rounded down
+
+        Raises
+        ------
+        TypeError
+            For what is no number; whether it is finite and at least 0 is not checked.
         """
         missing = -self.ties * expm1(-alpha)  # of any leakage up to alpha
         if level >= 2.0 * missing:
             return self.inverse_at(level - missing)
-        return max(min(self.inverse_at(0.5 * level), 0.5 * level / self.ties), level)
+        half = 0.5 * level
+        return max(min(self.inverse_at(half), half / self.ties), level)
 
     @cached_property
     def ties(self) -> float:
@@ -447,7 +465,10 @@ def _crossing(vertex: Vertex, following: Vertex) -> float:
     if not isnan(crossing):
         return crossing
     # the products are out of range
-    d, gap, next_d, next_gap = map(Fraction, (vertex.d, vertex.gap, following.d, following.gap))
+    d = Fraction(vertex.d)
+    gap = Fraction(vertex.gap)
+    next_d = Fraction(following.d)
+    next_gap = Fraction(following.gap)
     exact = (next_gap * d - gap * next_d) / (gap - next_gap)
     return log(exact.denominator) - log(exact.numerator)
 

@@ -97,7 +97,8 @@ class PriorFreeLoss(PrivacyLossFunction):
         d, gap, _ = self._vertices[0]
         if gap == 0.0:
             return np.zeros_like(slopes)
-        excess = gap * (1.0 + ROUNDING) - d * slopes / (1.0 + np.sqrt(1.0 + slopes))
+        root = np.sqrt(1.0 + slopes)
+        excess = gap * (1.0 + ROUNDING) - d * slopes / (1.0 + root)
         return np.minimum(np.maximum(excess, 0.0) ** 2 / gap, 1.0)
 
     def unbounded_because(self) -> str:
@@ -179,7 +180,9 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
     width, i, j = _farthest_rows(logs)
     if width == 0.0:
         return _HilbertDiameter(0.0, 0, 0, 0, 0)
-    difference = np.log(rows[i, columns]) - np.log(rows[j, columns])
+    logs_i = np.log(rows[i, columns])
+    logs_j = np.log(rows[j, columns])
+    difference = logs_i - logs_j
     column = int(columns[np.argmax(difference)])
     other_column = int(columns[np.argmin(difference)])
     return _HilbertDiameter(width + ERROR * size, i, j, column, other_column)
@@ -204,7 +207,8 @@ def _farthest_rows(logs: np.ndarray) -> tuple[float, int, int]:
         for b in range(a, n, BLOCK):
             if radius[order[a]] + radius[order[b]] <= widest:
                 break
-            width, i, j = recursion.farthest(first, logs[order[b : b + BLOCK]], widest)
+            second = logs[order[b : b + BLOCK]]
+            width, i, j = recursion.farthest(first, second, widest)
             if width > widest:
                 widest = width
                 best_i = int(order[a + i])

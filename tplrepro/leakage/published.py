@@ -152,16 +152,23 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
     is_candidate = excess > 0  # line 3
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # line 7: columns in order of falling q_j / d_j, the others last, as 0
-        order = np.argsort(np.where(is_candidate, -(excess / d), np.inf), axis=-1)
-        q = np.take_along_axis(np.where(is_candidate, q, 0.0), order, axis=-1)
-        d = np.take_along_axis(np.where(is_candidate, d, 0.0), order, axis=-1)
-        excess = np.take_along_axis(np.where(is_candidate, excess, 0.0), order, axis=-1)
+        rank = np.where(is_candidate, -(excess / d), np.inf)
+        order = np.argsort(rank, axis=-1)
+
+        def arrange(row: np.ndarray) -> np.ndarray:
+            return np.take_along_axis(np.where(is_candidate, row, 0.0), order, axis=-1)
+
+        q = arrange(q)
+        d = arrange(d)
+        excess = arrange(excess)
         q_arr = np.cumsum(q, axis=-1)  # line 8
         d_arr = np.cumsum(d, axis=-1)  # line 9
         excess_arr = np.cumsum(excess, axis=-1)
         # qArr_i d_i - dArr_i q_i, with q - d for q and without the terms in q_i d_i, which cancel
+        excess_before = excess_arr[..., :-1]
+        d_before = d_arr[..., :-1]
         denominator = np.zeros_like(q_arr)
-        denominator[..., 1:] = excess_arr[..., :-1] * d[..., 1:] - d_arr[..., :-1] * excess[..., 1:]
+        denominator[..., 1:] = excess_before * d[..., 1:] - d_before * excess[..., 1:]
         # the ratios fall, so a negative one is rounding
         np.maximum(denominator, 0.0, out=denominator)
         a_arr = np.log1p(excess / denominator)  # line 11
@@ -181,9 +188,11 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     """
     rows = as_transition_matrix(P).toarray()
     n = rows.shape[0]
-    tables = PrecomputedTables(*(np.empty((n * (n - 1), n)) for _ in range(3)))
+    shape = n * (n - 1), n
+    tables = PrecomputedTables(qM=np.empty(shape), dM=np.empty(shape), aM=np.empty(shape))
     for i in range(n):
-        pairs = slice(i * (n - 1), (i + 1) * (n - 1))
+        first = i * (n - 1)
+        pairs = slice(first, first + n - 1)
         others = np.delete(rows, i, axis=0)
         q_arr, d_arr, a_arr = piecewise_coefficients(rows[i], others)
         tables.qM[pairs] = q_arr
@@ -284,7 +293,10 @@ def algorithm_4(
             f"the domain must satisfy 0 < a_1 <= a_m <= {LARGEST:g}, "
             f"found a_1={a_1:g} and a_m={a_m:g}; use PrivacyLossFunction, which needs no domain"
         )
-    tables = P_or_tables if isinstance(P_or_tables, PrecomputedTables) else algorithm_2(P_or_tables)
+    if isinstance(P_or_tables, PrecomputedTables):
+        tables = P_or_tables
+    else:
+        tables = algorithm_2(P_or_tables)
     if not tables.qM.any():  # line 1
         return PiecewiseFunction(np.zeros(1), np.zeros(1), np.zeros(1), a_1)
     first = _largest_loss(a_1, tables).coefficients  # line 2
@@ -301,7 +313,9 @@ def algorithm_4(
         highest = _largest_loss(middle, tables).coefficients
         waiting.append(SubDomain(middle, highest, domain.right, domain.last))  # line 16, later
         waiting.append(SubDomain(domain.left, domain.first, middle, highest))  # line 15
-    ends = [[*run][-1] for _, run in groupby(pieces, key=lambda piece: piece[0])]
+    # Sub-domains of one piece become one.
+    runs = groupby(pieces, key=lambda piece: piece[0])
+    ends = [[*run][-1] for _, run in runs]
     q_arr = np.array([top.q for top, _ in ends])
     d_arr = np.array([top.d for top, _ in ends])
     a_arr = np.array([right for _, right in ends])
@@ -354,14 +368,17 @@ def algorithm_5(
     q_arr, d_arr, a_arr, a_1 = piecewise
     if not q_arr.any():  # line 1
         return epsilon if values.ndim == 0 else np.full(values.shape, epsilon)
-    outside = (values != 0) & ((values < a_1) | (values > a_arr[-1]))
+    is_outside = (values < a_1) | (values > a_arr[-1])
+    outside = (values != 0) & is_outside
     if outside.any():
         raise ValueError(
             f"alpha must be 0 or lie in [{a_1:g}, {a_arr[-1]:g}], the domain given to "
             f"algorithm_4, found {values[outside].flat[0]:g}; widen [a_1, a_m]"
         )
     k = np.searchsorted(a_arr, values)  # line 2
-    leakage = _log_f(q_arr[k] - d_arr[k], d_arr[k], values) + epsilon  # line 3
+    q = q_arr[k]
+    d = d_arr[k]
+    leakage = _log_f(q - d, d, values) + epsilon  # line 3
     return float(leakage) if values.ndim == 0 else leakage
 
 
@@ -429,7 +446,8 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
     d = d_table[optimal]
     losses = _log_f(q - d, d, alpha)
     k = int(np.argmax(losses))
-    return LargestLoss(float(losses[k]), Coefficients(float(q[k]), float(d[k])))
+    coefficients = Coefficients(float(q[k]), float(d[k]))
+    return LargestLoss(float(losses[k]), coefficients)
 
 
 def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> np.ndarray:
@@ -441,8 +459,9 @@ def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> n
     step = 1 << (n.bit_length() - 1)
     while step:
         further = count + step
-        is_above = table[base + np.minimum(further, n) - 1] > alpha
-        count = np.where((further <= n) & is_above, further, count)
+        last = base + np.minimum(further, n) - 1
+        is_above = (further <= n) & (table[last] > alpha)
+        count = np.where(is_above, further, count)
         step >>= 1
     return count
 
@@ -456,12 +475,18 @@ def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     """
     rise, floor = _scaled_factors(epsilon)
     c = (1 - q + d) * floor - q * rise
-    root = np.hypot(c, 2 * np.sqrt(d) * np.sqrt(rise * floor))  # c^2 and d e^-epsilon may underflow
+    # not the root of a sum of squares: c^2 and d e^-epsilon may underflow
+    product = 2 * np.sqrt(d) * np.sqrt(rise * floor)
+    root = np.hypot(c, product)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        g = np.where(c > 0, 2 * rise * floor / (c + root), (root - c) / (2 * d))
+        for_positive_c = 2 * rise * floor / (c + root)
+        for_negative_c = (root - c) / (2 * d)
+        g = np.where(c > 0, for_positive_c, for_negative_c)
         growth = g * np.exp(epsilon)
-        limit = np.where(growth < np.inf, np.log1p(growth), epsilon + np.log(g + floor))
-    limit = np.where((d == 0) & (c <= 0), np.inf, np.maximum(limit, epsilon))
+        large_limit = epsilon + np.log(g + floor)
+        limit = np.where(growth < np.inf, np.log1p(growth), large_limit)
+    is_unbounded = (d == 0) & (c <= 0)
+    limit = np.where(is_unbounded, np.inf, np.maximum(limit, epsilon))
     return np.where(q == d, epsilon, limit)
 
 
@@ -475,7 +500,8 @@ def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.n
     not overflow."""
     rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        loss = np.where(excess > 0, np.log1p(excess * rise / (d * rise + floor)), 0.0)
+        x = excess * rise / (d * rise + floor)
+        loss = np.where(excess > 0, np.log1p(x), 0.0)
         unbounded = alpha + np.log(excess * rise + floor)
     is_unbounded = (d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST)
     return np.where(is_unbounded, unbounded, loss)
@@ -500,7 +526,12 @@ def _intersection(first: Coefficients, last: Coefficients) -> float:
 def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:
     """Whether `piece` is as high as `top` at `alpha`, up to rounding; their relative gap falls to
     the intersection."""
-    rise, floor = _scaled_factors(alpha)
-    excess = (piece.q - piece.d) * rise / (piece.d * rise + floor)
-    excess_of_top = (top.q - top.d) * rise / (top.d * rise + floor)
+    excess = _excess_of(piece, alpha)
+    excess_of_top = _excess_of(top, alpha)
     return bool(excess >= excess_of_top * (1 - TOLERANCE))
+
+
+def _excess_of(piece: Coefficients, alpha: float) -> float:
+    """f - 1."""
+    rise, floor = _scaled_factors(alpha)
+    return (piece.q - piece.d) * rise / (piece.d * rise + floor)

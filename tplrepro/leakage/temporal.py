@@ -120,7 +120,8 @@ class TemporalLeakage(OverTime):
         check_span(first, last, self.epsilons.size)
         if first == last:
             return float(self.tpl[first])
-        return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
+        between = self.epsilons[first + 1 : last].sum()
+        return float(self.bpl[first] + self.fpl[last] + between)
 
     def w_event(self, w: int) -> float:
         """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of

@@ -160,10 +160,12 @@ class Timeline:
         pauses = []
         for time in np.delete(np.arange(horizon), times).tolist():
             k = bisect(released, time)
-            has_before = k > 0
-            has_after = k < len(released)
-            loss_before = before(released[k - 1], time) if has_before else None
-            loss_after = after(time, released[k]) if has_after else None
+            loss_before = None
+            if k > 0:
+                loss_before = before(released[k - 1], time)
+            loss_after = None
+            if k < len(released):
+                loss_after = after(time, released[k])
             pauses.append(Pause(time, k - 1, loss_before, k, loss_after))
         backward = [before(start, end) for start, end in pairwise(released)]
         forward = [after(start, end) for start, end in pairwise(released)]
@@ -256,10 +258,14 @@ class LossBetween:
         middle = 0 if self.is_uniform else start + half
         earlier = self.product(start, half)
         later = self.product(middle, length - half)
-        return later @ earlier if self.side == "backward" else earlier @ later
+        if self.side == "backward":
+            return later @ earlier
+        return earlier @ later
 
     def _make_loss(self, start: int, length: int) -> PrivacyLossFunction:
-        steps = self.steps[:1] if self.is_uniform else self.steps[start : start + length]
+        steps = self.steps[start : start + length]
+        if self.is_uniform:
+            steps = self.steps[:1]
         # evidence may be about the times between, too
         if any(isinstance(step, PriorFreeLoss) for step in steps):
             return self._make_prior_free_loss(steps, length)

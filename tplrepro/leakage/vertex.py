@@ -50,15 +50,18 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
     if d == 0.0 and rest == 0.0:
         return alpha
     if alpha <= LARGE:
+        # with w = e^-alpha u, so that nothing overflows
         w = -expm1(-alpha)
-        loss = log1p(gap * w / (exp(-alpha) + d * w))
+        denominator = exp(-alpha) + d * w
+        loss = log1p(gap * w / denominator)
     elif d >= 1e-290:
         loss = log1p(gap / d)
     else:
         below = alpha
         if d > 0.0:
             # d and e^-alpha are both at the end of the double range: scale them (and gap) by 2^900.
-            below = 900 * log(2.0) - log(d * 2.0**900 + exp(900 * log(2.0) - alpha))
+            scale = 900 * log(2.0)
+            below = scale - log(d * 2.0**900 + exp(scale - alpha))
         exponent = log(gap) + below
         if exponent > 0:
             loss = exponent + log1p(exp(-exponent))
@@ -73,8 +76,10 @@ def vertex_losses(
     """`vertex_loss` of arrays of one shape; valid only where alpha <= LARGE."""
     capped = np.minimum(alpha, LARGE)
     w = -np.expm1(-capped)
-    loss = np.minimum(np.log1p(gap * w / (np.exp(-capped) + d * w)), alpha)
-    return np.where((d == 0.0) & (rest == 0.0), alpha, loss)
+    denominator = np.exp(-capped) + d * w
+    loss = np.minimum(np.log1p(gap * w / denominator), alpha)
+    is_identity = (d == 0.0) & (rest == 0.0)
+    return np.where(is_identity, alpha, loss)
 
 
 def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
@@ -96,14 +101,17 @@ def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
     """
     if gap <= 0.0:
         return 0.0
+    d_factor = 1.0  # d u + 1
     if alpha <= LARGE:
-        below = 1.0 + d * expm1(alpha)
+        d_factor = 1.0 + d * expm1(alpha)
     elif d > 0.0:
         exponent = alpha + log(d)
-        below = 1.0 + exp(exponent) if exponent <= LARGE else inf
-    else:
-        below = 1.0
-    return min(gap / ((gap + d) * -expm1(-alpha) + exp(-alpha)) / below, 1.0)
+        d_factor = inf
+        if exponent <= LARGE:
+            d_factor = 1.0 + exp(exponent)
+    w = -expm1(-alpha)
+    q_factor = (gap + d) * w + exp(-alpha)  # (q u + 1) / (u + 1)
+    return min(gap / q_factor / d_factor, 1.0)
 
 
 def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> float:
@@ -120,8 +128,10 @@ def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> flo
     >>> round(vertex_crossing(0.2, 0.5, 0.1, 0.4), 6)
     1.466337
     """
-    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)
-    return log1p(1.0 / inverse) if inverse > 1e-290 else nan
+    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)  # 1 / u
+    if inverse > 1e-290:
+        return log1p(1.0 / inverse)
+    return nan
 
 
 def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
@@ -142,11 +152,15 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
     excess = inf
     if alpha <= LARGE:
         w = -expm1(-alpha)
-        excess = w * (rest + d * exp(alpha)) / (exp(-alpha) + (gap + d) * w)
+        denominator = exp(-alpha) + (gap + d) * w
+        excess = w * (rest + d * exp(alpha)) / denominator
     elif gap > 1e-290 and (d == 0.0 or alpha <= 2.0 * LARGE):
         half = exp(min(alpha, 2.0 * LARGE) / 2.0)  # as e^alpha is out of range
-        excess = (rest + d * half * half) / (gap + d)
-    return log1p(excess) if excess < inf else alpha - vertex_loss(d, gap, rest, alpha)
+        d_growth = d * half * half
+        excess = (rest + d_growth) / (gap + d)
+    if excess < inf:
+        return log1p(excess)
+    return alpha - vertex_loss(d, gap, rest, alpha)
 
 
 def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
@@ -177,7 +191,8 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     b = (rest + d) - growth * q
     if d == 0.0:
         return log1p(growth / b) if b > 0.0 else inf
-    root = hypot(b, 2.0 * sqrt(d) * sqrt(growth))
+    product = 2.0 * sqrt(d) * sqrt(growth)
+    root = hypot(b, product)
     if b >= 0.0:
         return log1p(2.0 * growth / (b + root))
     u = (root - b) / (2.0 * d)
@@ -192,7 +207,8 @@ def _supremum_of_large_budget(d: float, gap: float, rest: float, epsilon: float)
     b = (rest + d) * z - (gap + d)
     if d == 0.0:
         return epsilon if gap == 0.0 else inf
-    root = hypot(b, 2.0 * sqrt(d) * sqrt(z))
+    product = 2.0 * sqrt(d) * sqrt(z)
+    root = hypot(b, product)
     if b < 0.0:
         return epsilon + (log(root - b) - log(2.0 * d))
     return epsilon + (log(2.0 * z) - log(b + root))

@@ -64,8 +64,10 @@ def joint_hull(matrix, progress: bool = True) -> np.ndarray:
         points = dense.joint_hull(matrix.probabilities, progress)
     # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is
     # decided exactly.
-    if points.size and points[-1, 0] == 0.0 and 0.0 < points[-1, 2] < 1e-8:
-        return next(_disjoint_rows(matrix), points)
+    if points.size:
+        d, _, rest = points[-1, :3]
+        if d == 0.0 and 0.0 < rest < 1e-8:
+            return next(_disjoint_rows(matrix), points)
     return points
 
 
@@ -74,7 +76,8 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
     n = matrix.n_states
     background = matrix.background > 0 if matrix.is_sparse else np.zeros(n)
     rows = csr_array(matrix.probabilities, dtype=float, copy=True)
-    rows.data = (rows.data > 0) - np.repeat(background, np.diff(rows.indptr)).astype(float)
+    background_of_entries = np.repeat(background, np.diff(rows.indptr))
+    rows.data = (rows.data > 0) - background_of_entries.astype(float)
     for first in range(0, n, dense.BLOCK):
         block = range(first, min(first + dense.BLOCK, n))
         support = np.array([matrix.row(i) > 0 for i in block], dtype=float)
@@ -143,7 +146,9 @@ def _hulls_of_small(matrices: np.ndarray) -> list[np.ndarray]:
 def hull_of_points(points: np.ndarray) -> np.ndarray:
     """The hull (K, 5) of points (m, 5) in any order."""
     compiled.expect(points.size)
-    return hulls.hull_in_order(points[np.lexsort((points[:, 1], points[:, 0]))])
+    d = points[:, 0]
+    gap = points[:, 1]
+    return hulls.hull_in_order(points[np.lexsort((gap, d))])
 
 
 def compile_kernels() -> None:
@@ -157,8 +162,12 @@ def compile_kernels() -> None:
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
-    recursion.accumulate_with_derivative(
-        np.empty((0, 5)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1))
-    )
-    recursion.run_along(np.ones((1, 5)), 1.0, np.ones(1))
-    recursion.farthest(np.zeros((1, 1)), np.zeros((1, 1)), 0.0)
+    no_vertices = np.empty((0, 5))
+    first = np.zeros(1, dtype=int)
+    no_step = np.array([-1])
+    budgets = np.ones(2)
+    change = np.ones((2, 1))
+    recursion.accumulate_with_derivative(no_vertices, first, no_step, budgets, change)
+    recursion.run_along(np.ones((1, 5)), 1.0, budgets)
+    row = np.zeros((1, 1))
+    recursion.farthest(row, row, 0.0)

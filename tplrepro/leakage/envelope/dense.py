@@ -74,7 +74,7 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     if n <= SMALL:
         return hull_of_few_rows(rows)
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
-    if different is None:
+    if different is None:  # all rows are equal
         return NO_POINTS
     columns = screens.columns_of(rows)
     far = screens.last_slopes(rows, columns.largest)
@@ -94,7 +94,8 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
             hull = hulls.edges(points)
             marks = search.mark_outside(start, stop, hull, choose_screen(far, hull, usual))
             j, i = marks.nonzero()
-            points = hulls.grow(points, rows, np.stack((i, start + j), axis=1), far)
+            candidates = np.stack((i, start + j), axis=1)
+            points = hulls.grow(points, rows, candidates, far)
             bar.update()
     return points
 
@@ -119,7 +120,8 @@ class _Search:
             slopes = hulls.edges(points)[hulls.SLOPE]
             pairs = points[:, 3:].tolist()
             # where the vertices of each pair begin
-            starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
+            changes = [k for k in range(1, len(pairs)) if pairs[k] != pairs[k - 1]]
+            starts = [0, *changes]
             edge = [
                 start + int(share * (stop - start))
                 for start, stop in pairwise([*starts, len(pairs)])
@@ -152,8 +154,9 @@ def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     points, is_complete = few_rows.hull_of_few_rows(rows)
     if is_complete:
         return points
-    pairs = np.stack(np.divmod(np.arange(rows.size), len(rows)), axis=1)
-    return hulls.grow(points, rows, pairs, screens.last_slopes(rows, rows.max(axis=0)))
+    i, j = np.divmod(np.arange(rows.size), len(rows))
+    far = screens.last_slopes(rows, rows.max(axis=0))
+    return hulls.grow(points, rows, np.stack((i, j), axis=1), far)
 
 
 class Tangent(NamedTuple):
@@ -190,10 +193,11 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     threads = compiled.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
-    best = max(for_each(lambda k: improve(bounds[k], bounds[k + 1], best), parts, threads))
-    if best.i < 0:
+    results = for_each(lambda k: improve(bounds[k], bounds[k + 1], best), parts, threads)
+    _, i, j = max(results)
+    if i < 0:
         return 0.0, 0.0, 1.0
-    return tangent_point(hulls.prefix_points(rows, best.i, best.j, n), inverse)
+    return tangent_point(hulls.prefix_points(rows, i, j, n), inverse)
 
 
 def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Screen:
@@ -208,7 +212,8 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
     """
     slopes, support, _ = hull
     # Higher caps leave fewer pairs, but need more slopes.
-    shares = usual / np.maximum(np.interp(SEED_SLOPES, slopes, support), 1e-300)
+    support_at_seeds = np.interp(SEED_SLOPES, slopes, support)
+    shares = usual / np.maximum(support_at_seeds, 1e-300)
     shares = np.interp(slopes, SEED_SLOPES, np.minimum(shares, 1.0))
     shares[shares > LITTLE_ROOM] = 1.0  # no room for steps
     caps = support * (1.0 - BELOW * (1.0 - shares))
@@ -218,18 +223,20 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
         usual_far = lasts[int(share * (far.size - 1))]
         is_last = slopes >= min(usual_far, slopes[-1])
         edge = np.flatnonzero((shares < 1.0) | (support > enough) | is_last)
-        chosen = edge[
-            screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)
-        ]
+        of_edge = slopes[edge], caps[edge]
+        chosen = screens.fewest_caps(*of_edge, edge, usual_far, hull, MOST_SLOPES)
         if chosen.size:
-            return Screen(slopes[chosen], caps[chosen], chosen)
+            edge = edge[chosen]
+            return Screen(slopes[edge], caps[edge], edge)
     return NO_SCREEN
 
 
 def spread_pairs(n: int) -> np.ndarray:
     """n pairs of different rows, spread evenly: a Kronecker sequence of the plastic number."""
-    pairs = (n * np.modf(0.5 + np.arange(n)[:, None] * PLASTIC)[0]).astype(np.int64)
-    pairs[:, 1] = (pairs[:, 1] + (pairs[:, 0] == pairs[:, 1])) % n
+    points, _ = np.modf(0.5 + np.arange(n)[:, None] * PLASTIC)
+    pairs = (n * points).astype(np.int64)
+    is_same = pairs[:, 0] == pairs[:, 1]
+    pairs[:, 1] = (pairs[:, 1] + is_same) % n
     return pairs
 
 

@@ -36,10 +36,12 @@ def best_at(slope, support, rows, columns, least, used, values, totals):
         size = 0
         bound = 0.0
         for k in range(rows.shape[1]):
+            d = least[k]
+            gap = rows[i, k] - d
             used[size] = k
             values[size] = rows[i, k]
-            size += rows[i, k] - least[k] > slope * least[k]
-            bound += max((rows[i, k] - least[k]) - slope * least[k], 0.0)
+            size += gap > slope * d
+            bound += max(gap - slope * d, 0.0)
         if bound <= best:
             continue
         totals[:] = 0.0
@@ -55,10 +57,14 @@ def best_at(slope, support, rows, columns, least, used, values, totals):
             q_c = values[m + 2]
             q_e = values[m + 3]
             for j in range(totals.size):
-                total = totals[j] + max((q_a - columns[a, j]) - slope * columns[a, j], 0.0)
-                total += max((q_b - columns[b, j]) - slope * columns[b, j], 0.0)
-                total += max((q_c - columns[c, j]) - slope * columns[c, j], 0.0)
-                totals[j] = total + max((q_e - columns[e, j]) - slope * columns[e, j], 0.0)
+                d_a = columns[a, j]
+                d_b = columns[b, j]
+                d_c = columns[c, j]
+                d_e = columns[e, j]
+                total = totals[j] + max((q_a - d_a) - slope * d_a, 0.0)
+                total += max((q_b - d_b) - slope * d_b, 0.0)
+                total += max((q_c - d_c) - slope * d_c, 0.0)
+                totals[j] = total + max((q_e - d_e) - slope * d_e, 0.0)
         for j in range(totals.size):
             if totals[j] > best:
                 best = totals[j]
@@ -126,9 +132,11 @@ def hull_of_few_rows(rows):
         hull = edges(points)
         tried = e
         e = 0
-        while e <= tried:
-            if hull[SLOPE, e] != before[SLOPE, e] or hull[SUPPORT, e] != before[SUPPORT, e]:
-                break
+        while (
+            e <= tried
+            and hull[SLOPE, e] == before[SLOPE, e]
+            and hull[SUPPORT, e] == before[SUPPORT, e]
+        ):
             e += 1
         if e > tried:
             return points, False

@@ -45,8 +45,10 @@ def add(total, lost, term):
 def excess(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
-    for k in range(size):  # the difference first: q - (1 + mu) d would lose its digits for small mu
-        total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
+    for k in range(size):
+        d = rows[j, k]
+        gap = rows[i, k] - d  # first: q - (1 + mu) d would lose its digits for small mu
+        total += max(gap - mu * d, 0.0)
     return total
 
 
@@ -55,9 +57,10 @@ def point_at(rows, i, j, size, mu):
     """The pair's own vertex (d(S), gap(S)) in direction mu."""
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for k in range(size):
-        gap = rows[i, k] - rows[j, k]
-        if gap > mu * rows[j, k]:
-            d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
+        d = rows[j, k]
+        gap = rows[i, k] - d
+        if gap > mu * d:
+            d_sum, d_lost = add(d_sum, d_lost, d)
             gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
     return d_sum, gap_sum
 
@@ -83,10 +86,11 @@ def prefix_points(rows, i, j, size):
     m = np.int64(0)
     rest = rest_lost = 0.0
     for k in range(size):
-        gap = rows[i, k] - rows[j, k]
+        d = rows[j, k]
+        gap = rows[i, k] - d
         if gap > 0.0:
             chosen[m] = k
-            ratio[m] = 2.0**60 * rows[j, k] / gap  # scaled, as d may be subnormal
+            ratio[m] = 2.0**60 * d / gap  # scaled, as d may be subnormal
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
@@ -95,15 +99,18 @@ def prefix_points(rows, i, j, size):
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for at in range(m):
         k = chosen[order[at]]
-        d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
-        gap_sum, gap_lost = add(gap_sum, gap_lost, rows[i, k] - rows[j, k])
+        d = rows[j, k]
+        gap = rows[i, k] - d
+        d_sum, d_lost = add(d_sum, d_lost, d)
+        gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
         points[at, 0] = d_sum
         points[at, 1] = gap_sum
         points[at, 3] = i
         points[at, 4] = j
     for at in range(m - 1, -1, -1):
         points[at, 2] = rest
-        rest, rest_lost = add(rest, rest_lost, rows[i, chosen[order[at]]])
+        k = chosen[order[at]]
+        rest, rest_lost = add(rest, rest_lost, rows[i, k])
     return points
 
 
@@ -116,14 +123,19 @@ def edges(points):
     origin, 0.
     """
     hull = np.empty((3, points.shape[0] + 1))
-    d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
+    hull[SLOPE, 0] = 0.0
+    hull[D, points.shape[0]] = 0.0
+    d = gap = 0.0
     for e in range(points.shape[0], 0, -1):  # from the origin on
-        rise = points[e - 1, 1] - gap
-        run = points[e - 1, 0] - d
-        hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
-        support = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
-        d = points[e - 1, 0]
-        gap = points[e - 1, 1]
+        next_d = points[e - 1, 0]
+        next_gap = points[e - 1, 1]
+        rise = next_gap - gap
+        run = next_d - d
+        slope = rise / run if run > rise / STEEPEST else STEEPEST
+        hull[SLOPE, e] = slope
+        support = gap - slope * d  # of the edge's two ends the one with less rounding
+        d = next_d
+        gap = next_gap
         hull[SUPPORT, e] = support if d > 0.0 else gap  # of a vertex with d = 0 at any slope
         hull[D, e - 1] = d
     hull[SUPPORT, 0] = gap
@@ -134,7 +146,9 @@ def edges(points):
 def is_diagonal(points):
     """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing
     can exceed it."""
-    return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0
+    if points.shape[0] == 0:
+        return False
+    return points[0, 0] == 0.0 and points[0, 2] == 0.0
 
 
 @kernel()
@@ -157,7 +171,8 @@ def hull_in_order(points):
             under_gap = stack[top - 1, 1]
             if d > stack[top, 0]:
                 share = (stack[top, 0] - under_d) / (d - under_d)
-                if stack[top, 1] * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+                chord = under_gap + share * (gap - under_gap)
+                if stack[top, 1] * (1.0 - TIE) > chord:
                     break
             top -= 1
         top += 1
@@ -170,16 +185,19 @@ def hull_in_order(points):
 def add_pair(points, new):
     """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising
     d."""
-    merged = np.empty((points.shape[0] + new.shape[0], 5))
+    size = points.shape[0] + new.shape[0]
+    merged = np.empty((size, 5))
     old = points.shape[0] - 1
     at = 0
-    for m in range(merged.shape[0]):
+    for m in range(size):
         is_old = at == new.shape[0] or (old >= 0 and points[old, 0] <= new[at, 0])
-        for c in range(5):
-            merged[m, c] = points[old, c] if is_old else new[at, c]
         if is_old:
+            for c in range(5):
+                merged[m, c] = points[old, c]
             old -= 1
         else:
+            for c in range(5):
+                merged[m, c] = new[at, c]
             at += 1
     return hull_in_order(merged)
 
@@ -191,8 +209,9 @@ def outside(rows, i, j, size, mu, support):
 
     Columns that add only rounding at this slope are thus not part of the point.
     """
-    d_sum, gap_sum = point_at(rows, i, j, size, mu / (1.0 - TIE))
-    return gap_sum * (1.0 - TIE) - mu * d_sum > support
+    kept = 1.0 - TIE
+    d_sum, gap_sum = point_at(rows, i, j, size, mu / kept)
+    return gap_sum * kept - mu * d_sum > support
 
 
 @kernel()
@@ -213,7 +232,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     a = 0
     mu_a = 0.0
     s_a = excess(rows, i, j, size, 0.0)
-    if s_a > hull[SUPPORT, 0] * (1.0 + TIE) and outside(rows, i, j, size, 0.0, hull[SUPPORT, 0]):
+    support = hull[SUPPORT, 0]
+    if s_a > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
         return True
     if s_a == 0.0:  # no entry of q exceeds that of d
         return False
@@ -223,7 +243,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     if far >= hull[SLOPE, b]:
         mu_b = hull[SLOPE, b]
         s_b = excess(rows, i, j, size, mu_b)
-        if s_b > hull[SUPPORT, b] and outside(rows, i, j, size, mu_b, hull[SUPPORT, b]):
+        support = hull[SUPPORT, b]
+        if s_b > support and outside(rows, i, j, size, mu_b, support):
             return True
     waiting = 0
     while True:
@@ -239,13 +260,13 @@ def sticks_out(rows, i, j, size, far, hull, pending):
         mu = hull[SLOPE, low]
         support = hull[SUPPORT, low]
         # The chord by the share of its length: the fall itself may be below all doubles.
-        chord = s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a))
+        share = (mu_b - mu) / (mu_b - mu_a)
+        chord = s_b + (s_a - s_b) * share
         if low < b and mu < mu_b and chord > support * (1.0 + TIE):
-            # Where `pending` is full, the pair is sorted instead, which gives the same hull.
-            if waiting == PENDING:
-                return True
             s = excess(rows, i, j, size, mu)
-            if s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support):
+            exceeds = s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)
+            # Where `pending` is full, the pair is sorted instead, which gives the same hull.
+            if exceeds or waiting == PENDING:
                 return True
             # The interval from here to b waits; the one from a to here is next.
             pending[waiting, 0] = b

@@ -1,5 +1,5 @@
-"""The recursion of Eqs. (13) and (15) of [1] for compiled code, and the search for the largest range
-of differences (`prior_free`).
+"""The recursion of Eqs. (13) and (15) of [1] for compiled code, and the search for the largest
+range of differences (`prior_free`).
 
 `accumulation.leakages_in_turn` is the recursion as a reader of [1] knows it. Here it runs along
 tables of vertices: rows d, gap, rest, the alpha up to which each vertex applies, and the scale of
@@ -14,7 +14,11 @@ from tplrepro.leakage.envelope.compiled import FAST, kernel
 from tplrepro.leakage.vertex import vertex_crossing, vertex_loss, vertex_slope
 
 # Columns of a table of vertices.
-D, GAP, REST, UNTIL, SCALE = 0, 1, 2, 3, 4
+D = 0
+GAP = 1
+REST = 2
+UNTIL = 3
+SCALE = 4
 
 
 @kernel()
@@ -33,17 +37,22 @@ def vertex_at(vertices, first, last, alpha):
 
 @kernel()
 def run_along(vertices, last, budgets):
-    """`accumulation.accumulate_along` for a leakage `last` before the first release that is NaN if there is
-    none."""
+    """Leakages (R,) along `budgets` (R,) with one loss function, of which `vertices` are the table.
+
+    `last` is the leakage before them, NaN if there is none.
+    """
     leakages = np.empty(budgets.size)
     scale = vertices[0, SCALE]
+    last_row = vertices.shape[0] - 1
     fixed = -1.0  # the budget with which the last leakage is a fixed point
     for t in range(budgets.size):
         if budgets[t] != fixed:
             leakage = budgets[t]
             if not isnan(last):
-                at = vertex_at(vertices, np.int64(0), vertices.shape[0] - 1, last)
-                d, gap, rest = vertices[at, D], vertices[at, GAP], vertices[at, REST]
+                at = vertex_at(vertices, np.int64(0), last_row, last)
+                d = vertices[at, D]
+                gap = vertices[at, GAP]
+                rest = vertices[at, REST]
                 leakage += scale * vertex_loss(d, gap, rest, last / scale)
             fixed = budgets[t] if leakage == last else -1.0
             last = leakage
@@ -57,7 +66,8 @@ def accumulate_compiled(table, last, budgets):
     `last` is the leakage before them, None if there is none.
     """
     # Copies, since for read-only arrays, and for reversed ones, kernels would be compiled again.
-    return run_along(np.array(table), nan if last is None else last, np.array(budgets))
+    vertices = np.array(table)
+    return run_along(vertices, nan if last is None else last, np.array(budgets))
 
 
 @kernel()
@@ -76,7 +86,9 @@ def accumulate_with_derivative(vertices, first, steps, budgets, change):
             at = first[steps[t - 1]]
             while alpha >= vertices[at, UNTIL]:
                 at += 1
-            d, gap, rest = vertices[at, D], vertices[at, GAP], vertices[at, REST]
+            d = vertices[at, D]
+            gap = vertices[at, GAP]
+            rest = vertices[at, REST]
             scale = vertices[at, SCALE]
             leakages[t] += scale * vertex_loss(d, gap, rest, alpha / scale)
             slope = vertex_slope(d, gap, rest, alpha / scale)
@@ -103,11 +115,14 @@ def accumulate_for_each(points, first, budgets):
             for t in range(budgets.size):
                 leakages[u, t] = budgets[t]
             continue
-        is_decided = points[last, D] > 0.0 or not 0.0 < points[last, REST] < 1e-8
+        nearly_disjoint = 0.0 < points[last, REST] < 1e-8
+        is_decided = points[last, D] > 0.0 or not nearly_disjoint
         for v in range(start, last):
-            vertices[v, UNTIL] = vertex_crossing(
-                points[v, D], points[v, GAP], points[v + 1, D], points[v + 1, GAP]
-            )
+            d = points[v, D]
+            gap = points[v, GAP]
+            next_d = points[v + 1, D]
+            next_gap = points[v + 1, GAP]
+            vertices[v, UNTIL] = vertex_crossing(d, gap, next_d, next_gap)
             is_decided = is_decided and not isnan(vertices[v, UNTIL])
         if is_decided:
             along = run_along(vertices[start : last + 1], nan, budgets)

@@ -72,7 +72,9 @@ def excesses(rows, pairs, slopes, step):
             j = pairs[m, 1]
             total = 0.0
             for k in range(rows.shape[1]):
-                term = (rows[i, k] - rows[j, k]) - slopes[e] * rows[j, k]
+                d = rows[j, k]
+                gap = rows[i, k] - d
+                term = gap - slopes[e] * d
                 total += term + step if term > 0.0 else 0.0
             values[e, m] = total
     return values
@@ -84,10 +86,12 @@ def columns_of(rows):
     largest = rows.max(axis=0)
     most = np.sort(largest - least)[-CHUNK:].sum()  # of a row in a chunk
     scale = STEPS / min(max(most, 1e-100), 1.0)
+    scale_up = scale * (1.0 + ROOM)
     steps = np.empty(rows.shape, np.uint16)
     for at in range(0, len(rows), CHUNK):
-        above = rows[at : at + CHUNK] - least
-        steps[:, at : at + CHUNK] = np.ceil(above * (scale * (1.0 + ROOM))).T
+        block = slice(at, at + CHUNK)
+        above = rows[block] - least
+        steps[:, block] = np.ceil(above * scale_up).T
     return Columns(steps, least, largest, scale)
 
 
@@ -124,9 +128,11 @@ def set_levels(rows, j, mu, of, room, m):
     for c in range(size[m]):
         k = columns[m, c]
         level = factor * rows[j, k]
+        largest = of.largest[k]
+        height = max(min(level, largest) - of.least[k], 0.0)
         columns[m, kept] = k
-        levels[m, kept] = np.uint16(max(min(level, of.largest[k]) - of.least[k], 0.0) * of.scale)
-        kept += of.largest[k] > level
+        levels[m, kept] = np.uint16(height * of.scale)
+        kept += largest > level
     size[m] = kept
     for c in range(kept, kept + LANES):  # nothing exceeds it
         columns[m, c] = 0
@@ -147,7 +153,8 @@ def bound_excesses(of, rows, first, mu, room, bounds):
     for start in range(0, longest, CHUNK):
         for m in range(GROUP):
             if start < size[m]:
-                add_excesses(of.steps, m, start, min(start + CHUNK, size[m]), room, bounds)
+                stop = min(start + CHUNK, size[m])
+                add_excesses(of.steps, m, start, stop, room, bounds)
 
 
 @kernel()
@@ -200,7 +207,8 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
         if mu >= mu_b:
             break
         share = (mu_b - mu) / (mu_b - mu_a) if mu_b < np.inf else 1.0
-        if s_b + (s_a - s_b) * share > hull[SUPPORT, e]:
+        height = s_b + (s_a - s_b) * share
+        if height > hull[SUPPORT, e]:
             return False
     return True
 
@@ -217,12 +225,15 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
     last = hull.shape[1] - 1
     for size in range(1, most + 1):
         a = chosen[size - 1]
-        if far <= slopes[a] or runs_under(hull, edge[a] + 1, last, slopes[a], caps[a], far, 0.0):
+        first = edge[a] + 1
+        slope = slopes[a]
+        cap = caps[a]
+        if far <= slope or runs_under(hull, first, last, slope, cap, far, 0.0):
             return chosen[:size]
         b = edge.size - 1
-        while b > a and not runs_under(
-            hull, edge[a] + 1, edge[b], slopes[a], caps[a], slopes[b], caps[b]
-        ):
+        while b > a:
+            if runs_under(hull, first, edge[b], slope, cap, slopes[b], caps[b]):
+                break
             b -= 1
         if b == a or size == most:
             break
@@ -290,21 +301,22 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
-            if screen.cap[a] >= hull[SUPPORT, screen.edge[a]]:  # no room for steps
-                mark_above(
-                    rows, far, first + at, screen.slope[a], screen.cap[a], marks[at : at + GROUP]
-                )
+            slope = screen.slope[a]
+            cap = screen.cap[a]
+            if cap >= hull[SUPPORT, screen.edge[a]]:  # no room for steps
+                mark_above(rows, far, first + at, slope, cap, marks[at : at + GROUP])
                 continue
-            bound_excesses(of, rows, first + at, screen.slope[a], room, bounds)
-            cap = np.int32(screen.cap[a] * of.scale)
+            bound_excesses(of, rows, first + at, slope, room, bounds)
+            cap_in_steps = np.int32(cap * of.scale)
             for j in members:
-                if screen.slope[a] < far[first + j]:
+                if slope < far[first + j]:
                     for i in range(n):
-                        marks[j, i] |= bounds[j - at, i] > cap
+                        marks[j, i] |= bounds[j - at, i] > cap_in_steps
         for j in members:
+            d = first + j
             for i in range(n):
                 if marks[j, i]:
-                    marks[j, i] = sticks_out(rows, i, first + j, n, far[first + j], hull, pending)
+                    marks[j, i] = sticks_out(rows, i, d, n, far[d], hull, pending)
 
 
 @kernel()
@@ -351,10 +363,11 @@ def improve(rows, of, inverse, first, stop, best):
         bound_excesses(of, rows, at, best, room, bounds)
         for j in group:
             for i in range(n):
+                support = best * inverse
                 # Bounds at the slope with which the group began hold from there on.
-                if i == j or not bounds[j - at, i] > best * inverse * of.scale:
+                if i == j or not bounds[j - at, i] > support * of.scale:
                     continue
-                if excess(rows, i, j, n, best) > best * inverse * (1.0 + TIE):
+                if excess(rows, i, j, n, best) > support * (1.0 + TIE):
                     slope = best_slope(rows, i, j, n, inverse, best)
                     if slope > best:
                         best = slope

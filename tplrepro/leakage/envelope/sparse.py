@@ -107,13 +107,15 @@ def joint_hull(
     with Bar(search.n, "joint hull", "row", progress) as bar:
         for results in search.rounds():
             found = np.concatenate(results)
-            search.points = hulls.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
+            by_d = np.argsort(found[:, 0], kind="stable")
+            search.points = hulls.hull_in_order(found[by_d])
             bar.update(min(GROUP * len(results), search.n - bar.n))
             if hulls.is_diagonal(search.points):
                 break
         bar.update(search.n - bar.n)
     points = search.points
-    points[:, 3:] = search.order[points[:, 3:].astype(int)]
+    numbers = points[:, 3:].astype(int)
+    points[:, 3:] = search.order[numbers]
     return points
 
 
@@ -190,10 +192,11 @@ def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> S
     value = matrix.data.astype(float)
     row = np.repeat(np.arange(start.size - 1), np.diff(start))
     order = np.lexsort((-value, row))
+    column = matrix.indices[order].astype(np.int64)
     # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be
     # compiled again.
     background = frozen(background)
-    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], background, low)
+    return SparseRows(start, column, value[order], background, low)
 
 
 def lowest(matrix, background: np.ndarray) -> np.ndarray:
@@ -201,7 +204,9 @@ def lowest(matrix, background: np.ndarray) -> np.ndarray:
     stored = np.diff(matrix.indptr)
     low = np.where(stored < matrix.shape[1], background, 1.0)
     some = stored > 0
-    low[some] = np.minimum(low[some], np.minimum.reduceat(matrix.data, matrix.indptr[:-1][some]))
+    row_starts = matrix.indptr[:-1]
+    least_stored = np.minimum.reduceat(matrix.data, row_starts[some])
+    low[some] = np.minimum(low[some], least_stored)
     return low
 
 
@@ -221,10 +226,12 @@ def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
     group_starts = matrix.indptr[np.append(first, n)]
     columns = csr_array((matrix.data, matrix.indices, group_starts), shape=shape).tocsc()
     column = np.repeat(np.arange(n), np.diff(columns.indptr))
-    run = np.flatnonzero(np.diff(column * first.size + columns.indices, prepend=-1))
+    cell = column * first.size + columns.indices
+    run = np.flatnonzero(np.diff(cell, prepend=-1))
+    length = np.diff(np.append(run, column.size))
     # Only columns that all of them store are known to be larger than the smallest entry.
     members = np.diff(np.append(first, n))
-    is_stored_by_all = np.diff(np.append(run, column.size)) == members[columns.indices[run]]
+    is_stored_by_all = length == members[columns.indices[run]]
     least = np.minimum.reduceat(columns.data, run)[is_stored_by_all]
     common = run[is_stored_by_all]
     place = columns.indices[common], column[common]
@@ -346,8 +353,9 @@ class _HullSearch(_Search):
     def reach(self, q: np.ndarray) -> np.ndarray:
         points = np.vstack((self.points, np.zeros(5)))[::-1]  # from the origin on
         d = points[:, 0]
-        gap = points[:, 1]
-        return np.interp(q, d + gap, d) + np.maximum(q - (d[-1] + gap[-1]), 0.0)
+        q_of_points = d + points[:, 1]
+        beyond = np.maximum(q - q_of_points[-1], 0.0)
+        return np.interp(q, q_of_points, d) + beyond
 
     def visit(self, first: int, work: Workspace) -> np.ndarray:
         slopes, caps = _caps(self.points)

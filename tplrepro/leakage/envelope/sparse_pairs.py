@@ -70,9 +70,11 @@ def scatter(j, rows, work):
             runs += 1
         work.run_size[runs - 1] += 1
         work.run_of[c] = runs - 1
-    stored = rows.start[j + 1] - rows.start[j]
+    stop = rows.start[j + 1]
+    stored = stop - rows.start[j]
     for k in range(stored):
-        work.sum_of_least[k + 1] = work.sum_of_least[k] + rows.value[rows.start[j + 1] - 1 - k]
+        least = rows.value[stop - 1 - k]
+        work.sum_of_least[k + 1] = work.sum_of_least[k] + least
     return runs, stored, rows.background[j]
 
 
@@ -126,7 +128,8 @@ def compress(i, rows, scattered, work):
     alone = stored_j - shared
     if runs > 0 and run_value[runs - 1] < b_i:
         for k in range(first, stop):  # how many columns of each run row i stores too
-            taken[run_of[column[k]] if dense[column[k]] >= 0.0 else dense.size] += 1
+            c = column[k]
+            taken[run_of[c] if dense[c] >= 0.0 else dense.size] += 1
         r = runs - 1
         while r >= 0 and run_value[r] < b_i:
             count = work.run_size[r] - taken[r]
@@ -137,7 +140,8 @@ def compress(i, rows, scattered, work):
                 alone -= count
             r -= 1
         for k in range(first, stop):
-            taken[run_of[column[k]] if dense[column[k]] >= 0.0 else dense.size] = 0
+            c = column[k]
+            taken[run_of[c] if dense[c] >= 0.0 else dense.size] = 0
     rest += alone * b_i
     neither = dense.size - (stop - first) - stored_j + shared
     if b_i > b_j and neither > 0:
@@ -153,7 +157,8 @@ def compress(i, rows, scattered, work):
             far = gap / d[c] if d[c] > gap / STEEPEST else STEEPEST
     q[used] = min(rest, 1.0)
     d[used] = 1.0
-    return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
+    pair = work.pair, np.int64(0), np.int64(1), used + 1
+    return pair, max(far * ROOM, 1e-300)
 
 
 @kernel()
@@ -224,6 +229,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
     found = np.empty(candidates.size, dtype=np.int64)
     many = 0
     n = background.size
+    value_d = rows_d.value
     low_d = rows_d.low[j]
     above = low_d - low
     stop_d = rows_d.start[j + 1]
@@ -250,18 +256,21 @@ def may_exceed(bounds, rows, j, rows_d, work):
             else:
                 if base > level:
                     t = under[e]
-                    while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
+                    while t < stored_d and slope * value_d[stop_d - 1 - t] < base:
                         t += 1
-                    while t > 0 and slope * rows_d.value[stop_d - t] >= base:
+                    while t > 0 and slope * value_d[stop_d - t] >= base:
                         t -= 1
                     under[e] = t
                     of_stored = slope * sum_of_least[t] + (stored_d - t) * base
-                    bound -= of_stored + (n - stored_d) * min(slope * b_d, base) - n * level
+                    of_others = (n - stored_d) * min(slope * b_d, base)
+                    bound -= of_stored + of_others - n * level
                 k = start[i]
                 while bound > cap and k < start[i + 1]:
                     d = dense[column[k]]
                     level_k = slope * (d if d >= 0.0 else b_d)
-                    bound -= max(min(value[k], level_k), level) - max(min(base, level_k), level)
+                    of_entry = max(min(value[k], level_k), level)
+                    of_base = max(min(base, level_k), level)
+                    bound -= of_entry - of_base
                     k += 1
                 exceeds = bound > cap
             if exceeds:
