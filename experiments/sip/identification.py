@@ -212,7 +212,8 @@ def smoothed_symbols(
 
 def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarray:
     """The smoothed contexts of sequences whose outputs have these likelihoods, both (m, T, c)."""
-    into, constants, _ = chain.steps
+    into = chain.factors.transposed_excess
+    constants = chain.factors.constants
     smoothed = np.empty_like(likelihoods)
     weights = np.broadcast_to(chain.start, likelihoods[:, 0].shape)
     for k in range(likelihoods.shape[1]):

@@ -49,19 +49,41 @@ LARGEST_ALPHABET = 1024
 
 
 def _check_alphabet(n_symbols: int, width: int) -> None:
-    n, w = check_horizon(n_symbols, "n_symbols"), check_horizon(width, "width")
+    n = check_horizon(n_symbols, "n_symbols")
+    w = check_horizon(width, "width")
     digits = w * np.log10(n)
     if digits > 15 or n**w > LARGEST_ALPHABET:
+        digits_of_gigabytes = 2 * digits - 8.1
         raise ValueError(
-            f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of 10^{2 * digits - 8.1:.1f} "
-            f"GB, the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
+            f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of "
+            f"10^{digits_of_gigabytes:.1f} GB, the limit is {LARGEST_ALPHABET} batches; "
+            "shorten the batch or merge symbols"
         )
 
 
 def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamming") -> np.ndarray:
-    """Distance between batches, (n^w, n^w): the sum over their symbols. Batch 3 of two bits is (1,
-    1).
+    """Distance between batches: the sum over their symbols. Batch 3 of two bits is (1, 1).
 
+    Parameters
+    ----------
+    n_symbols : int
+        n.
+    width : int
+        The number w of symbols in a batch.
+    distance : "hamming" or array-like (n, n)
+        Between symbols.
+
+    Returns
+    -------
+    array (n^w, n^w)
+
+    Raises
+    ------
+    ValueError
+        If there are more than 1,024 batches, or a distance is negative or not finite.
+
+    Examples
+    --------
     >>> batch_distance(2, 2).tolist()[0]
     [0.0, 1.0, 1.0, 2.0]
     """
@@ -72,9 +94,29 @@ def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamm
 
 
 def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.ndarray:
-    """Belief over the next batch, (n^w,), from that over its first symbol (Eqs. (21) and (29) of
-    [3], L = 1).
+    """Belief over the next batch from that over its first symbol (Eqs. (21) and (29) of [3],
+    L = 1).
 
+    Parameters
+    ----------
+    belief : array-like (n,)
+        The distribution of the first symbol.
+    transition : TransitionMatrix or array-like (n, n)
+        Pr(X_k | X_{k-1}).
+    width : int
+        The number w of symbols in a batch.
+
+    Returns
+    -------
+    array (n^w,)
+
+    Raises
+    ------
+    ValueError
+        If there are more than 1,024 batches, or something is no distribution.
+
+    Examples
+    --------
     >>> batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [0.45, 0.05, 0.05, 0.45]
     """
@@ -84,21 +126,53 @@ def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.nd
 
 
 def batch_chain(initial: ArrayLike, transition: MatrixLike, width: int) -> SymbolChain:
-    """The chain of order 1 over batches of a chain over symbols; batches of named states are
-    tuples."""
+    """The chain of order 1 over batches of a chain over symbols.
+
+    Parameters
+    ----------
+    initial : array-like (n,)
+        The distribution of the first symbol.
+    transition : TransitionMatrix or array-like (n, n)
+        Pr(X_k | X_{k-1}).
+    width : int
+        The number w of symbols in a batch.
+
+    Returns
+    -------
+    SymbolChain
+        Over n^w batches; batches of named states are tuples.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 1,024 batches, or something is no distribution.
+    """
     matrix = as_transition_matrix(transition)
-    after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
-    states = None if isinstance(matrix.states, range) else product(matrix.states, repeat=width)
-    batches = TransitionMatrix(after[np.arange(after.shape[1]) % matrix.n_states], states)
+    after_symbol = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
+    states = None
+    if not isinstance(matrix.states, range):
+        states = product(matrix.states, repeat=width)
+    last_symbol = np.arange(after_symbol.shape[1]) % matrix.n_states
+    batches = TransitionMatrix(after_symbol[last_symbol], states)
     return SymbolChain.first_order(batch_belief(initial, matrix, width), batches)
 
 
 class BatchResponse(OptimalResponse):
-    """The optimal release of batches of w symbols, `epsilon` nats a batch (Theorem 5 of [3]); n^w
-    may be at most 1,024.
+    """The optimal release of batches of w symbols (Theorem 5 of [3]).
 
-    `distance` between symbols is "hamming" or an array, as in `OptimalResponse`; batches add it up.
+    Parameters
+    ----------
+    epsilon : float
+        The budget of a batch in nats, > 0.
+    width : int
+        The number w of symbols in a batch.
+    n_symbols : int
+        n; n^w may be at most 1,024.
+    distance : "hamming" or array-like (n, n)
+        Between symbols; batches add it up.
 
+    Examples
+    --------
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
     >>> response = exact.response(belief)
@@ -144,34 +218,60 @@ class BatchDistance(FrozenArrays):
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         total: Any = 0.0
         for symbols in self.symbols.T:
-            own, other = symbols[np.asarray(x)], symbols[np.asarray(y)]
-            ended = np.where((own < 0) & (other < 0), 0.0, np.inf)
-            total = total + np.where((own < 0) | (other < 0), ended, self.between(own, other))
+            first = symbols[np.asarray(x)]
+            second = symbols[np.asarray(y)]
+            both_ended = (first < 0) & (second < 0)
+            one_ended = (first < 0) | (second < 0)
+            at_the_end = np.where(both_ended, 0.0, np.inf)
+            total = total + np.where(one_ended, at_the_end, self.between(first, second))
         return total
 
 
 def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -> Batches:
-    """Cut sequences, as in `as_sequences`, into consecutive batches; the last of each sequence may
-    be shorter.
+    """Cut sequences into consecutive batches; the last of each sequence may be shorter.
 
+    Parameters
+    ----------
+    sequences : Sequences, DataFrame, mapping, or iterable of sequences
+        A DataFrame has the columns user, time and state; a mapping leads from each user to her
+        sequence or sequences; a sequence holds whole numbers or labels.
+    width : int
+        The number w of symbols in a batch.
+    n_symbols : int, optional
+        The symbols are 0..n-1, instead of the values seen.
+
+    Returns
+    -------
+    Batches
+
+    Raises
+    ------
+    ValueError
+        If the sequences are malformed, or the width is not positive.
+
+    Examples
+    --------
     >>> batches = observed_batches([[7, 30, 30, 7, 7], [30, 7, 7, 30]], 2)
     >>> batches.labels.tolist(), [own.tolist() for own in batches]
     ([(7,), (7, 30), (30, 7)], [[1, 2, 0], [2, 1]])
-    >>> batches.alphabet.tolist(), batches.widths.tolist(), batches.distance()([1, 1], [2, 0]).tolist()
-    ([7, 30], [1, 2, 2], [2.0, inf])
+    >>> batches.alphabet.tolist(), batches.widths.tolist()
+    ([7, 30], [1, 2, 2])
+    >>> batches.distance()([1, 1], [2, 0]).tolist()
+    [2.0, inf]
     """
-    w, coded = check_horizon(width, "width"), as_sequences(sequences, n_symbols)
-    counts = -(-coded.lengths // w)
-    offsets = np.append(0, np.cumsum(counts))
-    # of each batch in its sequence
-    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    first = np.repeat(coded.offsets[:-1], counts) + number * w
+    w = check_horizon(width, "width")
+    coded = as_sequences(sequences, n_symbols)
+    n_batches = -(-coded.lengths // w)
+    offsets = np.append(0, np.cumsum(n_batches))
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], n_batches)  # in its sequence
+    first = np.repeat(coded.offsets[:-1], n_batches) + number * w
+    end = np.repeat(coded.offsets[1:], n_batches)
     places = first[:, None] + np.arange(w)
-    inside = places < np.repeat(coded.offsets[1:], counts)[:, None]
-    rows = np.where(inside, coded.values[np.where(inside, places, 0)], -1)
+    is_inside = places < end[:, None]
+    codes_of_symbols = coded.values[np.where(is_inside, places, 0)]
+    rows = np.where(is_inside, codes_of_symbols, -1)
     distinct, codes = np.unique(rows, axis=0, return_inverse=True)
     names: list = coded.labels.tolist()
-    labels = np.fromiter(
-        (tuple(names[k] for k in row if k >= 0) for row in distinct.tolist()), object, len(distinct)
-    )
+    tuples = (tuple(names[k] for k in row if k >= 0) for row in distinct.tolist())
+    labels = np.fromiter(tuples, object, len(distinct))
     return Batches(codes.reshape(-1), offsets, labels, coded.users, distinct, coded.labels)

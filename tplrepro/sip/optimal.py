@@ -37,19 +37,28 @@ GAP = 1e-9
 NEGLIGIBLE = 1e-18
 #: Up to this many possible symbols a distance function is written out as a matrix.
 FEW = 250
-#: Memory for the responses to the last beliefs under an array of distances; how many are kept under a function.
-RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
+#: Memory for the responses to the last beliefs under an array of distances.
+RECENT_BYTES = 32_000_000
+#: How many responses to the last beliefs are kept under a distance function.
+RECENT_GENERATED = 16
 
 
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon (problem
     (15) of [3]).
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative;
-    or, for more than a few hundred symbols, a function of two arrays of symbols that broadcast
-    against each other. With a function, only symbols that are possible under the belief are output.
-    Distances may be infinite, but an output must be at a finite distance from all possible symbols.
+    Parameters
+    ----------
+    epsilon : float
+        The budget in nats, > 0.
+    distance : "hamming", array-like (n, n), or callable
+        Between symbols. An array is finite and not negative. For more than a few hundred symbols
+        give a function of two arrays of symbols that broadcast against each other: then only
+        symbols that are possible under the belief are output, and distances may be infinite, but an
+        output must be at a finite distance from all possible symbols.
 
+    Notes
+    -----
     `response(belief).bound` is a proven lower bound on the cost of every response within the
     budget. The cost of the response itself exceeds it by at most 1e-8 under Hamming distance, else
     by at most 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the
@@ -58,6 +67,8 @@ class OptimalResponse(BeliefMechanism):
     outputs, or if more than 250 are possible: then `tplrepro.sip.generation` says how near to the
     optimum its responses were in trials.
 
+    Examples
+    --------
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])
     >>> round(response.cost(), 4), response.leakage <= 1.0
@@ -70,33 +81,40 @@ class OptimalResponse(BeliefMechanism):
     def __init__(self, epsilon: float, distance: Distance = "hamming"):
         super().__init__(epsilon)
         self.distance: Any = distance
+        self._n_kept = RECENT_GENERATED
         if not callable(distance):
             table = frozen(check_distance(distance, None))
-            self.distance = distance if isinstance(distance, str) else table
+            self._n_kept = max(1, RECENT_BYTES // table.nbytes)
+            if not isinstance(distance, str):
+                self.distance = table
         self._recent: dict[bytes, Response] = {}
-        self._kept = (
-            RECENT_GENERATED if callable(distance) else max(1, RECENT_BYTES // table.nbytes)
-        )
 
     def response(self, belief: ArrayLike) -> Response:
-        table = self.distance if isinstance(self.distance, np.ndarray) else None
-        beta = check_distribution(belief, None if table is None else len(table), "a belief")
+        if isinstance(self.distance, np.ndarray):
+            beta = check_distribution(belief, len(self.distance), "a belief")
+            best_constant = np.argmin(beta @ self.distance)
+        else:
+            beta = check_distribution(belief, None, "a belief")
+            best_constant = np.argmax(beta)
         if usable_budget(self.epsilon) <= 0:
-            return constant_response(
-                beta, int(np.argmax(beta) if table is None else np.argmin(beta @ table))
-            )
+            return constant_response(beta, int(best_constant))
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         # Many users start from the same belief and see the same outputs.
-        known = self._recent.pop(beta.tobytes(), None)
-        if known is None:
-            solve = _function_response if callable(self.distance) else _distance_response
-            with one_blas_thread():
-                known = solve(beta, self.distance, self.epsilon)
-        self._recent[beta.tobytes()] = known  # the last one used is the last to go
-        if len(self._recent) > self._kept:
-            del self._recent[next(iter(self._recent))]
-        return known
+        response = self._recent.pop(beta.tobytes(), None)
+        if response is None:
+            response = self._solve(beta)
+        self._recent[beta.tobytes()] = response  # the last one used is the last to go
+        if len(self._recent) > self._n_kept:
+            oldest = next(iter(self._recent))
+            del self._recent[oldest]
+        return response
+
+    def _solve(self, belief: np.ndarray) -> Response:
+        with one_blas_thread():
+            if callable(self.distance):
+                return _function_response(belief, self.distance, self.epsilon)
+            return _distance_response(belief, self.distance, self.epsilon)
 
 
 def _function_response(
@@ -109,37 +127,39 @@ def _function_response(
     table = distances_by(distance, possible[:, None], possible)
     check_entries(table, "distances between possible symbols")
     response = _distance_response(belief[possible], table, epsilon)
-    bound = response.bound if possible.size == belief.size else -np.inf
+    bound = -np.inf
+    if possible.size == belief.size:
+        bound = response.bound
     return replace(response.extended(belief, possible), bound=bound)
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
     """The response for a distance matrix (n, n): solved for `usable_budget(epsilon)`, with a bound
     for `epsilon`."""
-    possible = belief > NEGLIGIBLE
-    b, d = belief[possible], distance[possible]
+    is_possible = belief > NEGLIGIBLE
+    b = belief[is_possible]
     b = b / b.sum()
+    d = distance[is_possible]
     scale = float((b @ d).min())
     if scale == 0:  # one output does no harm
         return constant_response(belief, int(np.argmin(belief @ distance)), 0.0)
-    w, nu, _ = solve_interior(
-        b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP
-    )
-    # symbols that cannot occur, or hardly, give nothing away
-    table = np.tile(b @ w, (belief.size, 1))
-    table[possible] = w
+    budget = usable_budget(epsilon)
+    optimum = solve_interior(b, _costs(b, d / scale, budget), np.exp(budget), GAP)
+    # Symbols that cannot occur, or hardly, give nothing away.
+    table = np.tile(b @ optimum.w, (belief.size, 1))
+    table[is_possible] = optimum.w
     response = mix_dense(belief, table, epsilon, distance)
-    least = float(b @ d.min(axis=1))
+    bound = float(b @ d.min(axis=1))
     if epsilon <= LARGEST_BUDGET:
-        costs, odds = _costs(b, d / scale, epsilon), float(np.exp(epsilon))
-        least = max(least, scale * lower_bound(b, costs, odds, nu))
-        if response.cost(distance) - least > AGREEMENT * least:
+        costs = _costs(b, d / scale, epsilon)
+        odds = float(np.exp(epsilon))
+        bound = max(bound, scale * lower_bound(b, costs, odds, optimum.nu))
+        if response.cost(distance) - bound > AGREEMENT * bound:
             # The prices are those of a slightly smaller budget, which matters where the cost is all
             # but 0.
-            least = max(
-                least, scale * lower_bound(b, costs, odds, solve_interior(b, costs, odds, GAP)[1])
-            )
-    return replace(response, bound=least)
+            nu = solve_interior(b, costs, odds, GAP).nu
+            bound = max(bound, scale * lower_bound(b, costs, odds, nu))
+    return replace(response, bound=bound)
 
 
 def _costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:

@@ -38,6 +38,16 @@ from tplrepro.validation import (
 
 
 @dataclass(frozen=True, eq=False)
+class StepFactors:
+    """A step of the contexts: the matrix, transposed, as a constant of each row and what exceeds
+    it."""
+
+    transposed_excess: Any  # (c, c), perhaps sparse
+    constants: np.ndarray  # (c,)
+    smallest: float  # no positive product of factors of one step is smaller
+
+
+@dataclass(frozen=True, eq=False)
 class SymbolChain(FrozenArrays):
     """A chain over contexts, and the symbol in which each ends."""
 
@@ -51,28 +61,48 @@ class SymbolChain(FrozenArrays):
 
     def __post_init__(self) -> None:
         if self.widths is None:
-            vars(self)["widths"] = np.ones(self.n_symbols, dtype=int)
+            object.__setattr__(self, "widths", np.ones(self.n_symbols, dtype=int))
         super().__post_init__()
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: MatrixLike) -> Self:
-        """A chain of order 1 from an initial distribution (n,) and a transition matrix (n, n), with
-        its states."""
+        """A chain of order 1.
+
+        Parameters
+        ----------
+        initial : array-like (n,)
+            The distribution of the first symbol.
+        transition : TransitionMatrix or array-like (n, n)
+            Pr(X_k | X_{k-1}), whose states the symbols stand for.
+
+        Returns
+        -------
+        SymbolChain
+
+        Raises
+        ------
+        ValueError
+            If something is no distribution over n symbols.
+        """
         matrix = as_transition_matrix(transition)
-        n, states = matrix.n_states, matrix.states
-        labels = None if isinstance(states, range) else np.fromiter(states, object, n)
+        n = matrix.n_states
+        labels = None
+        if not isinstance(matrix.states, range):
+            labels = np.fromiter(matrix.states, object, n)
         return cls(
-            check_distribution(initial, states, "a belief"),
-            matrix,
-            np.arange(n),
-            np.zeros(n),
-            labels,
+            initial=check_distribution(initial, matrix.states, "a belief"),
+            transition=matrix,
+            symbols=np.arange(n),
+            restart=np.zeros(n),
+            labels=labels,
         )
 
     @property
     def states(self) -> Sequence:
         """What the symbols 0..n-1 stand for."""
-        return range(self.n_symbols) if self.labels is None else self.labels.tolist()
+        if self.labels is None:
+            return range(self.n_symbols)
+        return self.labels.tolist()
 
     @property
     def n_symbols(self) -> int:
@@ -90,31 +120,32 @@ class SymbolChain(FrozenArrays):
 
     def toarray(self) -> np.ndarray:
         """Pr(next context | context), restarts included, dense (c, c)."""
-        return (1 - self.restart)[:, None] * self.transition.toarray() + self.restart[
-            :, None
-        ] * self.start
+        staying = (1 - self.restart)[:, None] * self.transition.toarray()
+        return staying + self.restart[:, None] * self.start
 
     @cached_property
-    def steps(self) -> tuple[Any, np.ndarray, float]:
-        """The factors in `predict`: the transposed matrix minus a constant of each row, the
-        constants, the smallest."""
+    def factors(self) -> StepFactors:
+        """What `predict` multiplies by."""
         matrix = self.transition
-        beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
-        constants = matrix.background if matrix.is_sparse else np.zeros(matrix.n_states)
-        stored = beyond.data if matrix.is_sparse else beyond
-        moves = min(map(_smallest, (stored, constants, self.initial)))
-        return (
-            beyond.T,
-            constants,
-            moves * min(_smallest(self.restart), _smallest(1.0 - self.restart)),
-        )
+        if matrix.is_sparse:
+            excess = matrix.excess
+            stored = excess.data
+            constants = matrix.background
+        else:
+            excess = stored = matrix.probabilities
+            constants = np.zeros(matrix.n_states)
+        move = min(map(_smallest, (stored, constants, self.initial)))
+        choice = min(_smallest(self.restart), _smallest(1.0 - self.restart))
+        return StepFactors(excess.T, constants, move * choice)
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """The distribution of the contexts (c,) one step after `weights` (c,)."""
-        beyond, constants, _ = self.steps
         # By einsum: threads of a BLAS cost more than they save at this size.
-        staying, renewed = weights * (1.0 - self.restart), np.einsum("i,i", self.restart, weights)
-        return beyond @ staying + np.einsum("i,i", constants, staying) + renewed * self.start
+        renewed = np.einsum("i,i", self.restart, weights)
+        staying = weights * (1.0 - self.restart)
+        moved = self.factors.transposed_excess @ staying
+        moved = moved + np.einsum("i,i", self.factors.constants, staying)
+        return moved + renewed * self.start
 
     def log_predict(self, log_weights: np.ndarray) -> np.ndarray:
         """`predict` in logarithms, for weights that would underflow."""
@@ -124,9 +155,11 @@ class SymbolChain(FrozenArrays):
 
 
 def _smallest(values: Any) -> float:
-    """The minimum if it is not 0, else the least positive value, at most 1: no product of such
-    factors is smaller."""
-    return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
+    """The minimum if it is not 0, else the least positive value, at most 1."""
+    minimum = np.min(values)
+    if minimum == 0:
+        minimum = np.min(values, where=values > 0, initial=1.0)
+    return float(minimum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,47 +184,64 @@ class Belief(FrozenArrays):
     @cached_property
     def current(self) -> np.ndarray:
         """Pr(X_k = x | y_1 .. y_{k-1}), (n,): the belief that a mechanism takes."""
-        chain = self.chain
-        return self.weights if chain.order_1 else frozen(np.bincount(chain.symbols, self.weights))
+        if self.chain.order_1:
+            return self.weights
+        return frozen(np.bincount(self.chain.symbols, self.weights))
 
     def observe(self, y: int, response: Response) -> Belief:
-        """The belief in the next symbol after output y, Eq. (13) of [3]; ImpossibleOutputError if y
-        is impossible."""
+        """The belief in the next symbol after an output, Eq. (13) of [3].
+
+        Parameters
+        ----------
+        y : int
+            The output.
+        response : Response
+            The response from which it was drawn.
+
+        Returns
+        -------
+        Belief
+
+        Raises
+        ------
+        ImpossibleOutputError
+            If y is impossible under this belief.
+        """
         return self.given(response.column(y))
 
     def among(self, possible: np.ndarray) -> Belief:
         """The belief given that the next symbol is in a mask (n,)."""
-        return self._of_logs(
-            condition_on_output(self._logs(), log_probabilities(possible[self.chain.symbols]))[0]
-        )
+        log_likelihood = log_probabilities(possible[self.chain.symbols])
+        log_posterior, _ = condition_on_output(self._logs(), log_likelihood)
+        return self._of_logs(log_posterior)
 
     def given(self, likelihood: np.ndarray) -> Belief:
         """The belief in the next symbol after an output with this likelihood given each symbol,
         (n,)."""
         if likelihood.shape != self.chain.initial.shape:
-            n, found = self.chain.n_symbols, likelihood.shape
             raise ValueError(
-                f"a likelihood must have shape ({n},), found {found}; give one for each symbol"
+                f"a likelihood must have shape ({self.chain.n_symbols},), "
+                f"found {likelihood.shape}; give one for each symbol"
             )
         likelihood = likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
-        smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
+        smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.factors.smallest
         if self.log_weights is None and smallest > LOWEST and posterior.any():
             weights = self.chain.predict(posterior)
             return Belief(self.chain, weights / weights.sum())
-        logs = condition_on_output(self._logs(), log_probabilities(likelihood))[0]
-        return self._of_logs(self.chain.log_predict(logs))
+        log_posterior, _ = condition_on_output(self._logs(), log_probabilities(likelihood))
+        return self._of_logs(self.chain.log_predict(log_posterior))
 
     def _logs(self) -> np.ndarray:
-        return log_probabilities(self.weights) if self.log_weights is None else self.log_weights
+        if self.log_weights is None:
+            return log_probabilities(self.weights)
+        return self.log_weights
 
     def _of_logs(self, logs: np.ndarray) -> Belief:
+        """The belief with these logarithms, which are kept where weights would underflow."""
         weights = np.exp(logs)
-        return Belief(
-            self.chain,
-            weights / weights.sum(),
-            logs if (weights[logs > -np.inf] < LOWEST).any() else None,
-        )
+        underflows = (weights[logs > -np.inf] < LOWEST).any()
+        return Belief(self.chain, weights / weights.sum(), logs if underflows else None)
 
 
 def chain_from_sequences(
@@ -203,11 +253,35 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """The maximum-likelihood chain of order 1 or 2, sparse.
 
-    `sequences` and `n_symbols` are as in `as_sequences`. At order 2, after a pair that was never
-    seen the chain goes on as from the pair's last symbol alone. A context without a known successor
-    restarts with probability 1. `initial` (n,) is by default the frequencies of all symbols, with
-    one added to each count.
+    At order 2, after a pair that was never seen the chain goes on as from the pair's last symbol
+    alone. A context without a known successor restarts with probability 1.
 
+    Parameters
+    ----------
+    sequences : Sequences, DataFrame, mapping, or iterable of sequences
+        A DataFrame has the columns user, time and state; a mapping leads from each user to her
+        sequence or sequences; a sequence holds whole numbers or labels.
+    n_symbols : int, optional
+        The symbols are 0..n-1, instead of the values seen.
+    order : int
+        1 or 2.
+    restart : float
+        The probability that the next symbol is drawn from `initial`.
+    initial : array-like (n,), optional
+        The distribution of the first symbol, by default the frequencies of all symbols, with one
+        added to each count.
+
+    Returns
+    -------
+    SymbolChain
+
+    Raises
+    ------
+    ValueError
+        If the sequences are malformed, or a parameter out of range.
+
+    Examples
+    --------
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
     ([7, 30], [0, 1, 1, 0, 1])
@@ -216,30 +290,59 @@ def chain_from_sequences(
 
     check_choice(order, "order", (1, 2))
     coded = as_sequences(sequences, n_symbols)
-    n, (origin, target) = coded.n_states, coded.transitions()
+    n = coded.n_states
     counts = np.bincount(coded.values, minlength=n) + 1.0
-    start = (
-        counts / counts.sum()
-        if initial is None
-        else check_distribution(initial, coded.labels.tolist(), "initial")
-    )
-    symbols = np.arange(n)
+    start = counts / counts.sum()
+    if initial is not None:
+        start = check_distribution(initial, coded.labels.tolist(), "initial")
+    steps = _steps_of_symbols(coded)
     if order == 2:
-        pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
-        ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
-        earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
-        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to
-        # the pair it makes.
-        origin, target = np.append(origin, n + earlier), np.append(n + codes, n + later)
-        symbols = np.append(symbols, pairs % n)
-    dead = np.setdiff1d(np.arange(symbols.size), origin)
-    steps = np.append(origin, dead), np.append(target, dead)
-    matrix = coo_array((np.ones(steps[0].size), steps), shape=(symbols.size, symbols.size)).tocsr()
-    again = np.full(symbols.size, check_probability(restart, "restart"))
-    again[dead] = 1.0
-    widths = getattr(coded, "widths", None)
+        steps = _steps_of_pairs(coded, steps)
+    c = steps.symbols.size
+    dead_ends = np.setdiff1d(np.arange(c), steps.origin)  # they stay, and restart
+    origin = np.append(steps.origin, dead_ends)
+    target = np.append(steps.target, dead_ends)
+    matrix = coo_array((np.ones(origin.size), (origin, target)), shape=(c, c)).tocsr()
+    restarts = np.full(c, check_probability(restart, "restart"))
+    restarts[dead_ends] = 1.0
     return SymbolChain(
-        start, TransitionMatrix(matrix, normalize=True), symbols, again, coded.labels, widths
+        initial=start,
+        transition=TransitionMatrix(matrix, normalize=True),
+        symbols=steps.symbols,
+        restart=restarts,
+        labels=coded.labels,
+        widths=getattr(coded, "widths", None),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ContextSteps:
+    """The steps between contexts that were seen, once for each time, and the symbol of each
+    context."""
+
+    origin: np.ndarray  # (m,)
+    target: np.ndarray  # (m,)
+    symbols: np.ndarray  # (c,)
+
+
+def _steps_of_symbols(coded: Sequences) -> _ContextSteps:
+    origin, target = coded.transitions()
+    return _ContextSteps(origin, target, np.arange(coded.n_states))
+
+
+def _steps_of_pairs(coded: Sequences, steps: _ContextSteps) -> _ContextSteps:
+    """Steps to the pairs of symbols, which are numbered from n on."""
+    n = coded.n_states
+    codes_of_pairs = steps.origin.astype(np.int64) * n + steps.target
+    pairs, codes = np.unique(codes_of_pairs, return_inverse=True)
+    ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
+    earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
+    # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the
+    # pair it makes.
+    return _ContextSteps(
+        origin=np.append(steps.origin, n + earlier),
+        target=np.append(n + codes, n + later),
+        symbols=np.append(steps.symbols, pairs % n),
     )
 
 
@@ -262,12 +365,31 @@ def release(
     *,
     rng: RngLike,
 ) -> Iterator[ReleasedSymbol]:
-    """Release a sequence (T,) of symbols 0..n-1 online (Algorithm 1 of [3]); the adversary knows
-    the `chain`.
+    """Release a sequence of symbols online (Algorithm 1 of [3]).
 
-    For batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the
-    mechanism for its batches.
+    Parameters
+    ----------
+    sequence : array-like (T,) of int
+        Symbols 0..n-1.
+    mechanism : BeliefMechanism, or a mapping from each width to one
+        A mapping is for batches that occur (`observed_batches`).
+    chain : SymbolChain
+        Known to the adversary.
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for draws that nobody can repeat.
 
+    Returns
+    -------
+    iterator of ReleasedSymbol
+
+    Raises
+    ------
+    ValueError
+        If a symbol is unknown, or no mechanism is for its width; during the release, for a symbol
+        that is impossible under the chain.
+
+    Examples
+    --------
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> crr = ConditionalRandomizedResponse(1.0)
@@ -276,44 +398,58 @@ def release(
     """
     if not isinstance(chain, SymbolChain):
         raise ValueError(
-            f"chain must be a SymbolChain, found {type(chain).__name__}; use SymbolChain.first_order"
+            f"chain must be a SymbolChain, found {type(chain).__name__}; "
+            "use SymbolChain.first_order"
         )
-    for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
-        if not isinstance(used, BeliefMechanism):
-            raise ValueError(
-                f"mechanism must be one such as OptimalResponse(1.0), found {used!r}; make one"
-            )
-        if isinstance(used, TemporalRandomizedResponse):
-            common_states([used.transition.states, chain.states], "mechanism and chain")
+    mechanisms = [mechanism]
+    if isinstance(mechanism, Mapping):
+        mechanisms = [*mechanism.values()]
+    for one in mechanisms:
+        _check_mechanism(one, chain)
     symbols = check_symbols(sequence, chain.n_symbols)
-    if isinstance(mechanism, Mapping) and (
-        missing := {*chain.widths[symbols].tolist()} - {*mechanism}
-    ):
+    if isinstance(mechanism, Mapping):
+        missing = {*chain.widths[symbols].tolist()} - {*mechanism}
+        if missing:
+            raise ValueError(
+                "mechanism must have one for each width of a batch, "
+                f"found none for {min(missing)}; add it"
+            )
+    return _release_symbols(mechanism, symbols, chain, as_generator(rng))
+
+
+def _check_mechanism(mechanism: Any, chain: SymbolChain) -> None:
+    if not isinstance(mechanism, BeliefMechanism):
         raise ValueError(
-            f"mechanism must have one for each width of a batch, found none for {min(missing)}; add it"
+            f"mechanism must be one such as OptimalResponse(1.0), found {mechanism!r}; make one"
         )
-    return _releases(mechanism, symbols, chain, as_generator(rng))
+    if isinstance(mechanism, TemporalRandomizedResponse):
+        common_states([mechanism.transition.states, chain.states], "mechanism and chain")
 
 
-def _releases(
+def _release_symbols(
     mechanism: Any, symbols: np.ndarray, chain: SymbolChain, rng: np.random.Generator
 ) -> Iterator[ReleasedSymbol]:
-    belief, widths = Belief.start(chain), chain.widths
+    """Algorithm 1 of [3]."""
+    belief = Belief.start(chain)
+    widths = chain.widths
     has_several_widths = np.ptp(widths) > 0
     previous: dict[str, int] = {}
     is_bounded = True
     for symbol in symbols.tolist():
         if has_several_widths:
             belief = belief.among(widths == widths[symbol])
-        used = mechanism[int(widths[symbol])] if isinstance(mechanism, Mapping) else mechanism
-        response = used.response(belief.current, **previous)
+        current = mechanism
+        if isinstance(mechanism, Mapping):
+            current = mechanism[int(widths[symbol])]
+        response = current.response(belief.current, **previous)
         output = response.sample(symbol, rng=rng)
         likelihood = response.column(output)
-        leakage = response.leakage if is_bounded else np.inf
-        yield ReleasedSymbol(symbol, output, float(leakage), likelihood)
-        if used.uses_previous:
-            previous, is_bounded = {"previous": symbol}, used.same_supports
-            # there is no single matrix, so the adversary follows the chain alone
+        leakage = float(response.leakage) if is_bounded else np.inf
+        yield ReleasedSymbol(symbol, output, leakage, likelihood)
+        if current.uses_previous:
+            previous = {"previous": symbol}
+            is_bounded = current.same_supports
+            # There is no single matrix, so the adversary follows the chain alone.
             if not is_bounded:
                 likelihood = np.ones(chain.n_symbols)
         belief = belief.given(likelihood)
@@ -324,7 +460,8 @@ class ReleasedSequences:
     """The outputs for several sequences, and what they leaked."""
 
     outputs: list[np.ndarray]  # one a sequence
-    #: If asked for, of each output: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n) if the mechanism uses that.
+    #: If asked for, of each output: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n) if the
+    #: mechanism uses that.
     likelihoods: list[list[np.ndarray]]
     mean_leakage: float  # of the true leakages of all releases, nats
     largest_leakage: float
@@ -338,24 +475,57 @@ def release_sequences(
     rng: RngLike,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
-    """Release several sequences (Algorithm 1 of [3]), each from the start of the chain; arguments
-    as in `release`."""
+    """Release several sequences (Algorithm 1 of [3]), each from the start of the chain.
+
+    Parameters
+    ----------
+    sequences : iterable of array-like (T,) of int
+        Symbols 0..n-1.
+    mechanism : BeliefMechanism, or a mapping from each width to one
+        A mapping is for batches that occur (`observed_batches`).
+    chain : SymbolChain
+        Known to the adversary.
+    rng : int, numpy.random.Generator or None
+        A seed, a generator, or None for draws that nobody can repeat.
+    keep_likelihoods : bool
+        Whether the result holds the likelihood of each output.
+
+    Returns
+    -------
+    ReleasedSequences
+
+    Raises
+    ------
+    ValueError
+        If there is no sequence, a symbol is unknown or impossible under the chain, or no mechanism
+        is for its width.
+    """
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
-    of_pairs = (
-        cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
-    )
-    outputs, likelihoods, rng = [], [], as_generator(rng)
+    likelihood_of_pairs = None
+    if isinstance(mechanism, TemporalRandomizedResponse):
+        likelihood_of_pairs = cache(mechanism.likelihood)
+    rng = as_generator(rng)
+    outputs = []
+    likelihoods = []
     leakages: list[float] = []
     for sequence in with_progress(sequences, "releases", "sequence"):
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
-        if keep_likelihoods:
-            later = [of_pairs(step.output) if of_pairs else step.likelihood for step in steps[1:]]
-            likelihoods.append([steps[0].likelihood, *later])
         leakages.extend(step.leakage for step in steps)
+        if not keep_likelihoods:
+            continue
+        kept = [step.likelihood for step in steps]
+        if likelihood_of_pairs is not None:
+            kept[1:] = [likelihood_of_pairs(step.output) for step in steps[1:]]
+        likelihoods.append(kept)
     if not outputs:
         raise ValueError(
             "sequences must hold at least one sequence, found none; check how they were selected"
         )
-    return ReleasedSequences(outputs, likelihoods, float(np.mean(leakages)), max(leakages))
+    return ReleasedSequences(
+        outputs=outputs,
+        likelihoods=likelihoods,
+        mean_leakage=float(np.mean(leakages)),
+        largest_leakage=max(leakages),
+    )
