@@ -2,7 +2,8 @@
 
 >>> from tplrepro import sip
 >>> belief = [0.05, 0.95]
->>> round(sip.ConditionalRandomizedResponse(1.0).response(belief).leakage, 3)  # published: exceeds its budget of 1
+>>> published = sip.ConditionalRandomizedResponse(1.0).response(belief)
+>>> round(published.leakage, 3)  # exceeds its budget of 1
 2.566
 >>> exact = sip.OptimalResponse(1.0).response(belief)
 >>> exact.leakage <= 1.0, round(exact.cost(), 4)

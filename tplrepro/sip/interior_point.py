@@ -1,7 +1,8 @@
 """An interior-point method for the one-sided programme of `tplrepro.sip.hamming` under any costs.
 
     minimise sum_x b(x) sum_y c(x, y) w(x, y)
-    with     sum_y w(x, y) = 1,  w >= 0,  s(x, y) = K q(y) - w(x, y) >= 0,  q(y) = sum_x b(x) w(x, y)
+    with     sum_y w(x, y) = 1,  w >= 0,  s(x, y) = K q(y) - w(x, y) >= 0
+    where    q(y) = sum_x b(x) w(x, y)
 
 Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per
 mass b(x), satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x)

@@ -2,10 +2,10 @@
 gives ([3]).
 
 A release is a matrix a(y|x), row x, under a belief beta(x). Output y multiplies the belief by
-a(y|x) / p(y), p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2 and
-Eq. (12)) is the largest |log| of that factor, over the x and y that can occur. Of batches or whole
-sequences in place of symbols it is the batched (BIL, Definition 3) or the sequence information
-leakage (SIL).
+a(y|x) / p(y), p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL, Definition 2
+and Eq. (12)) is the largest |log| of that factor, over the x and y that can occur. Of batches or
+whole sequences in place of symbols it is the batched (BIL, Definition 3) or the sequence
+information leakage (SIL).
 
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can
 occur.
@@ -33,7 +33,7 @@ from tplrepro.validation import (
     check_series,
 )
 
-#: Pairs of sequences that enumeration may visit, or sequences of a joint distribution; 8 bytes each.
+#: Pairs of sequences that enumeration may visit, or sequences of a joint distribution, of 8 bytes.
 LARGEST_ENUMERATION = 50_000_000
 #: The axes that an array may have.
 MOST_AXES = 64
@@ -349,7 +349,7 @@ def _checked_prior(prior: ArrayLike) -> np.ndarray:
 
 
 def _rows_for_inputs(mechanism: BeliefMechanism, current: np.ndarray, k: int) -> np.ndarray:
-    """The rows a(.|x) of the response at time k for each sequence of inputs so far, (n^(k+1), n)."""
+    """The rows a(.|x) of the response at time k for all inputs so far, (n^(k+1), n)."""
     n = current.size
     if mechanism.uses_previous and k:
         responses = [mechanism.response(current, previous=x) for x in range(n)]  # type: ignore

@@ -1,7 +1,7 @@
 """The exact optimum of problem (15) of [3]: the least expected distance within the leakage budget.
 
-    minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
-    p = sum beta(x) a(.|x)
+    minimise sum_x beta(x) sum_y a(y|x) D(x, y)
+    over responses a with e^-eps p(y) <= a(y|x) <= e^eps p(y), p = sum beta(x) a(.|x)
 
 Under Hamming distance `hamming` solves it for any alphabet. For other distances `interior_point`
 solves its one-sided form (see `hamming`), and its dual prices prove the reported lower bound on the

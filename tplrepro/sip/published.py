@@ -93,7 +93,9 @@ class RandomizedResponse(BeliefMechanism):
     """k-ary randomised response: x itself with odds e^epsilon against each other symbol;
     epsilon-LDP for each symbol.
 
-    >>> round(RandomizedResponse(np.log(3)).leakage([0.05, 0.95]), 4)  # at most log 3 = 1.0986 (Theorem 3 of [3])
+    At most log 3 = 1.0986 (Theorem 3 of [3]):
+
+    >>> round(RandomizedResponse(np.log(3)).leakage([0.05, 0.95]), 4)
     1.0647
     """
 

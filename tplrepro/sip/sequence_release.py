@@ -168,7 +168,8 @@ class Belief(FrozenArrays):
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> belief = Belief.start(SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]))
-    >>> belief.observe(1, ConditionalRandomizedResponse(1.0).response(belief.current)).current.round(4).tolist()
+    >>> response = ConditionalRandomizedResponse(1.0).response(belief.current)
+    >>> belief.observe(1, response).current.round(4).tolist()
     [0.2472, 0.7528]
     """
 
