@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,8 @@ TIMESTAMP = "time:timestamp"
 COMPLETE = "case:complete"
 
 #: The artificial activities before the first and after the last event of a complete case.
-START, END = "▶", "■"
+START = "▶"
+END = "■"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +64,15 @@ class Traces(FrozenArrays):
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
         """How many cases have each trace of their first `published` (cases,) events, ▶ and perhaps
         ■ included."""
+        start = 0
         end = len(self.activities) - 1
-        return Counter(
-            (0, *events[:out], end) if out > len(events) else (0, *events[:out])
-            for events, out in zip(self.events, published.tolist(), strict=True)
-            if out
-        )
+        counts: Counter[tuple[int, ...]] = Counter()
+        for events, n_published in zip(self.events, published.tolist(), strict=True):
+            if n_published > len(events):
+                counts[(start, *events, end)] += 1
+            elif n_published > 0:
+                counts[(start, *events[:n_published])] += 1
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,29 @@ class Release(FrozenArrays):
 
 
 def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
-    """The traces of a checked log; if `timed`, times order the events of a case."""
-    _check_log(log, [CASE, ACTIVITY, TIMESTAMP] if timed else [CASE, ACTIVITY])
-    if skipped := log.attrs.get("skipped"):
-        reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
-        warn_caller(
-            f"the log was read without {reasons}: its traces count as if nothing lay between; they may leak more"
-        )
+    """The traces of a checked log.
+
+    Parameters
+    ----------
+    log : DataFrame
+        With the columns case:concept:name and concept:name, and time:timestamp if `timed`.
+    timed : bool
+        Whether times order the events of a case; else they are in the order of the rows.
+
+    Returns
+    -------
+    Traces
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or has no value in some row, or the log has no event.
+    """
+    wanted = [CASE, ACTIVITY]
+    if timed:
+        wanted.append(TIMESTAMP)
+    _check_log(log, wanted)
+    _warn_of_skipped_events(log)
     # As objects: a category without events must not become an activity.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
@@ -96,19 +117,31 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     order = np.lexsort((times, case_codes))  # stable
     bounds = np.searchsorted(case_codes[order], np.arange(len(cases) + 1))
     by_start = np.argsort(times[order][bounds[:-1]], kind="stable")
-    parts = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
+    rows_of_cases = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
     return Traces(
-        events=[tuple((activity_codes[part] + 1).tolist()) for part in parts],
+        events=[tuple((activity_codes[rows] + 1).tolist()) for rows in rows_of_cases],
         activities=[START, *map(str, activities), END],
-        complete=_complete(log, case_codes, len(cases))[by_start],
-        times=times[np.concatenate(parts)],
+        complete=_are_complete(log, case_codes, len(cases))[by_start],
+        times=times[np.concatenate(rows_of_cases)],
     )
+
+
+def _warn_of_skipped_events(log: pd.DataFrame) -> None:
+    """Say what the reader of the log left out."""
+    skipped = log.attrs.get("skipped")
+    if skipped:
+        reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
+        warn_caller(
+            f"the log was read without {reasons}: its traces count as if nothing lay between; "
+            "they may leak more"
+        )
 
 
 def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
-            f"an event log must be a DataFrame, found {type(log).__name__}; read it by tplreport.read_xes or read_log_csv"
+            f"an event log must be a DataFrame, found {type(log).__name__}; "
+            "read it by tplreport.read_xes or read_log_csv"
         )
     for name in wanted:
         count = np.count_nonzero(log.columns == name)
@@ -120,30 +153,36 @@ def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
         empty = np.flatnonzero(log[name].isna())
         if empty.size:
             raise ValueError(
-                f"every event must have a {name}, found none in row {empty[0]} ({empty.size} such rows); drop those"
+                f"every event must have a {name}, found none in row {empty[0]} "
+                f"({empty.size} such rows); drop those"
             )
     if len(log) == 0:
         raise ValueError(
-            "an event log must hold at least one event, found none; check the file or the filter before"
+            "an event log must hold at least one event, found none; "
+            "check the file or the filter before"
         )
     if TIMESTAMP in wanted and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
         raise ValueError(
-            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
+            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; "
+            "convert it by pandas.to_datetime(utc=True)"
         )
     if log[ACTIVITY].isin([START, END]).any():
         raise ValueError(
-            f"{START} and {END} must not be activities of the log, found one; rename or drop those events"
+            f"{START} and {END} must not be activities of the log, found one; "
+            "rename or drop those events"
         )
 
 
-def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
+def _are_complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
+    """Whether each case ends within the log, (cases,) of bool; by default all do."""
     if COMPLETE not in log.columns:
         return np.ones(n_cases, dtype=bool)
     flags = log[COMPLETE].infer_objects()
     if not pd.api.types.is_bool_dtype(flags) or flags.isna().any():
         raise ValueError(
-            f"{COMPLETE} must be True or False in every row, found values such as {flags.iloc[0]!r}; convert them, "
-            f"for texts by log[{COMPLETE!r}] == 'True'"
+            f"{COMPLETE} must be True or False in every row, "
+            f"found values such as {flags.iloc[0]!r}; "
+            f"convert them, for texts by log[{COMPLETE!r}] == 'True'"
         )
     by_case = flags.groupby(case_codes)
     if (by_case.nunique() > 1).any():
@@ -166,15 +205,33 @@ def releases(
 
     Parameters
     ----------
-    log : DataFrame with columns case:concept:name, concept:name, time:timestamp
-    window : int >= 1, new events per case and release: exactly this number if `certain`, else drawn from 0..window
-    start : the first release holds this share of the events, in (0, 1], in the order of time and with all events of
-        the last one's time; or all events up to this time, in UTC by default
-    max_releases : int >= 1, optional
-    rng : int, numpy.random.Generator or None, for uncertain releases
+    log : DataFrame
+        With the columns case:concept:name, concept:name and time:timestamp.
+    window : int
+        At least 1: how many new events per case a release holds, exactly this number if `certain`,
+        else drawn from 0..window.
+    certain : bool
+    start : float, str or Timestamp
+        The first release holds this share of the events, in (0, 1], in the order of time and with
+        all events of the last one's time; or all events up to this time, in UTC by default.
+    max_releases : int, optional
+        At least 1.
+    rng : int, numpy.random.Generator or None
+        For uncertain releases: a seed, a generator, or None for draws that nobody can repeat.
 
+    Returns
+    -------
+    iterator of Release
+
+    Raises
+    ------
+    ValueError
+        If the log is malformed, or an argument out of range.
+
+    Examples
+    --------
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac"),
-    ...     "time:timestamp": pd.to_datetime(["2022-01-01", "2022-01-03", "2022-01-02", "2022-01-04"])})
+    ...     "time:timestamp": pd.to_datetime([f"2022-01-0{day}" for day in (1, 3, 2, 4)])})
     >>> [release.published.tolist() for release in releases(log)]
     [[1, 1], [2, 2], [3, 3]]
     """
@@ -182,52 +239,64 @@ def releases(
     traces = as_traces(log)
     check_choice(certain, "certain", (True, False))
     rng = None if certain else as_generator(rng)
-    most = None if max_releases is None else check_horizon(max_releases, "max_releases")
-    return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, rng)
+    if max_releases is not None:
+        max_releases = check_horizon(max_releases, "max_releases")
+    first = _first_release(traces, start)
+    return _advance(traces, first, check_horizon(window, "window"), max_releases, rng)
 
 
-def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
+def _first_release(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """The number of events of each case in the first release, (cases,)."""
-    lengths = traces.lengths
-    if isinstance(start, (int, float, np.number)) and not isinstance(start, bool):
-        # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
-        count = (
-            max(1, int(np.ceil(round(start * lengths.sum(), 6)))) if 0.0 < start <= 1.0 else None
-        )
-        cut = (
-            None
-            if count is None
-            else pd.Timestamp(np.partition(traces.times, count - 1)[count - 1])
-        )
-    else:
-        is_time = isinstance(start, str | date | np.datetime64)
-        stamp = pd.to_datetime(start, utc=True, errors="coerce") if is_time else None
-        cut = stamp.tz_localize(None) if isinstance(stamp, pd.Timestamp) else None
-    if cut is None:
+    last_time = _last_time(traces, start)
+    if last_time is None:
         raise ValueError(
             f"start must be a share in (0, 1] or a time, found {start}; give the first's share"
         )
-    of_case = np.repeat(np.arange(lengths.size), lengths)
-    out = np.bincount(of_case[pd.DatetimeIndex(traces.times) <= cut], minlength=lengths.size)
-    if not out.any():
+    lengths = traces.lengths
+    case_of_event = np.repeat(np.arange(lengths.size), lengths)
+    is_published = pd.DatetimeIndex(traces.times) <= last_time
+    published = np.bincount(case_of_event[is_published], minlength=lengths.size)
+    if not published.any():
         began = pd.Timestamp(traces.times.min())
         raise ValueError(
-            f"the first release must hold an event, but the log begins at {began}; give a later start"
+            f"the first release must hold an event, but the log begins at {began}; "
+            "give a later start"
         )
-    return out + ((out == lengths) & traces.complete)
+    ends = (published == lengths) & traces.complete
+    return published + ends
+
+
+def _last_time(traces: Traces, start: float | str | pd.Timestamp) -> pd.Timestamp | None:
+    """The time of the last events in the first release; None if `start` is no share or time."""
+    if isinstance(start, (int, float, np.number)) and not isinstance(start, bool):
+        if not 0.0 < start <= 1.0:
+            return None
+        # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
+        n_events = max(1, int(np.ceil(round(start * traces.times.size, 6))))
+        return pd.Timestamp(np.partition(traces.times, n_events - 1)[n_events - 1])
+    if not isinstance(start, str | date | np.datetime64):
+        return None
+    stamp = pd.to_datetime(start, utc=True, errors="coerce")
+    if not isinstance(stamp, pd.Timestamp):
+        return None
+    return stamp.tz_localize(None)
 
 
 def _advance(
     traces: Traces,
-    out: np.ndarray,
+    published: np.ndarray,
     window: int,
     max_releases: int | None,
     rng: np.random.Generator | None,
 ) -> Iterator[Release]:
     """The releases, starting with the first; certain if `rng` is None."""
-    full, number = traces.full_lengths, 1
-    yield Release(out, traces)
-    while (out != full).any() and number != max_releases:
-        new = window if rng is None else rng.integers(0, window, out.size, endpoint=True)
-        out, number = np.minimum(out + new, full), number + 1
-        yield Release(out, traces)
+    full = traces.full_lengths
+    number = 1
+    yield Release(published, traces)
+    while (published != full).any() and number != max_releases:
+        new: Any = window
+        if rng is not None:
+            new = rng.integers(0, window, published.size, endpoint=True)
+        published = np.minimum(published + new, full)
+        number += 1
+        yield Release(published, traces)

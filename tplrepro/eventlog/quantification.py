@@ -13,9 +13,9 @@ pair; a note in the result says so if it happens at every release.
 
 from __future__ import annotations
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from tplrepro.eventlog.log import releases
 from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, release_step
 from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
-from tplrepro.markov.transition import MatrixLike, as_transition_matrix
+from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.progress import with_progress
 from tplrepro.validation import (
     RngLike,
@@ -64,30 +64,60 @@ def quantify_releases(
 
     Parameters
     ----------
-    log, window, certain, start, max_releases, rng : the log and how it is released, as in `releases`
-    epsilon : float or array-like (T,), the budget of every release, or of each of the T releases, in nats
-    direction, abstraction, state_window, counting : states and counts, as in `TransitionSystem.from_log`, whose
-        `window` is `state_window` here
-    backward_from : as in `release_step`; by default "uniform" for the published rule, else "bayes"
-    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: a less certain adversary
-    rule : "exact", or "published", which understates the leakage (see `PublishedLoss`)
+    log : DataFrame
+        With the columns case:concept:name, concept:name and time:timestamp.
+    epsilon : float or array-like (T,)
+        The budget of every release, or of each of the T releases, in nats.
+    window : int
+        At least 1: how many new events per case a release holds, exactly this number if `certain`,
+        else drawn from 0..window.
+    certain : bool
+    direction : str
+        A state is the "prefix" of a trace up to a position, or its "suffix" from there on.
+    abstraction : str
+        A state is a "sequence", a "multiset" or a "set" of items.
+    state_window : int, optional
+        The number of items that a state consists of, by default all.
+    counting : str
+        Transitions count by "cases" or by "occurrences".
+    start : float, str or Timestamp
+        The first release holds this share of the events, in (0, 1], or all events up to this time.
+    backward_from : str, optional
+        "bayes" or "uniform", by default "uniform" for the published rule, else "bayes".
+    smoothing : float
+        The s >= 0 of Eq. (28) of [1], added to every probability: a less certain adversary.
+    rule : str
+        "exact", or "published", which understates the leakage (see `PublishedLoss`).
+    max_releases : int, optional
+        At least 1.
+    rng : int, numpy.random.Generator or None
+        For uncertain releases: a seed, a generator, or None for draws that nobody can repeat.
 
     Returns
     -------
     DataFrame
-        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states, the size of the system discovered at the
-        release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness`
-        with the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all budgets.
+        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states, the size of the system
+        discovered at the release; seconds of computation. ``attrs``: backward_witness and
+        forward_witness, T entries each, a `Witness` with the two traces behind BPL and FPL, or
+        None; note, None or that the leakage is the sum of all budgets.
 
+    Raises
+    ------
+    ValueError
+        If the log is malformed, an argument out of range, or there are not T budgets.
+
+    Examples
+    --------
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
     >>> leakage = quantify_releases(log, 0.1, state_window=1, smoothing=0.2)
-    >>> leakage[["release", "bpl", "fpl", "tpl", "states"]].round(4).values.tolist()
-    [[1.0, 0.1, 0.1907, 0.1907, 4.0], [2.0, 0.1507, 0.177, 0.2277, 5.0], [3.0, 0.177, 0.1507, 0.2277, 5.0],
-     [4.0, 0.1907, 0.1, 0.1907, 5.0]]
+    >>> leakage[["bpl", "fpl", "tpl", "states"]].round(4).values.tolist()
+    [[0.1, 0.1907, 0.1907, 4.0], [0.1507, 0.177, 0.2277, 5.0], [0.177, 0.1507, 0.2277, 5.0],
+     [0.1907, 0.1, 0.1907, 5.0]]
     """
     check_choice(rule, "rule", DEFAULT_BACKWARD)
-    backward_from = DEFAULT_BACKWARD[rule] if backward_from is None else backward_from
+    if backward_from is None:
+        backward_from = DEFAULT_BACKWARD[rule]
     smoothing = check_smoothing(smoothing)
     epsilon = check_epsilon(epsilon, "epsilon")
     check_budgets(epsilon, "epsilon", epsilon.size or None)
@@ -103,73 +133,112 @@ def quantify_releases(
         system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
         if states:
             step = release_step(system, window, certain, backward_from)
-            before.append(
-                _step_loss(step.backward, system, "at the release before", smoothing, rule)
-            )
-            after.append(_step_loss(step.forward, system, "at the next release", smoothing, rule))
+            rows = loss_matrix(step.backward, smoothing)
+            before.append(_step_loss(rows, system, "at the release before", rule))
+            rows = loss_matrix(step.forward, smoothing)
+            after.append(_step_loss(rows, system, "at the next release", rule))
         states.append(system.n_states)
         seconds.append(perf_counter() - began)
     budgets = check_budgets(epsilon, "epsilon", len(states))
     bpl = accumulate_leakages(before, budgets)
     fpl = accumulate_leakages(after[::-1], budgets[::-1])[::-1]
-    table = pd.DataFrame(
-        {"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl}
-    )
-    table = table.assign(tpl=bpl + fpl - budgets, states=states, seconds=seconds)
+    columns = {
+        "release": np.arange(1, budgets.size + 1),
+        "epsilon": budgets,
+        "bpl": bpl,
+        "fpl": fpl,
+        "tpl": bpl + fpl - budgets,
+        "states": states,
+        "seconds": seconds,
+    }
+    table = pd.DataFrame(columns)
     table.attrs["backward_witness"] = [None, *_witnesses(before, bpl[:-1])]
     table.attrs["forward_witness"] = [*_witnesses(after, fpl[1:]), None]
-    table.attrs["note"] = _saturation(float(table["tpl"].max()), budgets)
+    table.attrs["note"] = _note_of_saturation(float(table["tpl"].max()), budgets)
     return table
 
 
-def _saturation(largest: float, budgets: np.ndarray) -> str | None:
+def _note_of_saturation(largest: float, budgets: np.ndarray) -> str | None:
+    """What to do if the largest TPL is the sum of all budgets; None if it is less."""
     total = float(budgets.sum())
     if budgets.size == 1 or largest < total * (1.0 - 1e-12):  # the sums run in different orders
         return None
     return (
-        f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all {budgets.size} releases, "
-        "because at each step some two states can be distinguished with certainty (the witnesses name them); for less "
-        "leakage choose fewer states and larger steps, such as state_window=1 with a window of 4 or more, or a less "
-        "certain adversary by smoothing="
+        f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all "
+        f"{budgets.size} releases, because at each step some two states can be distinguished with "
+        "certainty (the witnesses name them); for less leakage choose fewer states and larger "
+        "steps, such as state_window=1 with a window of 4 or more, or a less certain adversary by "
+        "smoothing="
     )
 
 
-class StepLoss(NamedTuple):
-    """The loss function L of one step on one side, and the two traces that attain it, if known."""
+@dataclass(frozen=True, eq=False)
+class StepLoss:
+    """The loss function L of one step on one side; the traces that attain it are not known."""
 
     at: Callable[[float], float]
-    witness: Callable[[float], Witness | None]
+
+    def witness(self, alpha: float) -> Witness | None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _IdentityLoss(StepLoss):
+    """L(alpha) = alpha, by the same two traces for every alpha."""
+
+    of_one: Witness  # for alpha = 1
+
+    def witness(self, alpha: float) -> Witness:
+        return self.of_one._replace(alpha=alpha, loss=alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _LossOfTraces(StepLoss):
+    """L of the rows of a transition system, by two traces that depend on alpha."""
+
+    function: PrivacyLossFunction
+    state_of_row: np.ndarray
+    system: TransitionSystem
+    where: str
+
+    def witness(self, alpha: float) -> Witness:
+        by_row = self.function.witness(alpha)
+        rows = np.array([by_row.state_q, by_row.state_d])
+        q, d = self.state_of_row[rows].tolist()
+        label = self.system.label
+        columns = tuple(map(label, by_row.columns))
+        return by_row._replace(
+            state_q=label(q), state_d=label(d), columns=columns, where=self.where
+        )
 
 
 def _step_loss(
-    rows: scipy.sparse.csr_array, system: TransitionSystem, where: str, smoothing: float, rule: str
+    rows: tuple[TransitionMatrix, np.ndarray] | None,
+    system: TransitionSystem,
+    where: str,
+    rule: str,
 ) -> StepLoss | None:
-    """None if fewer than two rows are known: then the step adds no leakage."""
-    known = loss_matrix(rows, smoothing)
-    if known is None:
+    """L of a step by its `loss_matrix`, None if that is: then the step adds no leakage."""
+    if rows is None:
         return None
-    matrix, source = known
+    matrix, state_of_row = rows
     if rule == "published":
-        return StepLoss(PublishedLoss(matrix).at, lambda _: None)
+        return StepLoss(PublishedLoss(matrix).at)
     function = PrivacyLossFunction(matrix)
-
-    def witness(alpha: float) -> Witness:
-        found = function.witness(alpha)
-        rows = source[np.array([found.state_q, found.state_d])].tolist()
-        q, d, *columns = map(system.label, [*rows, *found.columns])
-        return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
-
+    if function.is_zero:
+        return StepLoss(function.at)
+    loss = _LossOfTraces(function.at, function, state_of_row, system, where)
     if function.is_identity:
-        # the same two traces for every alpha; nothing of the system need be kept
-        certain = witness(1.0)
-        return StepLoss(float, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
-    return StepLoss(function.at, (lambda _: None) if function.is_zero else witness)
+        return _IdentityLoss(float, loss.witness(1.0))  # nothing of the system need be kept
+    return loss
 
 
 def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witness | None]:
-    return [
-        loss and loss.witness(alpha) for loss, alpha in zip(losses, alphas.tolist(), strict=True)
-    ]
+    """The traces behind each leakage, None without a loss function."""
+    witnesses = []
+    for loss, alpha in zip(losses, alphas.tolist(), strict=True):
+        witnesses.append(None if loss is None else loss.witness(alpha))
+    return witnesses
 
 
 class PublishedLoss:
@@ -190,36 +259,49 @@ class PublishedLoss:
 
     def __init__(self, matrix: MatrixLike):
         matrix = as_transition_matrix(matrix)
-        smooth = not matrix.is_sparse or matrix.background.any()
-        rows = scipy.sparse.csr_array(
-            matrix.toarray() if smooth else matrix.probabilities, copy=True
-        )
+        probabilities = matrix.probabilities
+        if matrix.is_sparse and matrix.background.any():
+            probabilities = matrix.toarray()
+        rows = scipy.sparse.csr_array(probabilities, copy=True)
         rows.eliminate_zeros()
-        users = np.bincount(rows.indices, minlength=rows.shape[0])[rows.indices]
-        # some q_j = 1 where another row has d_j = 0
-        certain = (users[rows.data == 1.0] < rows.shape[0]).any()
-        self._parts = None if certain else _shared(rows.tocsc())
+        n = rows.shape[0]
+        n_positive = np.bincount(rows.indices, minlength=n)[rows.indices]  # in the same column
+        is_one = rows.data == 1.0
+        # Whether some q_j = 1 where another row has d_j = 0.
+        self.is_identity = bool((n_positive[is_one] < n).any())
+        self._sums: tuple[np.ndarray, np.ndarray] | None = None
+        if not self.is_identity:
+            self._sums = _sums_over_kept_coordinates(rows.tocsc())
 
     def at(self, alpha: float) -> float:
         """The loss in nats at one leakage alpha; ValueError if alpha is negative or not finite."""
         alpha = as_scalar(check_alpha(alpha), "alpha")
-        if self._parts is None:
+        if self._sums is None:
             return alpha
-        q, d = self._parts
+        q, d = self._sums
         u = np.expm1(min(alpha, 700.0))  # beyond, it overflows, and its reciprocal no longer counts
         return float(np.log1p(np.max((q - d) * u / (d * u + 1.0), initial=0.0)))
 
 
-def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
-    """Cumulative sums of q and d over the kept coordinates of all pairs of rows, by decreasing q_j
-    / d_j."""
-    parts = []
+def _sums_over_kept_coordinates(
+    columns: scipy.sparse.csc_array,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cumulative sums of q and d over the kept coordinates of each pair of rows, by decreasing
+    q_j / d_j."""
     n = columns.shape[0]
+    parts_q = []
+    parts_d = []
+    parts_of_pair = []
     for start, stop in pairwise(columns.indptr):
-        values, rows = columns.data[start:stop], columns.indices[start:stop].astype(np.int64)
+        values = columns.data[start:stop]
+        rows = columns.indices[start:stop].astype(np.int64)
         i, j = np.nonzero(values[:, None] > values[None, :])
-        parts.append((values[i], values[j], rows[i] * n + rows[j]))
-    q, d, pair = map(np.concatenate, zip(*parts, strict=True))
+        parts_q.append(values[i])
+        parts_d.append(values[j])
+        parts_of_pair.append(rows[i] * n + rows[j])
+    q = np.concatenate(parts_q)
+    d = np.concatenate(parts_d)
+    pair = np.concatenate(parts_of_pair)
     order = np.lexsort((-(q / d), pair))
     # pandas uses compensated sums; differences of one long cumulative sum would lose digits.
     sums = pd.DataFrame({"q": q[order], "d": d[order]}).groupby(pair[order]).cumsum()

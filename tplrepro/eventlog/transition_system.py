@@ -29,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -72,10 +72,31 @@ class TransitionSystem(FrozenArrays):
     ) -> Self:
         """Discover the transition system of a log or one release of it.
 
-        Times are optional; they order the events of a case. A state consists of `window` >= 1 items
-        of a trace including ▶ and ■, by default of all. `direction` is "prefix" or "suffix",
-        `abstraction` "sequence", "multiset" or "set", `counting` by "cases" or "occurrences".
+        Parameters
+        ----------
+        log : DataFrame or Release
+            Times are optional in a DataFrame; they order the events of a case.
+        window : int, optional
+            The number of items of a trace, including ▶ and ■, that a state consists of; by default
+            all.
+        direction : str
+            "prefix" or "suffix".
+        abstraction : str
+            "sequence", "multiset" or "set".
+        counting : str
+            By "cases" or "occurrences".
 
+        Returns
+        -------
+        TransitionSystem
+
+        Raises
+        ------
+        ValueError
+            If the log is malformed, or an argument none of these.
+
+        Examples
+        --------
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
         >>> system.states
@@ -90,34 +111,40 @@ class TransitionSystem(FrozenArrays):
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ABSTRACTIONS)
         check_choice(counting, "counting", COUNTED)
-        numbering = _Numbering(
-            abstraction, None if window is None else check_horizon(window, "window")
-        )
+        if window is not None:
+            window = check_horizon(window, "window")
+        numbering = _Numbering(abstraction, window)
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
         final = set()
-        for path, cases in log.traces.paths(log.published).items():
-            states = (
-                numbering.along(path)
-                if direction == "prefix"
-                else numbering.along(path[::-1])[::-1]
-            )
-            ended[states[-1]] += cases
+        for path, n_cases in log.traces.paths(log.published).items():
+            if direction == "prefix":
+                states = numbering.number_path(path)
+            else:
+                states = numbering.number_path(path[::-1])[::-1]
+            last = states[-1]
+            ended[last] += n_cases
             if path[-1] == len(activities) - 1:
-                final.add(states[-1])
+                final.add(last)
             for transition in COUNTED[counting](pairwise(states)):
-                counts[transition] += cases
+                counts[transition] += n_cases
         n = len(numbering.numbers)
         values = np.array(list(counts.values()), dtype=float)
-        ends = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
-        matrix = coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
-        visits = matrix.sum(axis=1) + np.array([ended[state] for state in range(n)])
+        steps = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
+        matrix = coo_array((values, tuple(steps.T)), shape=(n, n)).tocsr()
+        n_ended = np.array([ended[state] for state in range(n)])
         return cls(
-            matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering
+            counts=matrix,
+            visits=matrix.sum(axis=1) + n_ended,
+            final=np.isin(np.arange(n), list(final)),
+            activities=activities,
+            direction=direction,
+            _numbering=numbering,
         )
 
     def __repr__(self) -> str:
-        return f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {self.direction})"
+        size = f"{self.n_states} states, {self.counts.nnz} transitions"
+        return f"TransitionSystem({size}, {self.direction})"
 
     @property
     def n_states(self) -> int:
@@ -170,18 +197,25 @@ class _Numbering:
     """
 
     def __init__(self, abstraction: str, window: int | None):
-        self.abstraction, self.window = abstraction, window
+        self.abstraction = abstraction
+        self.window = window
         self.whole_sequences = abstraction == "sequence" and window is None
         self.numbers: dict[tuple[int, ...], int] = {}
 
-    def along(self, path: tuple[int, ...]) -> list[int]:
+    def number_path(self, path: tuple[int, ...]) -> list[int]:
         """The states at all positions of a path."""
-        numbers, abstract, state, states = self.numbers, ABSTRACTIONS[self.abstraction], -1, []
+        numbers = self.numbers
+        abstract = ABSTRACTIONS[self.abstraction]
+        state = -1
+        states = []
         for end, item in enumerate(path, start=1):
             if self.whole_sequences:
                 key: tuple[int, ...] = (state, item)
             else:
-                key = tuple(abstract(path[max(0, end - (self.window or end)) : end]))
+                first = 0
+                if self.window is not None:
+                    first = max(0, end - self.window)
+                key = tuple(abstract(path[first:end]))
             state = numbers.setdefault(key, len(numbers))
             states.append(state)
         return states
@@ -194,11 +228,11 @@ class _Numbering:
         """The items of a state, after all paths were numbered."""
         if not self.whole_sequences:
             return self._keys[state]
-        found = []
+        from_last = []
         while state >= 0:
             state, item = self._keys[state]
-            found.append(item)
-        return tuple(reversed(found))
+            from_last.append(item)
+        return tuple(reversed(from_last))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,66 +247,113 @@ class StepMatrices(FrozenArrays):
 def release_step(
     system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
 ) -> StepMatrices:
-    """The matrices of the step to the release of `system`; `backward_from` is "bayes" or "uniform".
+    """The matrices of the step to a release.
 
-    Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`.
+    Parameters
+    ----------
+    system : TransitionSystem
+        Of the release to which the step leads.
+    depth : int
+        At least 1: each case publishes exactly this number of events if `certain`, else any number
+        from 0 to it.
+    certain : bool
+    backward_from : str
+        "bayes": the backward matrix follows by Bayes' rule; "uniform": all predecessors are equally
+        likely, as published with [4].
 
+    Returns
+    -------
+    StepMatrices
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
     >>> step = release_step(TransitionSystem.from_log(log, window=1))
     >>> step.forward.toarray()[1].tolist()  # from a: b or c
     [0.0, 0.0, 0.5, 0.0, 0.5]
-    >>> step.backward.toarray()[3].tolist()  # complete now: ended with b, ended with c, or was complete before
+    >>> step.backward.toarray()[3].tolist()  # complete now: ended with b or c, or was complete
     [0.0, 0.0, 0.25, 0.5, 0.25]
     """
     depth = check_horizon(depth, "depth")
     check_choice(certain, "certain", (True, False))
     check_choice(backward_from, "backward_from", ("bayes", "uniform"))
-    forward = _explored(system.counts + diags_array(system.final * 1.0), depth, certain)
+    stays = diags_array(system.final * 1.0)
+    forward = _explore(system.counts + stays, depth, certain)
     if backward_from == "uniform":
-        return StepMatrices(_explored((system.counts.T > 0).astype(float), depth, certain), forward)
+        predecessors = (system.counts.T > 0).astype(float)
+        return StepMatrices(_explore(predecessors, depth, certain), forward)
     # A case in a state without known successor may have been there before, if it published nothing.
     stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
     joint = diags_array(system.visits) @ (forward + diags_array(stayed))
     # Nothing precedes ▶, although an uncertain release may leave a case there.
-    return StepMatrices(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
+    has_predecessor = diags_array(system.has_predecessor * 1.0)
+    return StepMatrices(_normalize_rows(has_predecessor @ joint.T), forward)
 
 
 def loss_matrix(
     rows: csr_array, smoothing: float = 0.0
 ) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """A matrix (n, n) with the privacy loss function of the known rows, and the state (n,) whose
-    row each of its is.
+    """A matrix with the privacy loss function of the known rows.
 
-    None if fewer than two rows are known. Empty rows are unknown; each is replaced by the known row
-    with the fewest entries, since a copy of a row adds nothing to L, a maximum over pairs of rows.
-    `smoothing` >= 0 is the s of Eq. (28) of [1], added to every probability of the known rows.
+    Empty rows are unknown; each is replaced by the known row with the fewest entries, since a copy
+    of a row adds nothing to L, a maximum over pairs of rows.
+
+    Parameters
+    ----------
+    rows : csr_array (n, n)
+        Rows sum to 1 or are empty.
+    smoothing : float
+        The s >= 0 of Eq. (28) of [1], added to every probability of the known rows.
+
+    Returns
+    -------
+    matrix : TransitionMatrix (n, n)
+    state_of_row : array (n,) of int
+        The state whose row each row of the matrix is.
+
+    Instead of both, None if fewer than two rows are known.
+
+    Raises
+    ------
+    ValueError
+        If the smoothing is negative or not finite.
     """
-    stored = np.diff(rows.indptr)
-    known, smoothing = np.flatnonzero(stored > 0), check_smoothing(smoothing)
+    n_stored = np.diff(rows.indptr)
+    known = np.flatnonzero(n_stored > 0)
+    smoothing = check_smoothing(smoothing)
     if known.size < 2:
         return None
-    source = np.where(stored > 0, np.arange(stored.size), known[np.argmin(stored[known])])
-    complete = rows[source]
+    shortest = known[np.argmin(n_stored[known])]
+    state_of_row = np.where(n_stored > 0, np.arange(n_stored.size), shortest)
+    complete = rows[state_of_row]
     raised = csr_array(
         (complete.data + smoothing, complete.indices, complete.indptr), complete.shape
     )
-    return TransitionMatrix(raised, background=smoothing, normalize=True), source
+    return TransitionMatrix(raised, background=smoothing, normalize=True), state_of_row
 
 
-def _explored(one_event, depth: int, certain: bool) -> csr_array:
+def _explore(one_event: Any, depth: int, certain: bool) -> csr_array:
     """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown
     rows are empty."""
-    one_step = _normalized(one_event)
+    one_step = _normalize_rows(one_event)
     moves = [one_step]
     for _ in range(depth - 1):
         moves.append(moves[-1] @ one_step)
     if certain:
-        return _normalized(moves[-1])
-    known = diags_array((np.diff(one_step.indptr) > 0) * 1.0).tocsr()
-    return _normalized(sum(map(_normalized, moves), known))  # one term per feasible number of steps
+        return _normalize_rows(moves[-1])
+    is_known = (np.diff(one_step.indptr) > 0) * 1.0
+    total = diags_array(is_known).tocsr()  # no step; then one term per feasible number of steps
+    for move in moves:
+        total = total + _normalize_rows(move)
+    return _normalize_rows(total)
 
 
-def _normalized(rows) -> csr_array:
+def _normalize_rows(rows: Any) -> csr_array:
     """Rows divided by their sums; those without entries stay empty."""
     rows = csr_array(rows, copy=True)
     rows.sum_duplicates()

@@ -76,7 +76,7 @@ def test_one_step_is_the_dense_product_with_restarts(background):
         weights @ expected, rel=1e-12
     )
     # else entries are differences, and logarithms are used
-    assert (chain.steps[2] > 0) == (background < 1)
+    assert (chain.factors.smallest > 0) == (background < 1)
 
 
 def test_estimated_chains_and_no_table_of_pairs_of_41270_states():
