@@ -14,7 +14,7 @@ import sys
 
 import yaml
 
-from experiments.claims import KINDS, markdown_table
+from experiments.claims import Kind, markdown_table
 from workflow.claims import counted
 from workflow.configuration import ROOT
 from workflow.judging import judge_all
@@ -84,7 +84,7 @@ def _counts(pages, contents, judged):
         counted(contents[page]["title"], [one for one in papers if one.page == page])[:-1]
         for page in pages
     ]
-    return _table(["statements of", "in all", *KINDS], rows, (4, 1, 2, 2, 1, 2, 2))
+    return _table(["statements of", "in all", *Kind], rows, (4, 1, 2, 2, 1, 2, 2))
 
 
 def _departures(pages, judged):

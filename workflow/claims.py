@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from experiments.claims import KINDS, ClaimError, head_of, markdown_table
+from experiments.claims import ClaimError, Kind, head_of, markdown_table
 from tplreport.files import write_whole
 from workflow import artifact, map
 from workflow.configuration import ROOT, owner_of, read_notebooks
@@ -54,7 +54,7 @@ def _overview(contents, judged):
     if ours := [one for one in on_papers if one.claim.about == "ours"]:
         rows.append(counted("our own results on the papers' pages", ours))
     rows += [counted(links[page], [one for one in judged if one.page == page]) for page in others]
-    heads = ["statements of", "in all", *KINDS, OPEN]
+    heads = ["statements of", "in all", *Kind, OPEN]
     if not any(row[-1] for row in rows):
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     headline = f"**Of the {len(once)} statements of the papers that we found: {_in_words(once)}.**"
@@ -67,7 +67,7 @@ def counted(title, judged):
     return [
         title,
         str(len(judged)),
-        *(str(counts[kind]) for kind in KINDS),
+        *(str(counts[kind]) for kind in Kind),
         str(counts[OPEN] or ""),
     ]
 
@@ -78,7 +78,7 @@ def _counts(judged):
 
 def _in_words(judged):
     counts = _counts(judged)
-    words = [f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]]
+    words = [f"{counts[kind]} {kind}" for kind in Kind if counts[kind]]
     return ", ".join(words + ([f"{counts[OPEN]} with {OPEN}"] if counts[OPEN] else []))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from experiments.claims import mean_with_interval
+from experiments.claims.intervals import mean_with_interval
 from experiments.dphmm.mobility import MobilityModel
 from experiments.timing import cpu_seconds
 from tplrepro.dphmm.data_release import KEPT, DataRelease, ReleasedAnswer, release

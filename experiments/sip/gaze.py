@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.claims import mean_with_interval
+from experiments.claims.intervals import mean_with_interval
 from experiments.sip.setups import cell_distance
 from tplrepro import sip
 from tplrepro.markov.sequences import Sequences

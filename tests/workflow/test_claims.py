@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import yaml
 
-from experiments.claims import KINDS, claims_of
+from experiments.claims import Kind, claims_of
 from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.judging import outcomes_of, read_pages
@@ -59,10 +59,10 @@ def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_somethi
     for claim in (claim for claim in STATED if claim.record == record):
         verdict = shown[claim.id].rsplit(" | ", 1)[1]
         verdict = verdict.removeprefix("" if claim.quick else UNJUDGED)
-        (kind,) = [kind for kind in sorted(KINDS, key=len)[::-1] if verdict.startswith(kind)][
+        (kind,) = [kind for kind in sorted(Kind, key=len)[::-1] if verdict.startswith(kind)][
             :1
         ] or [verdict]
-        assert kind in KINDS, (claim.id, verdict)
+        assert kind in list(Kind), (claim.id, verdict)
         row = next(line for line in page.splitlines() if f'id="{claim.id}"' in line)
         unsettled = OPEN if claim.quick else re.escape(kind)
         assert re.search(rf" \| ({re.escape(kind)}|{unsettled})", row), (

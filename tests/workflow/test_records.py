@@ -96,7 +96,7 @@ def published(repository):
     repository.notebook("a/one", "import tplrepro.module", "answer = 1  # the answer")
     repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.75}\n")
     repository.write("tplrepro/module.py", '"""What it is."""\nanswer = 42\n')
-    repository.write("experiments/claims.py", "answer = 0\n")
+    repository.write("experiments/claims/judging.py", "answer = 0\n")
     git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *words], check=True)
@@ -104,7 +104,7 @@ def published(repository):
     parameters = {"value": 0.75, "seed": 1}
     record = {
         "commit": commit,
-        "modules": ["tplrepro.module", "experiments.claims"],
+        "modules": ["tplrepro.module", "experiments.claims.judging"],
         "parameters": parameters,
     }
     repository.write(PUBLISHED, json.dumps(record))
@@ -115,7 +115,7 @@ def published(repository):
     ("file", "text", "changed"),
     [
         ("tplrepro/module.py", '"""Other words."""\n\nanswer = (42)  # and why\n', []),
-        ("experiments/claims.py", "answer = 1\n", []),
+        ("experiments/claims/judging.py", "answer = 1\n", []),
         ("tplrepro/other.py", "answer = 1\n", []),
         ("tplrepro/module.py", '"""What it is."""\nanswer = 43\n', ["tplrepro/module.py"]),
         ("tplrepro/module.py", None, ["tplrepro/module.py"]),

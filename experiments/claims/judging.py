@@ -1,0 +1,167 @@
+"""The verdict on a claim, by a record or by the outcomes of tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from experiments.claims.numbers import evaluate, fill, names_of
+from experiments.claims.statement import Claim, ClaimError, PrintedNumber
+
+
+class Kind(StrEnum):
+    """The kinds of verdict, in the order of the pages."""
+
+    REPRODUCED = "reproduced"
+    WITH_ERRATUM = "reproduced with an erratum"
+    IN_PART = "in part"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_CHECKABLE = "not checkable here"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a claim."""
+
+    kind: Kind
+    words: str  # the same with part, cause and note
+    ours: str  # our result
+    holding: tuple[bool, ...] = ()  # at each value of a swept choice
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a swept choice, and the numbers by name as they are there."""
+
+    value: Any
+    names: Mapping[str, Any]
+
+
+def judge(
+    claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, str] | None = None
+) -> Verdict:
+    """The verdict on a claim, by the `record` of its notebook or by the `outcomes` of its tests
+    ("passed", ...).
+
+    Raises ClaimError if the record lacks a number, an expression fails, a test did not pass, a
+    statement does not hold and no cause is given, or it holds although a cause is given.
+    """
+    names = names_of(claim, record or {})
+    ours = fill(claim, claim.ours, names)
+    if claim.printed:
+        ours += f" (printed: {', '.join(str(text) for text in claim.printed.values())})"
+    part = fill(claim, claim.part, names)
+    why = fill(claim, claim.why, names)
+    note = fill(claim, claim.note, names)
+    check_tests(claim, outcomes or {})
+    points = points_of(claim, names)
+    holding = [holds_at(claim, point) for point in points]
+    if all(holding) and (why or part):
+        raise ClaimError(
+            f"{claim.id}: holds ({ours}), though a cause is given why not; "
+            "drop part and why, or look again"
+        )
+    if not all(holding) and not why:
+        raise ClaimError(f"{claim.id}: does not hold ({ours}), and no cause is given; say why")
+    if claim.swept:
+        part = sweep_in_words(claim, points, holding)
+    kind = kind_of(claim, names, all(holding), part)
+    words = str(kind) + cause_in_words(kind, part, why)
+    if note:
+        words += f". {note}"
+    return Verdict(kind, words, ours, tuple(holding))
+
+
+def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:
+    """All tests that decide must have passed."""
+    for test in claim.tests:
+        outcome = outcomes.get(test, "missing")
+        if outcome != "passed":
+            raise ClaimError(
+                f"{claim.id}: {test} must pass, found {outcome}; "
+                "a claim has no verdict without its tests"
+            )
+
+
+def points_of(claim: Claim, names: Mapping[str, Any]) -> list[Point]:
+    """Each value of a swept choice; a single point if nothing is swept."""
+    if not claim.swept:
+        return [Point(None, names)]
+    values = list(evaluate(claim, str(claim.swept["over"]), names))
+    for name in claim.swept["each"]:
+        if name not in names or len(names[name]) != len(values):
+            raise ClaimError(
+                f"{claim.id}: {name} must have a number for each of {len(values)} values; "
+                "record them"
+            )
+    points = []
+    for place, value in enumerate(values):
+        here = dict(names)
+        for name in claim.swept["each"]:
+            for known in (name, f"{name}_low", f"{name}_high"):
+                if known in names:
+                    here[known] = names[known][place]
+        here["value"] = value
+        points.append(Point(value, here))
+    return points
+
+
+def holds_at(claim: Claim, point: Point) -> bool:
+    """Whether the statement holds there: by its tests, or by its predicate and printed numbers."""
+    if claim.test:
+        return not claim.why
+    if not claim.by_record:
+        return False
+    for expression, text in (claim.printed or {}).items():
+        printed = PrintedNumber.parse(claim.id, text)
+        ours = np.asarray(evaluate(claim, expression, point.names))
+        if not np.all(np.abs(ours - printed.value) <= printed.allowed * (1 + 1e-12)):
+            return False
+    if claim.predicate is None:
+        return True
+    return bool(evaluate(claim, claim.predicate, point.names))
+
+
+def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> Kind:
+    """The kind of verdict on a statement that holds, in part or not at all."""
+    if holds:
+        return Kind.WITH_ERRATUM if claim.erratum else Kind.REPRODUCED
+    if not claim.by_record and not claim.test:
+        return Kind.NOT_CHECKABLE
+    if part and (claim.part_if is None or evaluate(claim, claim.part_if, names)):
+        return Kind.IN_PART
+    return Kind.NOT_REPRODUCED
+
+
+def cause_in_words(kind: Kind, part: str, why: str) -> str:
+    """What follows the kind: the part that holds, and the cause."""
+    if kind in (Kind.REPRODUCED, Kind.WITH_ERRATUM):
+        return f", {part}" if part else ""
+    if kind == Kind.IN_PART:
+        return f": {part}; {why}"
+    return f": {why}"
+
+
+def sweep_in_words(claim: Claim, points: Sequence[Point], holding: Sequence[bool]) -> str:
+    """At which values of the swept choice the statement holds."""
+    assert claim.swept
+    what = claim.swept["what"]
+    yes = [shown_value(point.value) for point, holds in zip(points, holding, strict=True) if holds]
+    no = [
+        shown_value(point.value) for point, holds in zip(points, holding, strict=True) if not holds
+    ]
+    if not no:
+        return f"at every {what} tried: {', '.join(yes)}"
+    if not yes:
+        return ""
+    return f"at {what} {', '.join(yes)}, not at {', '.join(no)}"
+
+
+def shown_value(value: Any) -> str:
+    """In parentheses if it holds a comma, which separates values."""
+    text = value if isinstance(value, str) else f"{value:g}"
+    if "," in text:
+        return f"({text})"
+    return text
