@@ -82,35 +82,15 @@ $(MORE): requirements-more.lock $(READY)
 	@echo "Environment: adding what the paper profile and the site need"
 	@set -e; $(call install,requirements-more.lock); touch $(MORE)
 
-#: To see and to use
+#: Every day
 
 help: ## show this list
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
-figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
-	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
-
-# What was given to make on its command line, so that a misspelt parameter is an error.
-OWN = $(filter-out PYTHON VENV,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
-
-own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
-	@exec $(PY) -m workflow.own_data $(OWN)
-
-explore: $(READY) ## serve the interactive notebook as a page (PORT=8866)
-	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT))
-
-lab: $(READY) ## open JupyterLab, with a page that says what is where (PORT=8888)
-	@exec $(PY) -m workflow.lab $(if $(PORT),--port $(PORT))
-
 env: $(READY) ## make the environment in .venv (VENV="$CONDA_PREFIX", for each command: use conda's)
 
-clean: ## remove the results of batches
-	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
-
-clean-all: clean ## remove the environment as well
-	rm -rf .venv
-
-#: To check that all is as it says
+figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
+	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplfrontier.pairs.leakage import compile_kernels; compile_kernels()"
@@ -129,6 +109,42 @@ test: $(READY) ## run the tests, the doctests and the committed notebooks
 	echo "The committed notebooks:"; wait $$notebooks || status=1; cat build/test-notebooks.log; \
 	exit $$status
 
+lint: $(READY) ## check style, types and the configuration
+	@$(PY) -m ruff check --output-format concise .
+	@$(PY) -m mypy
+	@$(PY) -m workflow.check_parameters
+
+notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
+	@exec $(PY) -m workflow.committed_notebooks refresh $$ONLY
+
+claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
+	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+
+docs: $(MORE) ## build the site in build/site/html
+	@exec $(PY) -m workflow.site
+
+clean: ## remove the results of batches
+	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+#: Your own data, and pages to look at
+
+# What was given to make on its command line, so that a misspelt parameter is an error.
+OWN = $(filter-out PYTHON VENV,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
+
+own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
+	@exec $(PY) -m workflow.own_data $(OWN)
+
+explore: $(READY) ## serve the interactive notebook as a page (PORT=8866)
+	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT))
+
+lab: $(READY) ## open JupyterLab, with a page that says what is where (PORT=8888)
+	@exec $(PY) -m workflow.lab $(if $(PORT),--port $(PORT))
+
+#: Further checks
+
+check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 12 minutes (ONLY="make docs")
+	@exec $(PY) -m workflow.gate $(if $(ONLY),"$$ONLY")
+
 test-slow: $(READY) ## run the tests that are too long for every day
 	@$(COMPILE); $(PY) -m pytest -m slow -p no:nbval --numprocesses logical --dist worksteal --durations=10
 
@@ -143,36 +159,8 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
 	@exec $(PY) -m workflow.committed_notebooks check $$ONLY
 
-check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 12 minutes (ONLY="make docs")
-	@exec $(PY) -m workflow.gate $(if $(ONLY),"$$ONLY")
-
-claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
-	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
-
-docs: $(MORE) ## build the site in build/site/html
-	@exec $(PY) -m workflow.site
-
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
 	@exec $(PY) -m workflow.site linkcheck
-
-article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
-	@exec $(PY) -m workflow.articles
-
-#: To change something
-
-lint: $(READY) ## check style, types and the configuration
-	@$(PY) -m ruff check --output-format concise .
-	@$(PY) -m mypy
-	@$(PY) -m workflow.check_parameters
-
-format: $(READY) ## format the Python files
-	@$(PY) -m ruff format .
-
-size: $(READY) ## how much there is to read in each room, and how dense it is
-	@$(PY) benchmarks/size.py
-
-notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
-	@exec $(PY) -m workflow.committed_notebooks refresh $$ONLY
 
 claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
 	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
@@ -181,7 +169,25 @@ claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an 
 mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
 	@$(COMPILE); $(PY) -m benchmarks.mutate
 
+#: To change something
+
+format: $(READY) ## format the Python files
+	@$(PY) -m ruff format .
+
+size: $(READY) ## how much there is to read in each room, and how dense it is
+	@$(PY) benchmarks/size.py
+
+# uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
+lock: $(READY) ## pin the environment anew from pyproject.toml
+	@$(PY) -m workflow.lock $$ARGS
+
+clean-all: clean ## remove the environment as well
+	rm -rf .venv
+
 #: To measure and to publish
+
+article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
+	@exec $(PY) -m workflow.articles
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@exec $(PY) -m benchmarks.run
@@ -194,7 +200,3 @@ bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled
 
 publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
 	@exec $(PY) -m workflow.publish_figures
-
-# uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
-lock: $(READY) ## pin the environment anew from pyproject.toml
-	@$(PY) -m workflow.lock $$ARGS

@@ -30,6 +30,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FOREIGN = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
 FOREIGN += ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pypi" + ".org/simple"]
 
+#: What somebody who works here uses; `make help` names it first.
+EVERY_DAY = ["help", "env", "figures", "test", "lint", "notebooks", "claims", "docs", "clean"]
+
 
 def test_no_file_names_a_machine_or_a_package_index_and_no_data_and_no_large_file_is_tracked():
     if shutil.which("git") is None or not (ROOT / ".git").exists():
@@ -114,6 +117,18 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
         ]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-2:] == ["a/one", "b/two"]
+
+
+def test_make_help_begins_with_the_nine_commands_of_every_day_and_describes_every_target():
+    command = ["make", "--no-print-directory", "-C", ROOT, "help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    every_day, *others = shown.strip().split("\n\n")
+    title, *lines = every_day.splitlines()
+    assert title == "Every day"
+    assert [line.split()[1] for line in lines] == EVERY_DAY
+    described = [line.split()[1] for part in (every_day, *others) for line in part.splitlines()[1:]]
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted([*described, "ours"]) == sorted(phony.split())
 
 
 def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_it_is(tmp_path):
