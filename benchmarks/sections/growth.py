@@ -139,10 +139,14 @@ def screen_of(rows: np.ndarray, hull: np.ndarray) -> dict[str, float]:
     n = len(rows)
     largest = rows.max(axis=0)
     step = 1.0 / screens.columns_of(rows).scale
-    excesses = screens.excesses(rows, dense.spread_pairs(n), dense.SEED_SLOPES, step)
+    excesses = screens.excesses_of_pairs(rows, dense.spread_pairs(n), dense.SEED_SLOPES, step)
     usual = np.sort(excesses)[:, int(dense.USUAL * n)]
-    screen = dense.choose_screen(screens.last_slopes(rows, largest), hulls.edges(hull), usual)
+    screen = dense.choose_screen(
+        screens.last_slopes(rows, largest), hulls.edges_of_hull(hull), usual
+    )
     passes = sum(float((largest > (1.0 + slope) * rows[:64]).mean()) for slope in screen.slope)
     pairs = np.random.default_rng(0).integers(0, n, (20_000, 2))
-    let = (screens.excesses(rows, pairs, screen.slope, step) > screen.cap[:, None]).any(axis=0)
+    let = (screens.excesses_of_pairs(rows, pairs, screen.slope, step) > screen.cap[:, None]).any(
+        axis=0
+    )
     return {"passes": passes, "let": float(let.mean())}

@@ -297,7 +297,7 @@ def _search_ratios(
     n = len(rows)
     ratios = np.empty((n, n))
     finite = np.minimum(allowed, tilted)
-    compiled.expect(n**5)
+    compiled.announce_steps(n**5)
 
     def solve_row(i: int) -> None:
         tree_simplex.largest_ratios(rows, i, allowed, tilted, finite, patience, ratios[i])

@@ -214,6 +214,6 @@ class Recursion:
         """
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
-        compiled.expect(change.size)
+        compiled.announce_steps(change.size)
         arguments = (self.vertices, self.first, self.steps, budgets, change)
         return recursion.accumulate_with_derivative(*map(np.ascontiguousarray, arguments))

@@ -118,7 +118,7 @@ class Account:
         epsilons = np.append(previous.epsilons, spent)
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
-            timeline = Timeline.along(
+            timeline = Timeline.from_losses(
                 self._backward_between, self._forward_between, epsilons.size, times
             )
             return timeline.leakage(epsilons[times])

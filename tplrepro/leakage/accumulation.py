@@ -132,7 +132,7 @@ def accumulate_along(
     if step is leakage_after and _has_table(loss):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
-        compiled.expect(budgets.size)
+        compiled.announce_steps(budgets.size)
         if compiled.is_worthwhile():
             return recursion.accumulate_compiled(loss.table, last, budgets)
     changes = np.flatnonzero(budgets[1:] != budgets[:-1]) + 1

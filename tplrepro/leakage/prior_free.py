@@ -201,14 +201,14 @@ def _farthest_rows(logs: np.ndarray) -> tuple[float, int, int]:
     order = np.argsort(-radius, kind="stable")
     widest = 0.0
     best_i = best_j = 0
-    compiled.expect(n * logs.size // 2)
+    compiled.announce_steps(n * logs.size // 2)
     for a in range(0, n, BLOCK):
         first = logs[order[a : a + BLOCK]]
         for b in range(a, n, BLOCK):
             if radius[order[a]] + radius[order[b]] <= widest:
                 break
             second = logs[order[b : b + BLOCK]]
-            width, i, j = recursion.farthest(first, second, widest)
+            width, i, j = recursion.farthest_rows(first, second, widest)
             if width > widest:
                 widest = width
                 best_i = int(order[a + i])

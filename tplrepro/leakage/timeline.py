@@ -140,12 +140,12 @@ class Timeline:
         before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
         if released.size == horizon:
             return cls(horizon, released, before, after, [])
-        return cls.along(
+        return cls.from_losses(
             LossBetween(before, "backward"), LossBetween(after, "forward"), horizon, released
         )
 
     @classmethod
-    def along(
+    def from_losses(
         cls, before: LossBetween, after: LossBetween, horizon: int, times: np.ndarray
     ) -> Self:
         """The timeline of releases at `times` (R,) among `horizon` time points.

@@ -58,7 +58,7 @@ def worth_compiling(monkeypatch):
 def test_compensated_sums_are_right_to_the_last_bits(terms):
     total = lost = 0.0
     for term in terms:
-        total, lost = hulls.add(total, lost, term)
+        total, lost = hulls.add_compensated(total, lost, term)
     assert total == pytest.approx(math.fsum(terms), rel=4.5e-16, abs=0)
 
 
@@ -135,7 +135,7 @@ def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
     rows, inverse = P.probabilities, 1.0 / np.expm1(np.geomspace(1e-6, 700.0, 100))
     far = screens.last_slopes(rows, rows.max(axis=0))
     found = [dense.hull_of_few_rows(rows)]
-    found += [hulls.grow(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
+    found += [hulls.grow_hull(dense.NO_POINTS, rows, rng.permutation(pairs), far) for _ in range(2)]
     values = [
         np.log1p((points[:, 1] / (points[:, 0] + inverse[:, None])).max(axis=1, initial=0.0))
         for points in found
@@ -157,7 +157,7 @@ def test_numba_is_loaded_when_it_is_worth_it():
 
 def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
     code = "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls; compiled.Kernel.worth = 0;"
-    code += "hulls.is_diagonal(np.ones((1, 5))), hulls.add(0.0, 0.0, 1.0)"
+    code += "hulls.is_diagonal(np.ones((1, 5))), hulls.add_compensated(0.0, 0.0, 1.0)"
 
     def told(cache, *options):
         command = [sys.executable, *options, "-c", code]
@@ -402,10 +402,10 @@ def test_counts_far_apart_over_a_little_smoothing_are_screened_too(monkeypatch):
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
     rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
-    edges = hulls.edges(dense.joint_hull(rows))
+    edges = hulls.edges_of_hull(dense.joint_hull(rows))
     slopes, support, _ = edges
     sample = np.random.default_rng(0).integers(0, 150, (150, 2))
-    usual = screens.excesses(rows, sample, dense.SEED_SLOPES, 0.0).max(axis=1)
+    usual = screens.excesses_of_pairs(rows, sample, dense.SEED_SLOPES, 0.0).max(axis=1)
     chosen = dense.choose_screen(screens.last_slopes(rows, rows.max(axis=0)), edges, usual)
     assert 2 <= chosen.slope.size <= 16
     assert chosen.slope[0] == 0.0

@@ -57,7 +57,7 @@ def joint_hull(matrix, progress: bool = True) -> np.ndarray:
         Each is d(S), gap(S), 1 - q(S), and the numbers of rows q and d; none if all rows are equal.
     """
     passes = PASSES if matrix.n_states <= SMALL else 1
-    compiled.expect(passes * matrix.n_states**3 + CALL)
+    compiled.announce_steps(passes * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
@@ -99,7 +99,7 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
     -------
     d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if all rows are equal
     """
-    compiled.expect(matrix.n_states**3 + CALL)
+    compiled.announce_steps(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
     return dense.best_pair(matrix.probabilities, alpha)
@@ -119,7 +119,7 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
         They equal those of `accumulate_leakages` with a `PrivacyLossFunction` of each bit for bit.
         NaN where rows are nearly disjoint or numbers out of range, which needs that function.
     """
-    compiled.expect(len(matrices) * budgets.size)
+    compiled.announce_steps(len(matrices) * budgets.size)
     found = _hulls_of_small(matrices)
     first = np.cumsum([0, *map(len, found)])
     return recursion.accumulate_for_each(np.concatenate(found), first, np.array(budgets))
@@ -139,13 +139,13 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
 
 
 def _hulls_of_small(matrices: np.ndarray) -> list[np.ndarray]:
-    compiled.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
+    compiled.announce_steps(PASSES * matrices.size * matrices.shape[2] + CALL)
     return [dense.hull_of_few_rows(rows) for rows in frozen(matrices)]
 
 
 def hull_of_points(points: np.ndarray) -> np.ndarray:
     """The hull (K, 5) of points (m, 5) in any order."""
-    compiled.expect(points.size)
+    compiled.announce_steps(points.size)
     d = points[:, 0]
     gap = points[:, 1]
     return hulls.hull_in_order(points[np.lexsort((gap, d))])
@@ -154,7 +154,7 @@ def hull_of_points(points: np.ndarray) -> np.ndarray:
 def compile_kernels() -> None:
     """Compile all kernels that are not stored compiled, before something is timed or run in several
     processes."""
-    compiled.expect(compiled.WORTH)
+    compiled.announce_steps(compiled.WORTH)
     matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
@@ -170,4 +170,4 @@ def compile_kernels() -> None:
     recursion.accumulate_with_derivative(no_vertices, first, no_step, budgets, change)
     recursion.run_along(np.ones((1, 5)), 1.0, budgets)
     row = np.zeros((1, 1))
-    recursion.farthest(row, row, 0.0)
+    recursion.farthest_rows(row, row, 0.0)

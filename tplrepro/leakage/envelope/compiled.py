@@ -1,10 +1,10 @@
 """Compilation: functions that run as plain Python first, and compiled by Numba once there is enough
 work.
 
-A small problem takes less time than loading Numba, so kernels run as plain Python until `expect`
-announces more work, with the same results. Then each is compiled on its first call, for one type of
-argument only: rows are read-only, C-contiguous float64, rows in steps uint16, pairs of rows
-C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which has a type of its own in
+A small problem takes less time than loading Numba, so kernels run as plain Python until more work
+is announced (`announce_steps`), with the same results. Then each is compiled on its first call, for
+one type of argument only: rows are read-only, C-contiguous float64, rows in steps uint16, pairs of
+rows C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which has a type of its own in
 Numba, would cause a second compilation. Kernels release the GIL, and all sums that enter a result
 are compensated. Inputs are finite.
 
@@ -41,8 +41,7 @@ LOCK = ForkLock()
 
 
 class Kernel:
-    """A function that runs as plain Python until `expect` has announced enough work to compile
-    it."""
+    """A function that runs as plain Python until enough work has been announced to compile it."""
 
     def __init__(self, function: Callable, options: dict[str, Any]):
         self.function = function
@@ -90,7 +89,7 @@ def kernel(**options) -> Callable[[Callable], Kernel]:
     return lambda function: Kernel(function, options)
 
 
-def expect(steps: int) -> None:
+def announce_steps(steps: int) -> None:
     """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are
     compiled."""
     Kernel.worth -= steps

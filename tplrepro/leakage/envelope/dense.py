@@ -79,7 +79,7 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     columns = screens.columns_of(rows)
     far = screens.last_slopes(rows, columns.largest)
     sample = spread_pairs(n)
-    excesses = screens.excesses(rows, sample, SEED_SLOPES, 1.0 / columns.scale)
+    excesses = screens.excesses_of_pairs(rows, sample, SEED_SLOPES, 1.0 / columns.scale)
     usual = np.sort(excesses)[:, int(USUAL * n)]
     search = _Search(rows, columns, far)
     points = search.first_hull(different, sample[excesses.argmax(axis=1)])
@@ -91,11 +91,11 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
         for start, stop in pairwise(limits):
             if hulls.is_diagonal(points):
                 break
-            hull = hulls.edges(points)
+            hull = hulls.edges_of_hull(points)
             marks = search.mark_outside(start, stop, hull, choose_screen(far, hull, usual))
             j, i = marks.nonzero()
             candidates = np.stack((i, start + j), axis=1)
-            points = hulls.grow(points, rows, candidates, far)
+            points = hulls.grow_hull(points, rows, candidates, far)
             bar.update()
     return points
 
@@ -114,10 +114,10 @@ class _Search:
         partners for these."""
         rows = self.rows
         two_rows = np.array([(different, 0), (0, different)])
-        points = hulls.grow(NO_POINTS, rows, two_rows, self.far)
-        points = hulls.grow(points, rows, best, self.far)
+        points = hulls.grow_hull(NO_POINTS, rows, two_rows, self.far)
+        points = hulls.grow_hull(points, rows, best, self.far)
         for share in CLIMBS:
-            slopes = hulls.edges(points)[hulls.SLOPE]
+            slopes = hulls.edges_of_hull(points)[hulls.SLOPE]
             pairs = points[:, 3:].tolist()
             # where the vertices of each pair begin
             changes = [k for k in range(1, len(pairs)) if pairs[k] != pairs[k - 1]]
@@ -128,7 +128,7 @@ class _Search:
             ]
             partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
             screens.improve_partners(self.columns, rows, slopes[edge], partners)
-            points = hulls.grow(points, rows, partners, self.far)
+            points = hulls.grow_hull(points, rows, partners, self.far)
         return points
 
     def mark_outside(self, start: int, stop: int, hull: np.ndarray, screen: Screen) -> np.ndarray:
@@ -156,7 +156,7 @@ def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
         return points
     i, j = np.divmod(np.arange(rows.size), len(rows))
     far = screens.last_slopes(rows, rows.max(axis=0))
-    return hulls.grow(points, rows, np.stack((i, j), axis=1), far)
+    return hulls.grow_hull(points, rows, np.stack((i, j), axis=1), far)
 
 
 class Tangent(NamedTuple):
@@ -186,7 +186,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
 
     def improve(first: int, stop: int, best: Tangent) -> Tangent:
         """The steepest tangent to a pair with a row d of first..stop, if steeper."""
-        found = screens.improve(rows, columns, inverse, first, stop, best.slope)
+        found = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
         return max(best, Tangent(*found))
 
     best = improve(0, min(n, FIRST), Tangent(0.0, -1, -1))

@@ -9,10 +9,10 @@ from tplrepro.leakage.envelope.hulls import (
     SUPPORT,
     TIE,
     add_pair,
-    edges,
+    edges_of_hull,
     equal_rows,
-    excess,
-    outside,
+    excess_of_pair,
+    is_outside,
     prefix_points,
 )
 
@@ -79,8 +79,8 @@ def first_outside(rows, slope, support):
     n = rows.shape[0]
     for i in range(n):
         for j in range(n):
-            if excess(rows, i, j, n, slope) > support * (1.0 + TIE):
-                if outside(rows, i, j, n, slope, support):
+            if excess_of_pair(rows, i, j, n, slope) > support * (1.0 + TIE):
+                if is_outside(rows, i, j, n, slope, support):
                     return i, j
     return -1, -1
 
@@ -113,14 +113,14 @@ def hull_of_few_rows(rows):
         return points, True
     # of pairs that tie, this one is the witness
     points = add_pair(points, prefix_points(rows, different, first, n))
-    hull = edges(points)
+    hull = edges_of_hull(points)
     e = 0
     while e < hull.shape[1]:
         slope = hull[SLOPE, e]
         support = hull[SUPPORT, e]
         best, i, j = best_at(slope, support, rows, columns, least, used, values, totals)
         sticks_out = best > support * (1.0 + TIE)
-        if sticks_out and not outside(rows, i, j, n, slope, support):
+        if sticks_out and not is_outside(rows, i, j, n, slope, support):
             # rounding made the excess of that pair the largest
             i, j = first_outside(rows, slope, support)
         if not (sticks_out and i >= 0):
@@ -129,7 +129,7 @@ def hull_of_few_rows(rows):
         points = add_pair(points, prefix_points(rows, i, j, n))
         # Go on at the first edge that is new.
         before = hull
-        hull = edges(points)
+        hull = edges_of_hull(points)
         tried = e
         e = 0
         while (

@@ -16,7 +16,7 @@ STEEPEST = 1e300
 # then off by at most this fraction, and pairs that tie in exact arithmetic are not sorted again and
 # again.
 TIE = 1e-15
-# Rows of the array that `edges` returns.
+# Rows of the array that `edges_of_hull` returns.
 SLOPE = 0
 SUPPORT = 1
 D = 2
@@ -34,7 +34,7 @@ def equal_rows(rows, i, j):
 
 
 @kernel()
-def add(total, lost, term):
+def add_compensated(total, lost, term):
     """One step of a compensated sum: the total, and the part of the term that the addition lost."""
     term -= lost
     new = total + term
@@ -42,7 +42,7 @@ def add(total, lost, term):
 
 
 @kernel(fastmath=FAST)
-def excess(rows, i, j, size, mu):
+def excess_of_pair(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
     for k in range(size):
@@ -60,8 +60,8 @@ def point_at(rows, i, j, size, mu):
         d = rows[j, k]
         gap = rows[i, k] - d
         if gap > mu * d:
-            d_sum, d_lost = add(d_sum, d_lost, d)
-            gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
+            d_sum, d_lost = add_compensated(d_sum, d_lost, d)
+            gap_sum, gap_lost = add_compensated(gap_sum, gap_lost, gap)
     return d_sum, gap_sum
 
 
@@ -93,7 +93,7 @@ def prefix_points(rows, i, j, size):
             ratio[m] = 2.0**60 * d / gap  # scaled, as d may be subnormal
             m += 1
         else:
-            rest, rest_lost = add(rest, rest_lost, rows[i, k])
+            rest, rest_lost = add_compensated(rest, rest_lost, rows[i, k])
     order = np.argsort(ratio[:m], kind="mergesort")  # stable
     points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
@@ -101,8 +101,8 @@ def prefix_points(rows, i, j, size):
         k = chosen[order[at]]
         d = rows[j, k]
         gap = rows[i, k] - d
-        d_sum, d_lost = add(d_sum, d_lost, d)
-        gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
+        d_sum, d_lost = add_compensated(d_sum, d_lost, d)
+        gap_sum, gap_lost = add_compensated(gap_sum, gap_lost, gap)
         points[at, 0] = d_sum
         points[at, 1] = gap_sum
         points[at, 3] = i
@@ -110,12 +110,12 @@ def prefix_points(rows, i, j, size):
     for at in range(m - 1, -1, -1):
         points[at, 2] = rest
         k = chosen[order[at]]
-        rest, rest_lost = add(rest, rest_lost, rows[i, k])
+        rest, rest_lost = add_compensated(rest, rest_lost, rows[i, k])
     return points
 
 
 @kernel()
-def edges(points):
+def edges_of_hull(points):
     """Rows SLOPE, SUPPORT and D (3, k + 1) of the hull of k vertices.
 
     They are the slopes of its edges, beginning with 0 and ending with the tangent through the
@@ -203,7 +203,7 @@ def add_pair(points, new):
 
 
 @kernel()
-def outside(rows, i, j, size, mu, support):
+def is_outside(rows, i, j, size, mu, support):
     """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is
     reduced by TIE.
 
@@ -216,7 +216,7 @@ def outside(rows, i, j, size, mu, support):
 
 @kernel()
 def sticks_out(rows, i, j, size, far, hull, pending):
-    """Whether the points of the pair leave the hull, given by its `edges`: s(mu) > h(mu) at the
+    """Whether the points of the pair leave the hull, given by `edges_of_hull`: s(mu) > h(mu) at the
     slope of some edge.
 
         h *                 The chord of s from slope mu_a to mu_b is, at mu,
@@ -231,9 +231,9 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     """
     a = 0
     mu_a = 0.0
-    s_a = excess(rows, i, j, size, 0.0)
+    s_a = excess_of_pair(rows, i, j, size, 0.0)
     support = hull[SUPPORT, 0]
-    if s_a > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
+    if s_a > support * (1.0 + TIE) and is_outside(rows, i, j, size, 0.0, support):
         return True
     if s_a == 0.0:  # no entry of q exceeds that of d
         return False
@@ -242,9 +242,9 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     s_b = 0.0
     if far >= hull[SLOPE, b]:
         mu_b = hull[SLOPE, b]
-        s_b = excess(rows, i, j, size, mu_b)
+        s_b = excess_of_pair(rows, i, j, size, mu_b)
         support = hull[SUPPORT, b]
-        if s_b > support and outside(rows, i, j, size, mu_b, support):
+        if s_b > support and is_outside(rows, i, j, size, mu_b, support):
             return True
     waiting = 0
     while True:
@@ -263,8 +263,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
         share = (mu_b - mu) / (mu_b - mu_a)
         chord = s_b + (s_a - s_b) * share
         if low < b and mu < mu_b and chord > support * (1.0 + TIE):
-            s = excess(rows, i, j, size, mu)
-            exceeds = s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)
+            s = excess_of_pair(rows, i, j, size, mu)
+            exceeds = s > support * (1.0 + TIE) and is_outside(rows, i, j, size, mu, support)
             # Where `pending` is full, the pair is sorted instead, which gives the same hull.
             if exceeds or waiting == PENDING:
                 return True
@@ -289,9 +289,9 @@ def sticks_out(rows, i, j, size, far, hull, pending):
 
 
 @kernel()
-def grow(points, rows, candidates, far):
+def grow_hull(points, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
-    hull = edges(points)
+    hull = edges_of_hull(points)
     pending = np.empty((PENDING, 3))
     n = rows.shape[1]
     for c in range(candidates.shape[0]):
@@ -299,7 +299,7 @@ def grow(points, rows, candidates, far):
         j = candidates[c, 1]
         if i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
             points = add_pair(points, prefix_points(rows, i, j, n))
-            hull = edges(points)
+            hull = edges_of_hull(points)
             if is_diagonal(points):
                 break
     return points

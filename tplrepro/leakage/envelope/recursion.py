@@ -132,7 +132,7 @@ def accumulate_for_each(points, first, budgets):
 
 
 @kernel(fastmath=FAST)
-def farthest(first, second, least):
+def farthest_rows(first, second, least):
     """The largest range above `least` of the difference of a row of `first` and one of `second`,
     and their numbers."""
     best_i = best_j = np.int64(0)

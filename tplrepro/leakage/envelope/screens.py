@@ -12,7 +12,7 @@ from tplrepro.leakage.envelope.hulls import (
     SUPPORT,
     TIE,
     best_slope,
-    excess,
+    excess_of_pair,
     sticks_out,
 )
 
@@ -63,7 +63,7 @@ def last_slopes(rows, largest):
 
 
 @kernel(fastmath=FAST)
-def excesses(rows, pairs, slopes, step):
+def excesses_of_pairs(rows, pairs, slopes, step):
     """The excess of each pair at each slope, (slopes, pairs), with `step` for each term above 0."""
     values = np.empty((slopes.size, pairs.shape[0]))
     for m in range(pairs.shape[0]):
@@ -242,7 +242,7 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
 
 
 @kernel()
-def settles(screen, far, hull):
+def settles_row(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
     last = screen.slope.size - 1
     if last < 0 or far <= screen.slope[last]:
@@ -296,7 +296,7 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
         members = range(at, min(at + GROUP, marks.shape[0]))
         room[2][:] = 0
         for j in members:
-            if settles(screen, far[first + j], hull):
+            if settles_row(screen, far[first + j], hull):
                 use_all_columns(j - at, n, room)
             else:
                 marks[j, :] = True
@@ -347,7 +347,7 @@ def improve_partners(of, rows, slopes, pairs):
 
 
 @kernel()
-def improve(rows, of, inverse, first, stop, best):
+def improve_tangent(rows, of, inverse, first, stop, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
     first..stop, if steeper than `best`, and its rows.
     """
@@ -367,7 +367,7 @@ def improve(rows, of, inverse, first, stop, best):
                 # Bounds at the slope with which the group began hold from there on.
                 if i == j or not bounds[j - at, i] > support * of.scale:
                     continue
-                if excess(rows, i, j, n, best) > support * (1.0 + TIE):
+                if excess_of_pair(rows, i, j, n, best) > support * (1.0 + TIE):
                     slope = best_slope(rows, i, j, n, inverse, best)
                     if slope > best:
                         best = slope

@@ -141,8 +141,8 @@ def best_pair(
         search.best = max(results)
     rows = search.rows
     work = search.work[0]
-    scattered = sparse_pairs.scatter(search.best.j, rows, work)
-    pair, _ = sparse_pairs.compress(search.best.i, rows, scattered, work)
+    scattered = sparse_pairs.scatter_row(search.best.j, rows, work)
+    pair, _ = sparse_pairs.compress_pair(search.best.i, rows, scattered, work)
     return tangent_point(hulls.prefix_points(*pair), search.inverse)
 
 
@@ -159,16 +159,16 @@ def may_exceed(
     rows_d : SparseRows
     work : Workspace
     """
-    sparse_pairs.scatter(j, rows_d, work)
+    sparse_pairs.scatter_row(j, rows_d, work)
     found = sparse_pairs.may_exceed(bounds, rows, j, rows_d, work)
-    sparse_pairs.gather(j, rows_d, work)
+    sparse_pairs.gather_row(j, rows_d, work)
     return found
 
 
 def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a
     pair inside it."""
-    hull = hulls.edges(points)
+    hull = hulls.edges_of_hull(points)
     slopes = hull[hulls.SLOPE]
     support = hull[hulls.SUPPORT]
     edge = np.arange(slopes.size - 1)
@@ -344,7 +344,7 @@ class _HullSearch(_Search):
         self.points = NO_POINTS
         bounds = self.no_bounds()
         for k, j in enumerate(self.first_rows()):
-            self.points = sparse_pairs.extend(
+            self.points = sparse_pairs.extend_hull(
                 j, j + 1, bounds, self.rows, self.work[0], self.points
             )
             if self.points.size and k + 1 >= SEEDS:
@@ -360,7 +360,7 @@ class _HullSearch(_Search):
     def visit(self, first: int, work: Workspace) -> np.ndarray:
         slopes, caps = _caps(self.points)
         stop, bounds = self.left_over(first, slopes, caps, work)
-        return sparse_pairs.extend(first, stop, bounds, self.rows, work, self.points)
+        return sparse_pairs.extend_hull(first, stop, bounds, self.rows, work, self.points)
 
 
 class _TangentSearch(_Search):
@@ -378,7 +378,7 @@ class _TangentSearch(_Search):
 
     def _steepen(self, first: int, stop: int, bounds: Bounds, work: Workspace) -> Tangent:
         """The steepest tangent to a pair of a candidate and a row d of first..stop, if steeper."""
-        found = sparse_pairs.steepen(
+        found = sparse_pairs.steepen_tangent(
             first, stop, bounds, self.rows, work, self.inverse, self.best.slope
         )
         return max(self.best, Tangent(*found))

@@ -14,8 +14,8 @@ from tplrepro.leakage.envelope.hulls import (
     TIE,
     add_pair,
     best_slope,
-    edges,
-    excess,
+    edges_of_hull,
+    excess_of_pair,
     is_diagonal,
     prefix_points,
     sticks_out,
@@ -56,7 +56,7 @@ def sums_of_largest(rows):
 
 
 @kernel()
-def scatter(j, rows, work):
+def scatter_row(j, rows, work):
     """Write row j into the workspace as d; returns its numbers of runs and of entries, and
     background."""
     runs = 0
@@ -79,14 +79,14 @@ def scatter(j, rows, work):
 
 
 @kernel()
-def gather(j, rows, work):
-    """Undo `scatter` of row j."""
+def gather_row(j, rows, work):
+    """Undo `scatter_row` of row j."""
     for k in range(rows.start[j], rows.start[j + 1]):
         work.dense[rows.column[k]] = -1.0
 
 
 @kernel()
-def compress(i, rows, scattered, work):
+def compress_pair(i, rows, scattered, work):
     """Row i as q and the scattered row j as d with equal columns merged, and a slope from which on
     the excess is 0.
 
@@ -281,32 +281,32 @@ def may_exceed(bounds, rows, j, rows_d, work):
 
 
 @kernel()
-def extend(first, stop, bounds, rows, work, points):
+def extend_hull(first, stop, bounds, rows, work, points):
     """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of
     it."""
-    hull = edges(points)
+    hull = edges_of_hull(points)
     for j in range(first, stop):
-        scattered = scatter(j, rows, work)
+        scattered = scatter_row(j, rows, work)
         for c in may_exceed(bounds, rows, j, rows, work):
             i = bounds.candidates[c]
             if i == j:
                 continue
-            pair, far = compress(i, rows, scattered, work)
+            pair, far = compress_pair(i, rows, scattered, work)
             if sticks_out(*pair, far, hull, work.pending):
                 new = prefix_points(*pair)
                 for m in range(new.shape[0]):
                     new[m, 3] = i
                     new[m, 4] = j
                 points = add_pair(points, new)
-                hull = edges(points)
+                hull = edges_of_hull(points)
                 if is_diagonal(points):
                     break
-        gather(j, rows, work)
+        gather_row(j, rows, work)
     return points
 
 
 @kernel()
-def steepen(first, stop, bounds, rows, work, inverse, best):
+def steepen_tangent(first, stop, bounds, rows, work, inverse, best):
     """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its
     rows i and j.
 
@@ -314,18 +314,18 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
     """
     best_i = best_j = -1
     for j in range(first, stop):
-        scattered = scatter(j, rows, work)
+        scattered = scatter_row(j, rows, work)
         for c in may_exceed(bounds, rows, j, rows, work):
             i = bounds.candidates[c]
             if i == j:
                 continue
-            pair, _ = compress(i, rows, scattered, work)
-            if excess(*pair, best) > best * inverse * (1.0 + TIE):
+            pair, _ = compress_pair(i, rows, scattered, work)
+            if excess_of_pair(*pair, best) > best * inverse * (1.0 + TIE):
                 slope = best_slope(*pair, inverse, best)
                 if slope > best:
                     best = slope
                     best_i = i
                     best_j = j
                     bounds.cap[:] = best * inverse
-        gather(j, rows, work)
+        gather_row(j, rows, work)
     return best, best_i, best_j
