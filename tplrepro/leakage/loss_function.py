@@ -227,7 +227,8 @@ class PrivacyLossFunction:
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
-        return self.scale * vertex_loss(*self._vertex_for(alpha), alpha / self.scale)
+        vertex = self._vertices[bisect_right(self._breakpoints, alpha)]  # a call would cost a tenth
+        return self.scale * vertex_loss(*vertex, alpha / self.scale)
 
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two
