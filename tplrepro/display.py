@@ -17,7 +17,9 @@ def count_noun(number: float | str, noun: str, form: str = "") -> str:
     ('1 release', '1,620 steps', '0.5 nats')
     """
     shown = format(number, form)
-    return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"
+    if shown == "1":
+        return f"{shown} {noun}"
+    return f"{shown} {noun}s"
 
 
 def format_number(value: float) -> str:
@@ -27,7 +29,9 @@ def format_number(value: float) -> str:
     ('1,610', '33.3', '0.00012')
     """
     rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
+    if abs(rounded) >= 1000:
+        return f"{rounded:,.0f}"
+    return f"{rounded:g}"
 
 
 def shorten_labels(labels: Iterable, most: int = 12) -> list[str]:
@@ -40,15 +44,23 @@ def shorten_labels(labels: Iterable, most: int = 12) -> list[str]:
     ['Main Str… #1', 'Main Str… #2']
     """
     texts = [str(label) for label in labels]
-    ends = most - most // 2 - 1
-    short = [text if len(text) <= most else f"{text[: most // 2]}…{text[-ends:]}" for text in texts]
+    short = [_without_middle(text, most) for text in texts]
+    distinct = []
     for k, text in enumerate(short):
         if short.count(text) > 1:
             number = f"… #{k + 1}"
-            texts[k] = texts[k][: most - len(number)] + number
-        else:
-            texts[k] = text
-    return texts
+            text = texts[k][: most - len(number)] + number
+        distinct.append(text)
+    return distinct
+
+
+def _without_middle(text: str, most: int) -> str:
+    """A text of at most `most` characters: its beginning, and as much of its end."""
+    if len(text) <= most:
+        return text
+    start = most // 2
+    end = most - start - 1
+    return f"{text[:start]}…{text[-end:]}"
 
 
 def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
@@ -81,4 +93,5 @@ def plot_over_time(frame: Any, ax: Any, **options: Any) -> Any:
 
 def frame_as_html(heading: str, frame: Any) -> str:
     """A heading and a DataFrame as notebooks show them, with at most ten rows and columns."""
-    return f"<p>{escape(heading)}</p>\n{frame.to_html(max_rows=10, max_cols=10, float_format='{:.6g}'.format)}"
+    table = frame.to_html(max_rows=10, max_cols=10, float_format="{:.6g}".format)
+    return f"<p>{escape(heading)}</p>\n{table}"

@@ -13,13 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# The extra of pyproject.toml that brings a library, by the name under which it is imported.
+#: The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
-    **{"dp_accounting": "events", "opendp": "counts"},
-    **dict.fromkeys(("highspy", "pulp"), "solvers"),
-    **dict.fromkeys(("pooch", "pyarrow", "pyproj", "python_calamine"), "data"),
+    "dp_accounting": "events",
+    "opendp": "counts",
+    "highspy": "solvers",
+    "pulp": "solvers",
+    "pooch": "data",
+    "pyarrow": "data",
+    "pyproj": "data",
+    "python_calamine": "data",
 }
-# Optional libraries that no extra brings.
+#: Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
 
 
@@ -30,7 +35,7 @@ def optional_import() -> Iterator[None]:
     >>> with optional_import():
     ...     raise ModuleNotFoundError(name="pyarrow.csv")
     Traceback (most recent call last):
-    ModuleNotFoundError: pyarrow must be installed, found none; install it with: pip install "tplrepro[data]"
+    ModuleNotFoundError: pyarrow must be installed, found none; install it with: ...[data]"
     """
     try:
         yield
@@ -38,7 +43,9 @@ def optional_import() -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library not in EXTRAS and library not in OPTIONAL:
             raise
-        package = f'"tplrepro[{EXTRAS[library]}]"' if library in EXTRAS else library
+        package = library
+        if library in EXTRAS:
+            package = f'"tplrepro[{EXTRAS[library]}]"'
         remedy = f"install it with: pip install {package}"
         raise ModuleNotFoundError(
             f"{library} must be installed, found none; {remedy}", name=error.name
@@ -48,13 +55,27 @@ def optional_import() -> Iterator[None]:
 def lazy_names(
     package: str, init: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, as the stub beside its `init`
-    file lists them.
+    """The public names of a package, as the stub beside its `__init__.py` lists them.
 
+    Parameters
+    ----------
+    package : str
+        Its name.
+    init : str
+        The path of its `__init__.py`.
+
+    Returns
+    -------
+    `__getattr__`, `__dir__` and `__all__` of the package
+
+    Examples
+    --------
     >>> import tplrepro.markov
     >>> attribute, listing, names = lazy_names("tplrepro.markov", tplrepro.markov.__file__)
-    >>> attribute("drop_dead_ends").__module__, "drop_dead_ends" in names, listing() == sorted(names)
-    ('tplrepro.markov.transition', True, True)
+    >>> attribute("drop_dead_ends").__module__
+    'tplrepro.markov.transition'
+    >>> "drop_dead_ends" in names, listing() == sorted(names)
+    (True, True)
     """
     stub = ast.parse(Path(init).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
@@ -71,13 +92,18 @@ def lazy_names(
                 f"module {package!r} has no attribute {name!r}", name=name, obj=module
             )
         with optional_import():
-            home = None if homes[name] == package else import_module(homes[name])
-            value = (
-                getattr(home, name)
-                if hasattr(home, name)
-                else import_module(f"{homes[name]}.{name}")
-            )
+            value = _import_name(homes[name], name, package)
         setattr(sys.modules[package], name, value)
         return value
 
     return attribute, lambda: sorted(homes), list(homes)
+
+
+def _import_name(home: str, name: str, package: str) -> Any:
+    """What a module at home has under this name, or its submodule; of the package itself, which is
+    being asked, a submodule."""
+    if home != package:
+        module = import_module(home)
+        if hasattr(module, name):
+            return getattr(module, name)
+    return import_module(f"{home}.{name}")

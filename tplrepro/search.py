@@ -19,26 +19,50 @@ def largest_within(
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from
     below.
 
-    Never too large: the result has itself been tested, or is `low`, which must satisfy the
-    predicate. It may be too small by the share `tolerance` (0: by no bit). A `logarithmic` search
-    halves ratios, which takes fewer steps where `high` is many times `low`.
+    Never too large: the result has itself been tested, or is `low`.
 
+    Parameters
+    ----------
+    within : callable
+        The predicate, which holds up to some number.
+    low : float
+        A number for which it holds.
+    high : float
+    tolerance : float
+        By which share the result may be too small (0: by no bit).
+    logarithmic : bool
+        Halve ratios, which takes fewer steps where `high` is many times `low`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        Unless low <= high, and low > 0 if the search is logarithmic.
+
+    Examples
+    --------
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(root, 6), root * root <= 2.0
     (1.414214, True)
     """
     if not low <= high or (logarithmic and low <= 0.0):
         raise ValueError(
-            f"a search needs low <= high, and low > 0 if it is logarithmic, found {low:g} and {high:g}; check the ends"
+            f"a search needs low <= high, and low > 0 if it is logarithmic, "
+            f"found {low:g} and {high:g}; check the ends"
         )
     if within(high):
         return high
     while high - low > tolerance * abs(high):
-        middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
-        if not low < middle < high:  # the root of close numbers may round to one of them
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
+        middle = 0.5 * (low + high)
+        if logarithmic:
+            geometric = sqrt(low) * sqrt(high)
+            if low < geometric < high:  # of close numbers it may round to one of them
+                middle = geometric
+        if not low < middle < high:
+            break
         if within(middle):
             low = middle
         else:
@@ -53,13 +77,26 @@ def fit_to_level(
     target: float,
     tolerance: float = 4.0 * 2.0**-52,
 ) -> np.ndarray:
-    """The budgets times the largest factor, to `tolerance`, whose leakage was found to be at most
-    `target`.
+    """The budgets times the largest factor whose leakage was found to be at most a target.
 
-    The leakage grows with the factor. No budget may exceed `alpha`; `target` is alpha less a margin
-    for rounding.
+    Parameters
+    ----------
+    leakage : callable
+        The leakage of budgets (T,) in nats, which grows with the factor.
+    budgets : array (T,)
+        Nats.
+    alpha : float
+        No budget may exceed it, nats.
+    target : float
+        alpha less a margin for rounding, nats.
+    tolerance : float
+        The relative tolerance of the factor.
+
+    Returns
+    -------
+    array (T,)
     """
-    # needs far fewer leakages than bisection, but may end above the target
+    # It needs far fewer leakages than bisection, but may end above the target.
     from scipy.optimize import brentq
 
     from tplrepro.progress import Bar
@@ -71,11 +108,12 @@ def fit_to_level(
         bar.update()
         return min(leakage(factor * budgets) / target, 2.0) - 1.0  # brentq needs finite numbers
 
-    largest = alpha / budgets.max()
-    low, high = min(1.0, largest), largest
+    high = alpha / budgets.max()
+    low = min(1.0, high)
     with bar:
         while excess(low) > 0.0:
-            low, high = 0.5 * low, low
+            high = low
+            low = 0.5 * low
         factor = high
         if excess(high) > 0.0:
             factor = brentq(excess, low, high, xtol=tolerance * low, rtol=tolerance)

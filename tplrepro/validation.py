@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 ROW_SUM_TOLERANCE = 1e-9
 
 #: Units of levels of noise over time, and names of Series of them.
-EPSILON, NOISE_MULTIPLIER = "epsilon", "noise_multiplier"
+EPSILON = "epsilon"
+NOISE_MULTIPLIER = "noise_multiplier"
 LARGEST = np.finfo(float).max
 SMALLEST = np.nextafter(0.0, 1.0)
 BELOW_ONE = np.nextafter(1.0, 0.0)
@@ -33,22 +34,36 @@ OUR_PACKAGES = ("tplrepro.", "tplfrontier.", "tplreport.")
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
-    """Real numbers, array-like or a scipy.sparse matrix, as a float array, which is not copied if
-    it is one already.
+    """Real numbers as a float array, which is not copied if it is one already.
 
-    ValueError, which says what they `must` be, for masked or complex numbers, text and dates.
+    Parameters
+    ----------
+    values : array-like or scipy.sparse matrix
+    must, remedy : str
+        What an error says: the constraint, such as "beliefs must be numbers", and how to keep it.
 
-    >>> as_numbers(np.array([0.5, 1j]), "beliefs must be numbers", "take their moduli")
+    Returns
+    -------
+    array of the same shape
+
+    Raises
+    ------
+    ValueError
+        For masked or complex numbers, text and dates.
+
+    Examples
+    --------
+    >>> as_numbers(np.array([0.5, 1j]), "beliefs must be numbers", "give reals")
     Traceback (most recent call last):
-    ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); take their moduli
+    ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); give reals
     """
     kind = type(values).__name__
-    if isinstance(values, (list, tuple)) and any(
-        isinstance(part, np.ma.MaskedArray) for part in values
-    ):
+    if isinstance(values, (list, tuple)) and any(map(_is_masked_array, values)):
         values = np.ma.array(values)
     try:
-        array = np.asanyarray(values.toarray() if hasattr(values, "tocsr") else values)
+        if hasattr(values, "tocsr"):
+            values = values.toarray()
+        array = np.asanyarray(values)
         if np.ma.is_masked(array):
             raise TypeError("some are masked")
         if array.dtype.kind == "O":
@@ -60,23 +75,32 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
         raise ValueError(f"{must}, found {kind} ({error}); {remedy}") from None
 
 
+def _is_masked_array(values: Any) -> bool:
+    return isinstance(values, np.ma.MaskedArray)
+
+
 def check_square(matrix: Any, name: str = "a transition matrix") -> None:
     """Raise ValueError unless an array or sparse matrix has the shape (n, n) with n >= 1."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
         raise ValueError(
-            f"{name} must be square, found shape {matrix.shape}; give a row and a column for each state, at least one"
+            f"{name} must be square, found shape {matrix.shape}; "
+            "give a row and a column for each state, at least one"
         )
 
 
 def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
     """Raise ValueError unless all numbers are finite and not negative."""
-    bad = ~((values >= 0.0) & (values <= LARGEST))
-    if bad.any():
-        first = values[bad][0]
+    is_bad = ~((values >= 0.0) & (values <= LARGEST))
+    if is_bad.any():
+        first = values[is_bad][0]
         constraint = "not be negative" if first < 0 else "be finite numbers"
-        place = " in row {}, column {}".format(*np.argwhere(bad)[0]) if values.ndim == 2 else ""
+        place = ""
+        if values.ndim == 2:
+            row, column = np.argwhere(is_bad)[0]
+            place = f" in row {row}, column {column}"
         raise ValueError(
-            f"{name} must {constraint}, found {first:g}{place}; remove missing values and check the estimate"
+            f"{name} must {constraint}, found {first:g}{place}; "
+            "remove missing values and check the estimate"
         )
 
 
@@ -89,14 +113,15 @@ def checked_states(states: Any, n: int | None = None) -> Any:
             raise TypeError("a set has no order")
         is_default = isinstance(states, range) and states == range(len(states))
         labels = states if is_default else tuple(states)
-        twice = [label for label, count in Counter(labels).items() if count > 1]
+        repeated = [label for label, count in Counter(labels).items() if count > 1]
     except TypeError as error:
         raise ValueError(
             f"states must be labels, found {str(states)[:60]} ({error}); list them in order"
         ) from None
-    if twice:
+    if repeated:
         raise ValueError(
-            f"states must be distinct, found {twice[0]!r} more than once; give each its own label"
+            f"states must be distinct, found {repeated[0]!r} more than once; "
+            "give each its own label"
         )
     if n is not None and len(labels) != n:
         raise ValueError(
@@ -121,41 +146,57 @@ def by_state(
     """
     values = rows_as_frame(values)
     if isinstance(values, Mapping):
-        held = [*values.values()]
-        ordered = [held[k] for k in _order([*values], states, name)]
-        return ordered if axes[0] == 0 else np.stack(ordered, axis=axes[0])
-    if isinstance(values, list | tuple) and any(
-        hasattr(rows_as_frame(each), "columns") for each in values
-    ):
+        by_position = [*values.values()]
+        ordered = [by_position[k] for k in _order([*values], states, name)]
+        if axes[0] == 0:
+            return ordered
+        return np.stack(ordered, axis=axes[0])
+    if isinstance(values, list | tuple) and any(map(_becomes_frame, values)):
         return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
         return values
-    found = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}
-    default = all(labels == [*range(len(labels))] for labels in found.values())
-    named = not isinstance(states, (int, range, type(None))) and {*states} in map(
-        set, found.values()
-    )
-    if not default or named:
-        for axis, labels in found.items():
-            values = values.take(_order(labels, states, name), axis=axis)
+    labels_of_axis = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}
+    if _is_default_index(labels_of_axis.values(), states):
+        return values
+    for axis, labels in labels_of_axis.items():
+        values = values.take(_order(labels, states, name), axis=axis)
     return values
+
+
+def _is_default_index(labels_of_axes: Iterable[list], states: int | Sequence | None) -> bool:
+    """Whether all axes are numbered 0..k-1, and these numbers are not the labels of the states."""
+    labels_of_axes = [*labels_of_axes]
+    if any(labels != [*range(len(labels))] for labels in labels_of_axes):
+        return False
+    if isinstance(states, (int, range)) or states is None:
+        return True
+    return {*states} not in map(set, labels_of_axes)
+
+
+def _becomes_frame(values: Any) -> bool:
+    return hasattr(rows_as_frame(values), "columns")
 
 
 def rows_as_frame(values: Any) -> Any:
     """A list of pandas Series as the DataFrame of these rows, whose labels count; other values as
     they are."""
-    rows = values if isinstance(values, list | tuple) else ()
-    if rows and all(getattr(row, "ndim", 0) == 1 and hasattr(row, "iloc") for row in rows):
+    if isinstance(values, list | tuple) and values and all(map(_is_series, values)):
         import pandas as pd
 
-        return pd.DataFrame([*rows])
+        return pd.DataFrame([*values])
     return values
+
+
+def _is_series(values: Any) -> bool:
+    return getattr(values, "ndim", 0) == 1 and hasattr(values, "iloc")
 
 
 def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
     """The position of each state among the labels found."""
-    if states is None or isinstance(states, int):
-        states = range(len(found) if states is None else states)
+    if states is None:
+        states = range(len(found))
+    elif isinstance(states, int):
+        states = range(states)
     position = {label: k for k, label in enumerate(found)}
     if len(position) < len(found) or position.keys() != {*states}:
         raise ValueError(
@@ -170,15 +211,16 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
     labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
-    labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
-    if len(sizes) > 1 or len(labelled) > 1:
-        different = (
-            sizes if len(sizes) > 1 else " and ".join(str([*labels[:5]]) for labels in labelled)
-        )
+    distinct = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
+    if len(sizes) > 1 or len(distinct) > 1:
+        found: Any = sizes
+        if len(sizes) == 1:
+            found = " and ".join(str([*labels[:5]]) for labels in distinct)
         raise ValueError(
-            f"{name} must have the same states in the same order, found {different}; estimate them over one set"
+            f"{name} must have the same states in the same order, found {found}; "
+            "estimate them over one set"
         )
-    return next(iter([*labelled, *states]), None)
+    return next(iter([*distinct, *states]), None)
 
 
 def check_distribution(
@@ -189,16 +231,16 @@ def check_distribution(
     n = len(states) if isinstance(states, Sequence) else states
     aligned = by_state(distribution, states, name)
     p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
-    if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
-        wanted = "(n,) with n >= 1" if n is None else f"({n},)"
+    if p.ndim != 1 or p.size == 0 or n not in (None, p.size):
+        shape = "(n,) with n >= 1" if n is None else f"({n},)"
         raise ValueError(
-            f"{name} must have shape {wanted}, found {p.shape}; give one probability for each state"
+            f"{name} must have shape {shape}, found {p.shape}; give one probability for each state"
         )
     total = p.sum()
     if not np.isfinite(total) or (p < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
-            f"{name} must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, found sum {total:.12g} and "
-            f"minimum {p.min():g}; divide it by its sum"
+            f"{name} must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, "
+            f"found sum {total:.12g} and minimum {p.min():g}; divide it by its sum"
         )
     return p / total
 
@@ -212,9 +254,9 @@ def check_probability(
     one: bool = True,
 ) -> float:
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
-    least, left = (0.0, "[") if zero else (SMALLEST, "(")
-    most, right = (1.0, "]") if one else (BELOW_ONE, ")")
-    must = f"{name} must be a probability in {left}0, 1{right}"
+    least = 0.0 if zero else SMALLEST
+    most = 1.0 if one else BELOW_ONE
+    must = f"{name} must be a probability in {'[' if zero else '('}0, 1{']' if one else ')'}"
     return as_scalar(check_range(probability, least, most, must, remedy), name)
 
 
@@ -248,8 +290,9 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     if type(epsilon) is not float and unit_of(epsilon) == NOISE_MULTIPLIER:
         raise ValueError(
-            f"{name} must be privacy budgets in nats, found multipliers of Gaussian noise; release counts with "
-            'noise_multipliers= and mechanism="opendp-gaussian", or make a Publisher with delta='
+            f"{name} must be privacy budgets in nats, found multipliers of Gaussian noise; "
+            'release counts with noise_multipliers= and mechanism="opendp-gaussian", '
+            "or make a Publisher with delta="
         )
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
     return check_range(
@@ -277,21 +320,22 @@ def check_series(
 
     `has_horizon` says whether the reader could have given a horizon, which the remedy then names.
     """
-    horizon = None if horizon is None else check_horizon(horizon)
-    if horizon is not None and values.ndim == 0:
-        values = np.full(horizon, values)
+    if horizon is not None:
+        horizon = check_horizon(horizon)
+        if values.ndim == 0:
+            values = np.full(horizon, values)
     if values.ndim != 1 or values.size == 0:
         remedy = f"give one {one} for each time point, such as [0.1] * T"
         if values.ndim == 0 and has_horizon:
             remedy += ", or one number and horizon=T"
         raise ValueError(
-            f"{name} must be one-dimensional and hold at least one {one}, found shape {values.shape}; "
-            f"{remedy}"
+            f"{name} must be one-dimensional and hold at least one {one}, "
+            f"found shape {values.shape}; {remedy}"
         )
     if horizon not in (None, values.size):
         raise ValueError(
-            f"{name} must be one {one} or one for each release, found {values.size} for {horizon} releases; "
-            f"give {horizon}"
+            f"{name} must be one {one} or one for each release, "
+            f"found {values.size} for {horizon} releases; give {horizon}"
         )
     return values
 
@@ -343,12 +387,14 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
         array = np.array(None)
     if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
         raise ValueError(
-            f"{name} must be whole numbers in 0..{n - 1}, found {type(values).__name__} of {array.dtype}; code them so"
+            f"{name} must be whole numbers in 0..{n - 1}, "
+            f"found {type(values).__name__} of {array.dtype}; code them so"
         )
     unknown = array[(array < 0) | (array >= n)]
     if unknown.size:
         raise ValueError(
-            f"{name} must be among 0..{n - 1}, found {unknown[0]}; drop it, or number them from 0 on"
+            f"{name} must be among 0..{n - 1}, found {unknown[0]}; "
+            "drop it, or number them from 0 on"
         )
     return array.astype(np.intp)
 
@@ -377,11 +423,15 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     nobody can repeat."""
     if isinstance(rng, np.random.Generator):
         return rng
+    if rng is None:
+        return np.random.default_rng()
     try:
-        return np.random.default_rng(None if rng is None else check_whole(rng, "rng"))
+        return np.random.default_rng(check_whole(rng, "rng"))
     except ValueError:
-        must = "rng must be a whole number >= 0, a numpy.random.Generator or None"
-        raise ValueError(f"{must}, found {rng!r}; give a seed such as 0") from None
+        raise ValueError(
+            "rng must be a whole number >= 0, a numpy.random.Generator or None, "
+            f"found {rng!r}; give a seed such as 0"
+        ) from None
 
 
 def check_whole(number: SupportsIndex, name: str) -> int:
@@ -408,9 +458,9 @@ def check_range(values: ArrayLike, least: float, most: float, must: str, remedy:
     if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:
         raise ValueError(f"{must}, found {values!r}; {remedy}")
     numbers = as_numbers(values, must, remedy)
-    bad = ~((numbers >= least) & (numbers <= most))
-    if bad.any():
-        raise ValueError(f"{must}, found {numbers[bad].flat[0]:g}; {remedy}")
+    is_bad = ~((numbers >= least) & (numbers <= most))
+    if is_bad.any():
+        raise ValueError(f"{must}, found {numbers[is_bad].flat[0]:g}; {remedy}")
     return numbers
 
 
@@ -431,9 +481,9 @@ def frozen(values: Any) -> Any:
         values.setflags(write=False)
         return values
     result = copy(values)
-    result.data, result.indices, result.indptr = map(
-        frozen, (values.data, values.indices, values.indptr)
-    )
+    result.data = frozen(values.data)
+    result.indices = frozen(values.indices)
+    result.indptr = frozen(values.indptr)
     return result
 
 
@@ -453,8 +503,10 @@ class FrozenArrays:
                 vars(self)["_" + name.lstrip("_")] = frozen(vars(self).pop(name))
 
     def __getattr__(self, name: str) -> Any:
-        held = vars(self).get("_" + name)
-        return copy(held) if hasattr(held, "indptr") else object.__getattribute__(self, name)
+        sparse = vars(self).get("_" + name)
+        if hasattr(sparse, "indptr"):
+            return copy(sparse)
+        return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if {name, "_" + name} & vars(self).keys():
