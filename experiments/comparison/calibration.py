@@ -141,6 +141,7 @@ def sweep(
     setting: Setting,
     n_users: int,
     seeds: Sequence[int],
+    *,
     low: float,
     high: float,
     points: int,

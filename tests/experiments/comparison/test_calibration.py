@@ -10,7 +10,7 @@ from experiments.comparison.calibration import Outcome
 @pytest.mark.parametrize("name", ["equal budgets", "DPHMM, radius", "LDP, unary encoding"])
 def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
     seeds, target = [1, 2], 1.0
-    swept = comparison.sweep(mechanisms[name], setting, 300, seeds, 0.4, 2.0, 7)
+    swept = comparison.sweep(mechanisms[name], setting, 300, seeds, low=0.4, high=2.0, points=7)
     assert swept.leakage[0, 0] <= 0.4
     assert swept.leakage_near[0, -1] >= 2.0
     for near in (False, True):

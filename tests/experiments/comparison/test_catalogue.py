@@ -69,7 +69,9 @@ OF_CELL_0 = {"adversary": LEAVING, "paths": np.zeros((1, 1), dtype=int), "positi
             "epsilon must be a finite level",
         ),
         (
-            lambda s, m: comparison.sweep(m["equal budgets"], s, 10, [0], 1e-9, 1.0, 5),
+            lambda s, m: comparison.sweep(
+                m["equal budgets"], s, 10, [0], low=1e-9, high=1.0, points=5
+            ),
             "choose a range that the mechan",
         ),
     ],
