@@ -12,8 +12,9 @@ same bounds on ratios, in one of two formulations:
 The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the same y, and the
 difference of two rows that nearly agree stays above the solver's tolerance.
 
-PuLP runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a process for
-each run of CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d,
+PuLP (2.9 to 4) runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a
+process for each run of CBC, which PuLP up to 3 brings and PuLP 4 needs beside it (pulp[cbc]).
+"highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d,
 in which the next row q changes only the objective, and starts from the last optimum.
 
 The absolute error is below 1e-7 for alpha up to `LARGEST_ALPHA`, measured on 2,250 random pairs of
@@ -21,7 +22,7 @@ rows. Larger alpha are refused: the coefficients 1 and e^alpha of one constraint
 than the tolerances allow, and solvers return wrong answers as optimal.
 """
 
-import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import permutations
 
@@ -39,18 +40,35 @@ __all__ = ["LARGEST_ALPHA", "loss", "pair_losses"]
 LARGEST_ALPHA = {"scaled": 20.0, "pairwise": 10.0}
 
 _TOLERANCE = {"scaled": 1e-7, "pairwise": 1e-9}
-_REMEDY = {"CBC": "pulp", "HiGHS": "highspy", "highspy": "highspy"}  # PuLP's wheels bundle CBC
+#: What pip installs for each solver.
+_REMEDY = {"CBC": "pulp[cbc]", "HiGHS": "highspy", "highspy": "highspy"}
 
 
 def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
-    """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs
-    of rows.
+    """L(alpha), Eq. (18) of [1]: one linear programme for each of the n(n-1) ordered pairs of rows.
 
-    For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy"
-    and the formulations "scaled" and "pairwise". ValueError if `P` (n, n) is not a transition
-    matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the solver is not
-    installed or finds no optimum.
+    Parameters
+    ----------
+    P : array-like (n, n)
+        A transition matrix.
+    alpha : float
+        In nats, from 0 to `LARGEST_ALPHA[formulation]`.
+    solver : "HiGHS", "CBC" or "highspy"
+    formulation : "scaled" or "pairwise"
 
+    Returns
+    -------
+    float
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        `P` is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is
+        unknown; the solver is not installed or finds no optimum.
+
+    Examples
+    --------
     >>> round(loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784
     """
@@ -60,11 +78,26 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
 def pair_losses(
     P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled"
 ) -> Iterator[float]:
-    """The loss of each ordered pair of rows: for every row d all other rows q, n(n-1) in all.
+    """The loss of each ordered pair of rows, whose largest is `loss`.
 
-    Arguments and errors are as for `loss`, which is the largest. Each is solved when the iterator
-    reaches it.
+    Parameters
+    ----------
+    P, alpha, solver, formulation
+        As for `loss`.
 
+    Returns
+    -------
+    iterator of float
+        In nats, n(n-1) in all: for every row d all other rows q. Each is solved when the iterator
+        reaches it.
+
+    Raises
+    ------
+    ValueError
+        As for `loss`.
+
+    Examples
+    --------
     >>> [round(value, 6) for value in pair_losses([[0.8, 0.2], [0.0, 1.0]], 0.1)]
     [0.079184, 0.080784]
     """
@@ -72,127 +105,172 @@ def pair_losses(
     check_choice(formulation, "formulation", LARGEST_ALPHA)
     check_choice(solver, "solver", _REMEDY)
     alpha = as_scalar(check_alpha(alpha), "alpha")
-    if alpha > LARGEST_ALPHA[formulation]:
+    largest = LARGEST_ALPHA[formulation]
+    if alpha > largest:
         raise ValueError(
-            f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found {alpha:g}: "
-            "beyond, e^alpha exceeds the solvers' tolerances; use tplrepro.privacy_loss"
+            f"alpha must be at most {largest:g} for the {formulation} formulation, found {alpha:g}:"
+            " beyond, e^alpha exceeds the solvers' tolerances; use tplrepro.privacy_loss"
         )
-    programme, chosen = _Kept if solver == "highspy" else _Programme, _solver(solver, formulation)
+    if solver == "highspy":
+        return _losses_of_all_pairs(rows, _HighsProgramme(alpha, formulation))
+    return _losses_of_all_pairs(rows, _PulpProgramme(alpha, formulation, solver))
 
-    def solved() -> Iterator[float]:
-        for i, d in enumerate(rows):
-            yield from map(
-                programme(d, alpha, chosen, formulation).solve, np.delete(rows, i, axis=0)
+
+def _losses_of_all_pairs(rows: np.ndarray, programme: "_Programme") -> Iterator[float]:
+    for i, d in enumerate(rows):
+        programme.constrain(d)
+        for q in np.delete(rows, i, axis=0):
+            yield _pair_loss(programme, q, d)
+
+
+def _pair_loss(programme: "_Programme", q: np.ndarray, d: np.ndarray) -> float:
+    gap = q - d
+    if not gap.any():
+        return 0.0
+    y = programme.optimum(gap / np.abs(gap).max())
+    return max(0.0, float(np.log1p(gap @ y / (d @ y))))
+
+
+class _Programme(ABC):
+    """Constraints of one row d, under which one objective after the other is maximised."""
+
+    solver: str
+
+    def __init__(self, alpha: float, formulation: str):
+        self.alpha = alpha
+        self.formulation = formulation
+        self.ratio = float(np.exp(alpha))
+
+    @abstractmethod
+    def constrain(self, d: np.ndarray) -> None:
+        """Begin anew, with d.y = 1 and the bounds on ratios."""
+
+    @abstractmethod
+    def optimum(self, objective: np.ndarray) -> np.ndarray:
+        """The y of the largest objective.y, (n,)."""
+
+    def no_optimum(self, status: str) -> ValueError:
+        return ValueError(
+            f"{self.solver} found no optimum at alpha={self.alpha:g} (status {status!r}); lower "
+            "alpha, or take another solver or formulation"
+        )
+
+
+class _PulpProgramme(_Programme):
+    """By PuLP, which builds the programme again for each objective."""
+
+    def __init__(self, alpha: float, formulation: str, solver: str):
+        super().__init__(alpha, formulation)
+        self.solver = solver
+        self.runner = _pulp_solver(solver, _TOLERANCE[formulation])
+        if not self.runner.available():
+            raise ValueError(
+                f"the solver {solver} is not available; install it with "
+                f"'pip install {_REMEDY[solver]}' or choose the other of 'CBC' and 'HiGHS'"
             )
 
-    return solved()
-
-
-class _Programme:
-    """The model for one row d; rows q differ only in the objective."""
-
-    def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
-        self.d, self.alpha, self.solver = d, alpha, solver
+    def constrain(self, d: np.ndarray) -> None:
         self.model = pulp.LpProblem("temporal_privacy_loss", pulp.LpMaximize)
-        # the names of PuLP 4
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            self.y = [pulp.LpVariable(f"y{j}", lowBound=0) for j in range(len(d))]
-            scale = pulp.LpVariable("m", lowBound=0)
-        ratio = float(np.exp(alpha))
+        self.y = [_positive_variable(self.model, f"y{j}") for j in range(len(d))]
         self.model += pulp.lpDot(d.tolist(), self.y) == 1
-        if formulation == "scaled":
+        if self.formulation == "scaled":
+            scale = _positive_variable(self.model, "m")
             for y_j in self.y:
                 self.model += y_j >= scale
-                self.model += y_j <= ratio * scale
+                self.model += y_j <= self.ratio * scale
         else:
             for y_j, y_k in permutations(self.y, 2):
-                self.model += y_j <= ratio * y_k
-
-    def solve(self, q: np.ndarray) -> float:
-        gap = q - self.d
-        if not gap.any():
-            return 0.0
-        y = self.optimum(gap / np.abs(gap).max())
-        return max(0.0, float(np.log1p(gap @ y / (self.d @ y))))
+                self.model += y_j <= self.ratio * y_k
 
     def optimum(self, objective: np.ndarray) -> np.ndarray:
         self.model.setObjective(pulp.lpDot(objective.tolist(), self.y))
-        status = self.model.solve(self.solver)
-        if status != pulp.LpStatusOptimal:
-            raise self.error(self.solver.name, pulp.LpStatus[status])
+        status = _status_of(self.model.solve(self.runner))
+        if status != "Optimal":
+            raise self.no_optimum(status)
         return np.array([y_j.value() for y_j in self.y], dtype=float)
 
-    def error(self, solver: str, status: str) -> ValueError:
-        return ValueError(
-            f"{solver} found no optimum at alpha={self.alpha:g} (status {status!r}); lower alpha, or take another "
-            "solver or formulation"
+
+def _positive_variable(model, name):
+    if hasattr(model, "add_variable"):  # from PuLP 3.3 on
+        return model.add_variable(name, lowBound=0)
+    return pulp.LpVariable(name, lowBound=0)
+
+
+def _status_of(result):
+    """PuLP's word for how a run ended; PuLP 4 returns statistics of the run, earlier ones a number."""
+    if hasattr(result, "status"):
+        return result.status.name
+    return pulp.LpStatus[result]
+
+
+def _pulp_solver(name, tolerance):
+    if name == "HiGHS":
+        return pulp.HiGHS(
+            msg=False,
+            primal_feasibility_tolerance=tolerance,
+            dual_feasibility_tolerance=tolerance,
         )
+    options = [f"primalT {tolerance}", f"dualT {tolerance}"]
+    if hasattr(pulp, "PULP_CBC_CMD"):  # PuLP up to 3, with a CBC of its own
+        bundled = pulp.PULP_CBC_CMD.pulp_cbc_path
+        return pulp.COIN_CMD(path=bundled, msg=False, options=options)
+    return pulp.COIN_CMD(msg=False, options=options)
 
 
-class _Kept(_Programme):
-    """The same without PuLP; HiGHS starts from the optimum for the previous row q."""
+class _HighsProgramme(_Programme):
+    """By HiGHS alone, which starts from the optimum of the objective before."""
 
-    def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
-        self.d, self.alpha, self.solver = d, alpha, solver
-        n, ratio = len(d), float(np.exp(alpha))
-        j, scale = np.arange(n), np.full(n, n)
-        if formulation == "scaled":
-            above, below, factor = np.r_[j, scale], np.r_[scale, j], np.repeat([1.0, ratio], n)
+    solver = "highspy"
+
+    def __init__(self, alpha: float, formulation: str):
+        super().__init__(alpha, formulation)
+        self.model = highspy.Highs()
+        self.model.silent()
+        for side in ("primal", "dual"):
+            option = f"{side}_feasibility_tolerance"
+            self.model.setOptionValue(option, _TOLERANCE[formulation])
+
+    def constrain(self, d: np.ndarray) -> None:
+        n = len(d)
+        columns = np.arange(n, dtype=np.int32)
+        variables = n
+        if self.formulation == "scaled":
+            variables = n + 1  # the last is the scale m
+        self.model.clearModel()
+        self.model.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self.model.addVars(variables, np.zeros(variables), np.full(variables, np.inf))
+        self.model.addRow(1.0, 1.0, n, columns, d)
+        if self.formulation == "scaled":
+            scale = np.full(n, n)
+            self._bound(columns, scale, 1.0)
+            self._bound(scale, columns, self.ratio)
         else:
-            above, below = np.nonzero(~np.eye(n, dtype=bool))
-            factor = np.full(above.size, ratio)
-        count = factor.size  # of constraints factor * y[above] - y[below] >= 0
-        solver.clearModel()
-        solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        variables = int(above.max()) + 1
-        solver.addVars(variables, np.zeros(variables), np.full(variables, np.inf))
-        solver.addRow(1.0, 1.0, n, j.astype(np.int32), d)
-        columns, values = (
-            np.stack([above, below], axis=1),
-            np.stack([factor, -np.ones(count)], axis=1),
-        )
+            self._bound(*np.nonzero(~np.eye(n, dtype=bool)), self.ratio)
+
+    def _bound(self, above: np.ndarray, below: np.ndarray, factor: float) -> None:
+        """Add factor * y[above] - y[below] >= 0 for each pair of indices."""
+        count = len(above)
         starts = np.arange(0, 2 * count, 2, dtype=np.int32)
-        limits = np.zeros(count), np.full(count, np.inf)
-        solver.addRows(
-            count, *limits, 2 * count, starts, columns.astype(np.int32).ravel(), values.ravel()
+        columns = np.stack([above, below], axis=1).astype(np.int32)
+        values = np.tile([factor, -1.0], count)
+        self.model.addRows(
+            count,
+            np.zeros(count),
+            np.full(count, np.inf),
+            2 * count,
+            starts,
+            columns.ravel(),
+            values,
         )
 
     def optimum(self, objective: np.ndarray) -> np.ndarray:
         n = objective.size
-        self.solver.changeColsCost(n, np.arange(n, dtype=np.int32), objective)
-        self.solver.run()
-        if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.solver.clearSolver()  # for one pair in 20,000 it fails from the previous optimum
-            self.solver.run()
-        status = self.solver.getModelStatus()
+        self.model.changeColsCost(n, np.arange(n, dtype=np.int32), objective)
+        self.model.run()
+        if self.model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self.model.clearSolver()  # for one pair in 20,000 it fails from the previous optimum
+            self.model.run()
+        status = self.model.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise self.error("highspy", self.solver.modelStatusToString(status))
-        return np.array(self.solver.getSolution().col_value)[:n]
-
-
-def _solver(name: str, formulation: str):
-    tolerance = _TOLERANCE[formulation]
-    if name == "highspy":
-        found = highspy.Highs()
-        found.silent()
-        for side in ("primal", "dual"):
-            found.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
-        return found
-    # CBC goes from PuLP 4's wheels
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        if name == "CBC":
-            found = pulp.PULP_CBC_CMD(
-                msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"]
-            )
-        else:
-            found = pulp.HiGHS(
-                msg=False,
-                primal_feasibility_tolerance=tolerance,
-                dual_feasibility_tolerance=tolerance,
-            )
-    if not found.available():
-        raise ValueError(
-            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name]}' or choose the other "
-            "of 'CBC' and 'HiGHS'"
-        )
-    return found
+            raise self.no_optimum(self.model.modelStatusToString(status))
+        return np.array(self.model.getSolution().col_value)[:n]
