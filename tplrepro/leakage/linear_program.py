@@ -13,7 +13,9 @@ The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the s
 difference of two rows that nearly agree stays above the solver's tolerance.
 
 PuLP (2.9 to 4) runs the solvers "CBC" and "HiGHS"; it builds each programme again, and starts a
-process for each run of CBC, which PuLP up to 3 brings and PuLP 4 needs beside it (pulp[cbc]).
+process for each run of CBC. PuLP up to 3 brings CBC; for PuLP 4 the machine must have the command
+cbc, such as Debian's coinor-cbc, since the development version of CBC that pulp[cbc] installs keeps
+no tolerance: its error reaches 7e-5.
 "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d,
 in which the next row q changes only the objective, and starts from the last optimum.
 
@@ -41,7 +43,7 @@ LARGEST_ALPHA = {"scaled": 20.0, "pairwise": 10.0}
 
 _TOLERANCE = {"scaled": 1e-7, "pairwise": 1e-9}
 #: What pip installs for each solver.
-_REMEDY = {"CBC": "pulp[cbc]", "HiGHS": "highspy", "highspy": "highspy"}
+_REMEDY = {"CBC": "pulp<4", "HiGHS": "highspy", "highspy": "highspy"}
 
 
 def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
@@ -165,8 +167,8 @@ class _PulpProgramme(_Programme):
         self.runner = _pulp_solver(solver, _TOLERANCE[formulation])
         if not self.runner.available():
             raise ValueError(
-                f"the solver {solver} is not available; install it with "
-                f"'pip install {_REMEDY[solver]}' or choose the other of 'CBC' and 'HiGHS'"
+                f"the solver {solver} must be installed, found none; install it with: "
+                f'pip install "{_REMEDY[solver]}", or choose the other of CBC and HiGHS'
             )
 
     def constrain(self, d: np.ndarray) -> None:
@@ -211,10 +213,10 @@ def _pulp_solver(name, tolerance):
             dual_feasibility_tolerance=tolerance,
         )
     options = [f"primalT {tolerance}", f"dualT {tolerance}"]
+    path = "cbc"
     if hasattr(pulp, "PULP_CBC_CMD"):  # PuLP up to 3, with a CBC of its own
-        bundled = pulp.PULP_CBC_CMD.pulp_cbc_path
-        return pulp.COIN_CMD(path=bundled, msg=False, options=options)
-    return pulp.COIN_CMD(msg=False, options=options)
+        path = pulp.PULP_CBC_CMD.pulp_cbc_path
+    return pulp.COIN_CMD(path=path, msg=False, options=options)
 
 
 class _HighsProgramme(_Programme):
