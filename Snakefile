@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE))
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import outdated, result_path
+from workflow.fingerprint import is_current, result_path
 
 PROFILE = read_profile(config.get("profile", "quick"), HERE)
 ENTRIES = read_notebooks(HERE)
@@ -20,9 +20,17 @@ problems = find_problems(HERE)
 if problems:
     raise ValueError("; ".join(problems))
 
-# An outdated result is removed, so that Snakemake finds it missing and makes it anew.
-for name in outdated(ENTRIES, PROFILE, HERE):
-    result_path(name, PROFILE.name, HERE).unlink(missing_ok=True)
+
+def plan_outdated(wildcards):
+    """No input, but an outdated result is to be made anew: Snakemake's own triggers know neither modules nor data.
+
+    Reading this file changes nothing, since a dry run and every job of a cluster read it: the process that plans alone
+    decides, and a result stays until the job that replaces it starts.
+    """
+    if workflow.is_main_process and not is_current(ENTRIES[wildcards.name], PROFILE, HERE):
+        result = result_path(wildcards.name, PROFILE.name, HERE)
+        workflow.dag.forcefiles.add(result.relative_to(HERE).as_posix())
+    return []
 
 
 workdir: str(HERE)
@@ -38,6 +46,8 @@ rule all:
 
 
 rule notebook:
+    input:
+        plan_outdated,
     output:
         f"build/{PROFILE.name}/notebooks/{{name}}.ipynb",
     log:

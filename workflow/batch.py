@@ -153,7 +153,7 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         # Its lock outlives a kill and must then be removed by hand; the operating system releases
         # ours.
         *("--nolock", "--rerun-incomplete", "--keep-going", "--nocolor"),
-        # The Snakefile has removed outdated results; changed code or file times are no further
+        # The Snakefile knows which results are outdated; changed code or file times are no further
         # reason.
         *("--rerun-triggers", "mtime"),
         *("--config", f"profile={profile_name}", "--"),
