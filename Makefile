@@ -26,15 +26,16 @@ PY := $(VENV)/bin/python
 # Of an environment that make was given, such as conda's, nothing is made or brought up to date.
 GIVEN := $(filter command,$(origin VENV))
 READY := $(if $(GIVEN),ours,$(VENV)/ready)
-MORE := $(VENV)/ready-more
-# An environment whose interpreter is gone is made anew.
+MORE := $(if $(GIVEN),ours-more,$(VENV)/ready-more)
+# An environment whose interpreter is gone is made anew; until then nothing of it is removed.
+BROKEN :=
 ifneq ($(wildcard $(READY)),)
 ifneq ($(shell $(PY) -c "print('works')" 2>/dev/null),works)
-$(shell rm -f $(READY))
+BROKEN := broken
 endif
 endif
 
-.PHONY: help ours env figures own-data explore lab clean clean-all test test-slow test-browser test-notebooks check claims docs docs-links article lint format size notebooks claims-mutate mutate bench bench-users bench-cold publish-figures lock
+.PHONY: help ours ours-more broken env figures own-data explore lab clean clean-all test test-slow test-browser test-notebooks check claims docs docs-links article lint format size notebooks claims-mutate mutate bench bench-users bench-cold publish-figures lock
 
 # Installs what a lock file names and says how far it is. Pip uses one processor, so every other package is installed by a
 # second pip beside it (as a lock file names every package, none looks for others). Python compiles each module when it is
@@ -50,12 +51,18 @@ endef
 
 # Make uses no environment that was made for another folder: Python would run the code there.
 ours:
-	@[ ! -x $(PY) -a -z "$(GIVEN)" ] || $(PY) -I workflow/own_environment.py $(GIVEN)
+	@[ -n "$(BROKEN)" ] || [ ! -x $(PY) -a -z "$(GIVEN)" ] || $(PY) -I workflow/own_environment.py $(GIVEN)
+
+# Into a given environment nothing is installed.
+ours-more: ours
+	@$(PY) -I workflow/own_environment.py --group more
+
+broken:
 
 ifeq ($(GIVEN),)
-$(READY): requirements.lock pyproject.toml | ours
+$(READY): requirements.lock pyproject.toml $(BROKEN) | ours
 	@set -e; \
-	if [ -f $(READY) ]; then \
+	if [ -f $(READY) -a -z "$(BROKEN)" ]; then \
 	    echo "Environment: bringing .venv up to date"; rm -f $(READY); \
 	else \
 	    found=; \
@@ -75,12 +82,13 @@ $(READY): requirements.lock pyproject.toml | ours
 	$(call install,requirements.lock); \
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	touch $(READY)
-endif
 
 # What the paper profile and the site need beyond that.
 $(MORE): requirements-more.lock $(READY)
 	@echo "Environment: adding what the paper profile and the site need"
 	@set -e; $(call install,requirements-more.lock); touch $(MORE)
+endif
+
 
 #: Every day
 

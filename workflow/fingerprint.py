@@ -52,9 +52,12 @@ def files_of_modules(modules):
 
 
 def is_current(entry, profile, root=ROOT):
-    """Whether the result exists and everything that it depends on is unchanged."""
-    before = read_status(entry.name, profile.name, root).get("fingerprint")
-    if before is None or not result_path(entry.name, profile.name, root).is_file():
+    """Whether the result exists, the last run succeeded, and what it depends on is unchanged."""
+    status = read_status(entry.name, profile.name, root)
+    before = status.get("fingerprint")
+    if before is None or status.get("status") == "failed":
+        return False
+    if not result_path(entry.name, profile.name, root).is_file():
         return False
     now = fingerprint(entry, profile, root)
     now["package"] = {name: now["package"].get(name) for name in before["package"]}

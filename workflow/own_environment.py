@@ -1,11 +1,14 @@
-"""Whether the environment of this interpreter belongs to this folder; ``make`` uses no other, which
-runs other code.
+"""Whether the environment of this interpreter can be used as it is.
 
-``make`` asks before anything is installed, so only the standard library is imported.
+It must belong to this folder, since another runs other code, and have what a target of ``make``
+needs. ``make`` asks before anything is installed, so only the standard library is imported.
 """
 
+import argparse
 import json
+import re
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,21 +26,63 @@ def folder_of(name="tplrepro"):
     return Path(url2pathname(urlsplit(origin["url"]).path)).resolve() if editable else None
 
 
-def main(given):
-    """Print why the environment cannot be used; the exit status is 0 if it can."""
-    here, installed = Path.cwd().resolve(), folder_of()
+def packages_of(group, groups):
+    """Names of the packages of a dependency group, with those of the groups that it includes."""
+    names = []
+    for entry in groups[group]:
+        if isinstance(entry, dict):
+            names += packages_of(entry["include-group"], groups)
+        else:
+            names.append(re.match(r"[\w.-]+", entry)[0])
+    return sorted(set(names))
+
+
+def is_installed(name):
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def problem_of_folder(given):
+    """Why the environment is not this folder's, and the remedy; None if it is."""
+    here = Path.cwd().resolve()
+    installed = folder_of()
     if installed == here or (installed is None and not given):  # make installs it
-        return 0
+        return None
+    remedy = "remove it (if .venv is a link, only the link goes): rm -rf .venv"
     if given:
         remedy = "install this folder there: pip install --editable ."
-    else:
-        remedy = "remove it (if .venv is a link, only the link goes): rm -rf .venv"
-    print(
-        f"The environment {sys.prefix} must be made for {here}, found {installed}; {remedy}",
-        file=sys.stderr,
+    return f"The environment {sys.prefix} must be made for {here}, found {installed}; {remedy}"
+
+
+def problem_of_group(group):
+    """Which packages of a dependency group are missing, and the remedy; None if none is."""
+    groups = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    missing = [name for name in packages_of(group, groups) if not is_installed(name)]
+    if not missing:
+        return None
+    return (
+        f"The environment {sys.prefix} must have what this target needs, found no "
+        f"{', '.join(missing)}; install it there: pip install -r requirements-{group}.lock"
     )
-    return 1
+
+
+def main(arguments=None):
+    """Print why the environment cannot be used; the exit status is 0 if it can."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("given", nargs="?", help="any word: make did not make the environment")
+    parser.add_argument("--group", help="a dependency group that must be installed")
+    options = parser.parse_args(arguments)
+    if options.group:
+        problem = problem_of_group(options.group)
+    else:
+        problem = problem_of_folder(options.given)
+    if problem:
+        print(problem, file=sys.stderr)
+    return 1 if problem else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

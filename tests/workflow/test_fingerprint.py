@@ -59,6 +59,15 @@ def test_only_the_modules_that_a_run_imported_count(one):
     )
 
 
+def test_the_result_of_before_is_not_current_after_a_failure(one):
+    """It stands until the job that replaces it starts."""
+    one.write("build/quick/notebooks/a/one.ipynb", "{}")
+    for status, expected in (("ok", True), ("failed", False)):
+        content = {"fingerprint": take(one), "status": status}
+        write_status("a/one", "quick", content, one.root)
+        assert is_current(*one.entry("a/one")) == expected
+
+
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     before = take(one)
     assert before["data"] == {"kosarak": "absent", "eventlogs": "absent"}

@@ -164,6 +164,57 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
     assert not (tmp_path / ".venv").exists()
 
 
+@pytest.mark.parametrize("target", ["article", "docs", "docs-links", "check", "figures"])
+def test_make_installs_nothing_into_a_given_environment_and_names_what_is_missing(target, tmp_path):
+    for name in ("Makefile", "workflow/own_environment.py", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "requirements-more.lock").touch()
+    venv.create(tmp_path / "given")
+    (site,) = (tmp_path / "given").glob("lib/python*/site-packages")
+    for name in ("tplrepro", "furo"):
+        installed = site / f"{name}-1.dist-info"
+        installed.mkdir()
+        (installed / "METADATA").write_text(f"Name: {name}\n")
+        origin = {"url": tmp_path.as_uri(), "dir_info": {"editable": True}}
+        (installed / "direct_url.json").write_text(json.dumps(origin))
+    before = sorted(tmp_path.rglob("*"))
+    command = ["make", target, f"VENV={tmp_path / 'given'}", "PROFILE=paper"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "found no jax, keras, myst-nb, numpydoc, pypandoc-binary, sphinx" in done.stderr
+    assert "install it there: pip install -r requirements-more.lock" in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [["help"], ["-n", "env"]])
+def test_reading_the_makefile_removes_nothing_of_a_broken_environment(words, tmp_path):
+    environment(tmp_path, "exit 1")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / ".venv/bin/python").write_text("#!/bin/sh\nexit 127\n")
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, check=True)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (b"making .venv" in done.stdout) == (words == ["-n", "env"])
+
+
+#: What repo2docker, and so Binder, would take in place of environment.yml.
+BEFORE_CONDA = (
+    "binder",
+    ".binder",
+    "Dockerfile",
+    "Project.toml",
+    "default.nix",
+    "runtime.txt",
+    "DESCRIPTION",
+)
+
+
+def test_binder_builds_the_environment_of_conda_users():
+    assert (ROOT / "environment.yml").is_file()
+    assert [name for name in BEFORE_CONDA if (ROOT / name).exists()] == []
+
+
 def links_of(path):
     """Files and anchors that the text of a page, or the cells and outputs of a notebook, link
     to."""
@@ -381,7 +432,7 @@ STATED = {
     "codecheck.yml": ["\nsource: version {version};"],
     "environment.yml": ["# tplrepro {version} for", "- python={python}\n"],
     # Its steps are what .ci/run does in a fresh clone.
-    "Dockerfile": [
+    ".devcontainer/Dockerfile": [
         "\nFROM python:{python}-slim\n",
         'image.version="{version}"\n',
         "\nCOPY . .\nRUN make env\nCMD [",
