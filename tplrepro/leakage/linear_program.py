@@ -247,7 +247,8 @@ class _HighsProgramme(_Programme):
             self._bound(columns, scale, 1.0)
             self._bound(scale, columns, self.ratio)
         else:
-            self._bound(*np.nonzero(~np.eye(n, dtype=bool)), self.ratio)
+            above, below = np.nonzero(~np.eye(n, dtype=bool))
+            self._bound(above, below, self.ratio)
 
     def _bound(self, above: np.ndarray, below: np.ndarray, factor: float) -> None:
         """Add factor * y[above] - y[below] >= 0 for each pair of indices."""
