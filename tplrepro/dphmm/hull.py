@@ -42,11 +42,24 @@ ROUNDING = 1e-12
 
 
 class SensitivityHull(FrozenArrays):
-    """The convex hull of finite vectors (m, d) and their negatives.
+    """The convex hull of finite vectors and their negatives.
 
-    `magnitude`, a number or (d,), is the size of the answers whose differences they are: it decides
-    how far rounding may move them.
+    Parameters
+    ----------
+    differences : array-like (m, d)
+        The vectors.
+    magnitude : float or array-like (d,)
+        The size of the answers whose differences they are, which decides how far rounding may move
+        them.
 
+    Raises
+    ------
+    ValueError
+        If the vectors are not finite, smaller than 1e-50 or larger than 1e50, or the body is too
+        thin for its norm to be computed.
+
+    Examples
+    --------
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
     (2, 2.0)

@@ -247,6 +247,13 @@ class LaplaceMechanism(KNormMechanism):
     hull : SensitivityHull, optional
         K(policy, answers), if known.
 
+    Raises
+    ------
+    NoPrivacyError
+        Without edges, where answers would be released as they are, unless no state is exposed.
+    ValueError
+        If the answers are not finite or not those of N states, or epsilon is not positive.
+
     Examples
     --------
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
@@ -293,6 +300,13 @@ class PlanarIsotropicMechanism(KNormMechanism):
         The loss between connected states in nats, > 0.
     hull : SensitivityHull, optional
         K(policy, answers), if known.
+
+    Raises
+    ------
+    NoPrivacyError
+        Without edges, where answers would be released as they are, unless no state is exposed.
+    ValueError
+        If the answers are not finite or not those of N states, or epsilon is not positive.
     """
 
     def __init__(

@@ -35,6 +35,20 @@ class PolicyGraph(FrozenArrays):
     """An immutable graph over the states; an edge means "indistinguishable" (Definition 4.2 of
     [5]).
 
+    Parameters
+    ----------
+    n_states : int
+        N.
+    edges : iterable of pairs (i, j) of states 0..N-1
+        In any order; a pair may be repeated.
+
+    Raises
+    ------
+    ValueError
+        If something is no pair of states.
+
+    Examples
+    --------
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sorted(G.edges)
     [(1, 2), (3, 4), (3, 5), (4, 5)]

@@ -180,6 +180,11 @@ class Sequences(FrozenArrays):
         Returns
         -------
         Sequences
+
+        Raises
+        ------
+        IndexError
+            If a piece ends beyond the values.
         """
         lengths = stops - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -50,6 +50,11 @@ class LaplaceNoise:
         Returns
         -------
         array of shape `size`
+
+        Raises
+        ------
+        ValueError
+            If `size` does not broadcast against the scale.
         """
         return as_generator(rng).laplace(size=size) * self.scale
 

@@ -171,6 +171,11 @@ class BatchResponse(OptimalResponse):
     distance : "hamming" or array-like (n, n)
         Between symbols; batches add it up.
 
+    Raises
+    ------
+    ValueError
+        If there are more than 1,024 batches, or an argument is out of range.
+
     Examples
     --------
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
@@ -202,7 +207,8 @@ class Batches(Sequences):
     def distance(self, between: Distance = "hamming") -> BatchDistance:
         """Distance between batches: the sum over their symbols, infinite between different widths.
 
-        The distance between symbols is as in `OptimalResponse`, in the order of the `alphabet`.
+        `between` symbols it is "hamming", an array (m, m) in the order of the `alphabet`, or a
+        function of two arrays of symbols that broadcast against each other.
         """
         return BatchDistance(self.symbols, distance_function(between, self.alphabet.tolist()))
 

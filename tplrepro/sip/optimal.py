@@ -57,6 +57,11 @@ class OptimalResponse(BeliefMechanism):
         symbols that are possible under the belief are output, and distances may be infinite, but an
         output must be at a finite distance from all possible symbols.
 
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive, or a distance is negative or not finite.
+
     Notes
     -----
     `response(belief).bound` is a proven lower bound on the cost of every response within the

@@ -117,6 +117,11 @@ class TemporalRandomizedResponse(BeliefMechanism):
         The budget of each symbol in nats, > 0.
     transition : TransitionMatrix or array-like (n, n)
         Pr(X_k | X_{k-1}).
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive, or the matrix is not row-stochastic.
     """
 
     uses_previous = True
