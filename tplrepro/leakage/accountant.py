@@ -85,7 +85,8 @@ class Account:
         read = self._read
         new = self._ledger[read.entries :]
         if new:
-            read = Reading(read.entries + len(new), self._extend(read.leakage, new))
+            leakage = self._extend(read.leakage, new)
+            read = Reading(read.entries + len(new), leakage)
             self._read = read
         return read.leakage
 
@@ -126,8 +127,9 @@ class Account:
         new_bpl = accumulate_along(self._backward, spent, last_bpl)
         new_fpl = accumulate_along(self._forward, spent[::-1], None)[::-1]
         # The new releases raise the FPL of earlier ones, noticeably of the latest only.
+        first_new_fpl = float(new_fpl[0])
         changed_fpl = accumulate_until_known(
-            self._forward, previous.epsilons[::-1], float(new_fpl[0]), previous.fpl[::-1]
+            self._forward, previous.epsilons[::-1], first_new_fpl, known=previous.fpl[::-1]
         )[::-1]
         unchanged_fpl = previous.fpl[: previous.fpl.size - changed_fpl.size]
         bpl = np.append(previous.bpl, new_bpl)

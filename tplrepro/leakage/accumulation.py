@@ -128,21 +128,30 @@ def accumulate_along(
     array (R,), nats
     """
     if budgets.size < MANY:
-        return np.array([*leakages_in_turn(repeat(loss), budgets.tolist(), last, step)], float)
+        return _accumulate_in_turn(loss, budgets, last, step)
     if step is leakage_after and _has_table(loss):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.announce_steps(budgets.size)
         if compiled.is_worthwhile():
             return recursion.accumulate_compiled(loss.table, last, budgets)
-    changes = np.flatnonzero(budgets[1:] != budgets[:-1]) + 1
+    is_change = budgets[1:] != budgets[:-1]
+    changes = np.flatnonzero(is_change) + 1
     if changes.size > budgets.size // 8:  # runs too short to reach a fixed point
-        return np.array([*leakages_in_turn(repeat(loss), budgets.tolist(), last, step)], float)
+        return _accumulate_in_turn(loss, budgets, last, step)
     leakages = np.empty(budgets.size)
     for start, end in pairwise([0, *changes.tolist(), budgets.size]):
-        leakages[start:end] = _repeat(step, loss, last, float(budgets[start]), end - start)
-        last = float(leakages[end - 1])
+        run = leakages[start:end]
+        run[:] = _accumulate_to_fixed_point(loss, budgets[start:end], last, step)
+        last = float(run[-1])
     return leakages
+
+
+def _accumulate_in_turn(
+    loss: Any, budgets: np.ndarray, last: float | None, step: Step
+) -> np.ndarray:
+    leakages = leakages_in_turn(repeat(loss), budgets.tolist(), last, step)
+    return np.array([*leakages], float)
 
 
 def _has_table(loss: Any) -> bool:
@@ -150,15 +159,19 @@ def _has_table(loss: Any) -> bool:
     return loss is not None and type(loss).at is PrivacyLossFunction.at
 
 
-def _repeat(step: Step, loss: Any, last: float | None, epsilon: float, count: int) -> list[float]:
-    """The leakages of `count` equal releases; from a fixed point on, all are the same."""
+def _accumulate_to_fixed_point(
+    loss: Any, budgets: np.ndarray, last: float | None, step: Step
+) -> list[float]:
+    """The leakages of equal budgets; from a fixed point on, all are the same."""
+    equal = repeat(float(budgets[0]), budgets.size)
     leakages: list[float] = []
-    for leakage in leakages_in_turn(repeat(loss), repeat(epsilon, count), last, step):
+    for leakage in leakages_in_turn(repeat(loss), equal, last, step):
         leakages.append(leakage)
         if leakage == last:
             break
         last = leakage
-    return leakages + [leakages[-1]] * (count - len(leakages))
+    missing = budgets.size - len(leakages)
+    return leakages + [leakages[-1]] * missing
 
 
 def accumulate_until_known(
@@ -191,7 +204,8 @@ def accumulate_until_known(
     start = len(changed)
     while start < budgets.size:
         end = 5 * start
-        block = accumulate_along(loss, budgets[start:end], float(blocks[-1][-1]))
+        last = float(blocks[-1][-1])
+        block = accumulate_along(loss, budgets[start:end], last)
         is_known = _agree(block, known[start:end])
         if is_known.any():
             blocks.append(block[: np.argmax(is_known)])
@@ -204,4 +218,5 @@ def accumulate_until_known(
 def _agree(leakages: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Where leakages are equal up to one unit in the last place."""
     with np.errstate(invalid="ignore"):  # inf - inf
-        return (leakages == known) | (np.abs(leakages - known) < np.spacing(leakages))
+        distance = np.abs(leakages - known)
+        return (leakages == known) | (distance < np.spacing(leakages))

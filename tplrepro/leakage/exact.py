@@ -191,7 +191,8 @@ def worst_outputs(
     time = check_time(time, T, "time") % T
     boxes = _boxes(budgets, n, None)
     earlier = _side(time, setting.before, boxes)
-    later = _side(T - 1 - time, setting.after[::-1], boxes.reversed())
+    times_after = T - 1 - time
+    later = _side(times_after, setting.after[::-1], boxes.reversed())
     past = _largest_log_ratios(earlier, np.zeros((n, n)))
     future = _largest_log_ratios(later, np.zeros((n, n)))
     joint = past + budgets[time] * boxes.local + future
@@ -214,6 +215,10 @@ class _Side(NamedTuple):
     chain: list
     lower: np.ndarray
     upper: np.ndarray
+
+    def likelihoods(self, k: int, is_high: np.ndarray) -> np.ndarray:
+        """The likelihoods less 1 of the k-th time before it, high for some states."""
+        return np.where(is_high, self.upper[-k], self.lower[-k])
 
 
 def _side(t: int, steps: list, boxes: _Boxes) -> _Side:
@@ -246,8 +251,9 @@ def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray)
         attained, _ = _attain(side, i[active], j[active], gains[active])
         is_rising = attained > best[active]
         active = active[is_rising]
-        best[active] = attained[is_rising]
-        gains[active] = attained[is_rising]
+        attained = attained[is_rising]
+        best[active] = attained
+        gains[active] = attained
     return best
 
 
@@ -260,22 +266,22 @@ def _attain(
     Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last
     first. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
     """
-    chain, lower, upper = side
+    chain = side.chain
     base = chain[0][j]
     difference = chain[0][i] - base
     # Back in time: the functional a of m at each time, whose best output is high where a > 0.
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
     for k, P in enumerate(chain[1:], start=1):
-        likelihood = np.where(patterns[-1], upper[-k], lower[-k])
+        likelihood = side.likelihoods(k, patterns[-1])
         functional = (functional * (1.0 + likelihood)) @ P
         patterns.append(functional > 0)
     # Forward in time: m - 1 of these outputs.
     first = len(chain)
-    excess = np.where(patterns[-1], upper[-first], lower[-first])
+    excess = side.likelihoods(first, patterns[-1])
     for k in range(first - 1, 0, -1):
         mixed = excess @ chain[k].T
-        likelihood = np.where(patterns[k - 1], upper[-k], lower[-k])
+        likelihood = side.likelihoods(k, patterns[k - 1])
         excess = mixed + likelihood * (1.0 + mixed)
     gained = (difference * excess).sum(axis=1)
     of_base = 1.0 + (base * excess).sum(axis=1)

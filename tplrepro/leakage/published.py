@@ -142,7 +142,8 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
     """
     q = np.asarray(q, dtype=float)
     d = np.asarray(d, dtype=float)
-    if q.ndim == 0 or d.ndim == 0 or q.shape[-1] != d.shape[-1]:
+    are_rows = q.ndim > 0 and d.ndim > 0
+    if not are_rows or q.shape[-1] != d.shape[-1]:
         raise ValueError(
             f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; "
             "pass two rows"
@@ -168,7 +169,9 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
         excess_before = excess_arr[..., :-1]
         d_before = d_arr[..., :-1]
         denominator = np.zeros_like(q_arr)
-        denominator[..., 1:] = excess_before * d[..., 1:] - d_before * excess[..., 1:]
+        d_here = d[..., 1:]
+        excess_here = excess[..., 1:]
+        denominator[..., 1:] = excess_before * d_here - d_before * excess_here
         # the ratios fall, so a negative one is rounding
         np.maximum(denominator, 0.0, out=denominator)
         a_arr = np.log1p(excess / denominator)  # line 11
@@ -503,7 +506,8 @@ def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.n
         x = excess * rise / (d * rise + floor)
         loss = np.where(excess > 0, np.log1p(x), 0.0)
         unbounded = alpha + np.log(excess * rise + floor)
-    is_unbounded = (d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST)
+    is_large = np.asarray(alpha) > LARGEST
+    is_unbounded = (d == 0) & (excess > 0) & is_large
     return np.where(is_unbounded, unbounded, loss)
 
 
@@ -534,4 +538,5 @@ def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:
 def _excess_of(piece: Coefficients, alpha: float) -> float:
     """f - 1."""
     rise, floor = _scaled_factors(alpha)
-    return (piece.q - piece.d) * rise / (piece.d * rise + floor)
+    excess = piece.q - piece.d
+    return excess * rise / (piece.d * rise + floor)

@@ -80,7 +80,8 @@ class TemporalLeakage(OverTime):
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage, (T,): BPL + FPL - epsilon (Definition 5, Eq. (11) of [1])."""
         with np.errstate(invalid="ignore"):  # inf - inf
-            return np.where(self.epsilons < np.inf, self.bpl + self.fpl - self.epsilons, np.inf)
+            tpl = self.bpl + self.fpl - self.epsilons
+        return np.where(self.epsilons < np.inf, tpl, np.inf)
 
     def __len__(self) -> int:
         return self.epsilons.size
@@ -133,7 +134,9 @@ class TemporalLeakage(OverTime):
         # the budgets strictly between the first and the last time of each window
         until_last = spent[w - 1 : -1]
         until_first = spent[1 : windows + 1]
-        composed = self.bpl[:windows] + self.fpl[w - 1 :] + until_last - until_first
+        bpl_of_first = self.bpl[:windows]
+        fpl_of_last = self.fpl[w - 1 :]
+        composed = bpl_of_first + fpl_of_last + until_last - until_first
         return float(composed.max())
 
     @property
@@ -147,7 +150,12 @@ class TemporalLeakage(OverTime):
         or `time` from 0."""
         from pandas import DataFrame, RangeIndex
 
-        columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
+        columns = {
+            "epsilon": self.epsilons,
+            "bpl": self.bpl,
+            "fpl": self.fpl,
+            "tpl": self.tpl,
+        }
         index = self.index
         if index is None:
             index = RangeIndex(self.epsilons.size, name="time")
@@ -326,7 +334,8 @@ def steps_of_both_sides(
     given_b = _matrices_of(backward, horizon - 1, "backward")
     given_f = _matrices_of(forward, horizon - 1, "forward")
     # By identity, since arrays cannot be compared cheaply: functions are made once for each matrix.
-    distinct = {id(matrix): matrix for matrix in [*given_b.matrices, *given_f.matrices]}
+    all_given = [*given_b.matrices, *given_f.matrices]
+    distinct = {id(matrix): matrix for matrix in all_given}
     made = {key: make(matrix) for key, matrix in distinct.items()}
     before = [made[id(matrix)] for matrix in given_b.matrices] * given_b.repeats
     after = [made[id(matrix)] for matrix in given_f.matrices] * given_f.repeats

@@ -176,7 +176,9 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         caps = share * support[:-1]
         chosen = screens.fewest_caps(slopes[:-1], caps, edge, slopes[-1], hull, SLOPES)
         if chosen.size:
-            return np.append(slopes[chosen], slopes[-1]), np.append(caps[chosen], 0.0)
+            chosen_slopes = np.append(slopes[chosen], slopes[-1])
+            chosen_caps = np.append(caps[chosen], 0.0)
+            return chosen_slopes, chosen_caps
     return np.empty(0), np.empty(0)
 
 
@@ -385,7 +387,8 @@ class _TangentSearch(_Search):
 
     def reach(self, q: np.ndarray) -> np.ndarray:
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
-        return (q - self.best.slope * self.inverse) / (1.0 + self.best.slope)
+        slope = self.best.slope
+        return (q - slope * self.inverse) / (1.0 + slope)
 
     def visit(self, first: int, work: Workspace) -> Tangent:
         slope = np.array([self.best.slope])
