@@ -524,7 +524,8 @@ def _corners(points: np.ndarray) -> np.ndarray:
     if len(points) < 50:
         return points
     shifted = points - points[0]
-    spanning, basis = _span(shifted, FLAT * np.abs(shifted).max(), np.ones(points.shape[1]))
+    tolerance = FLAT * np.abs(shifted).max()
+    spanning, basis = _span(shifted, tolerance, np.ones(points.shape[1]))
     with suppress(QhullError):
         if len(spanning) == points.shape[1]:
             return points[ConvexHull(shifted @ _even_coordinates(spanning, basis)).vertices]
@@ -552,7 +553,8 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
     x, y = np.ascontiguousarray(coordinates.T)
     farthest = []
     for angle in np.linspace(0, np.pi, 8, endpoint=False):
-        farthest.append(np.abs(np.cos(angle) * x + np.sin(angle) * y).argmax())
+        along = np.cos(angle) * x + np.sin(angle) * y
+        farthest.append(np.abs(along).argmax())
     extreme = coordinates[farthest]
     normals = _normals(ConvexHull(np.concatenate([extreme, -extreme])))
     squared_radius = (1 - 1e-9) / (normals**2).sum(axis=1).max()

@@ -279,7 +279,9 @@ def protect(
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
     own = as_policy(insisted, policy.n_states).edge_array
-    own = own[np.isin(own, exposed).any(axis=1) & np.isin(own, possible).all(axis=1)]
+    joins_exposed = np.isin(own, exposed).any(axis=1)
+    joins_possible = np.isin(own, possible).all(axis=1)
+    own = own[joins_exposed & joins_possible]
     if len(own):
         policy = policy.connect(own)
         hull = sensitivity_hull(policy, f)

@@ -338,13 +338,20 @@ def _respond_in_window(
     kept = np.append(np.diagonal(table)[:m], np.ones(fixed.size))
     truth = float(b[response.labels] @ (response.w_marginal / odds + gain * kept))
     nu = -np.append(dual, dual[-1])[row_class]
-    # The values that make the terms of fixed symbols in U(nu) tight.
-    cap = odds + 1.0
-    of_fixed = b[fixed]
-    if_common = of_fixed / odds + gain
-    if_rare = (odds * of_fixed - (1 - cap * of_fixed) * -dual[-1]) / (cap * of_fixed)
-    nu[fixed] = np.where(of_fixed >= 1 / cap, if_common, if_rare)
+    nu[fixed] = _tight_values(b[fixed], odds, -dual[-1])
     return _Window(response, truth, nu)
+
+
+def _tight_values(belief: np.ndarray, odds: float, of_rarer: float) -> np.ndarray:
+    """The dual values that make the terms of served symbols in U(nu) tight (`utility_bound`).
+
+    `of_rarer` is the value of the symbols that are rarer than all of these.
+    """
+    cap = odds + 1.0
+    if_common = belief / odds + (1 - 1 / odds)
+    by_others = (1 - cap * belief) * of_rarer
+    if_rare = (odds * belief - by_others) / (cap * belief)
+    return np.where(belief >= 1 / cap, if_common, if_rare)
 
 
 def _solve_window(

@@ -60,7 +60,9 @@ def solve_interior(b: np.ndarray, cost: np.ndarray, odds: float, gap: float) -> 
     # steps.
     weight = np.sqrt(1.0 / (n * b))[:, None]
     per_weight = 2.0 * m * float(b @ weight[:, 0])
-    primal = np.full((2, n, m), 1.0 / m) * np.array([1.0, odds])[:, None, None]  # w and s
+    primal = np.empty((2, n, m))
+    primal[0] = 1.0 / m  # w
+    primal[1] = 1.0 / m * odds  # s
     rho = np.repeat(weight / odds, m, axis=1)
     prices = cost.min() - 2.0 * weight  # nu + kappa, to which all outputs alike are central
     dual = np.array([cost - prices + rho, rho])  # zeta and rho
@@ -131,8 +133,10 @@ class _Newton:
         gamma = 1.0 / (cap**2 * (b @ (of_s * phi)))
         pivot = alpha + beta**2 * gamma
         root = np.sqrt(b)
-        added = root[:, None] * of_s * (cap * np.sqrt(gamma))
-        taken = root[:, None] * (inverse - of_s * (beta * gamma * cap)) / np.sqrt(pivot)
+        of_rows = root[:, None]
+        added = of_rows * of_s * (cap * np.sqrt(gamma))
+        left = inverse - of_s * (beta * gamma * cap)
+        taken = of_rows * left / np.sqrt(pivot)
         self.solve = _solver(inverse.sum(axis=1), added, taken)
         self.inverse = inverse
         self.of_s = of_s
@@ -155,10 +159,12 @@ class _Newton:
         to_w = self.b @ pulled
         to_s = self.cap * (self.b @ (ratio[1] + self.of_s * right))
         kappa = self._kappa(to_w, to_s)
-        in_rows = pulled.sum(axis=1) + self.inverse @ kappa + self.of_s @ self._room(to_s, kappa)
+        in_rows = pulled.sum(axis=1) + self.inverse @ kappa
+        in_rows = in_rows + self.of_s @ self._room(to_s, kappa)
         nu = self.solve(-self.root * in_rows) / self.root
-        to_w = to_w + (nu * self.b) @ self.inverse
-        to_s = to_s + self.cap * ((nu * self.b) @ self.of_s)
+        paid = nu * self.b
+        to_w = to_w + paid @ self.inverse
+        to_s = to_s + self.cap * (paid @ self.of_s)
         kappa = self._kappa(to_w, to_s)
         room = self._room(to_s, kappa)
         pulled += self.inverse * (nu[:, None] + kappa)

@@ -84,7 +84,8 @@ class Response:
         """The smallest and the largest w(y|x) over possible x, for each label y, (m,) each."""
         rows = self.table[self.class_mass > 0]
         is_own = self.own_mass > 0
-        another_is_own = is_own.sum() > is_own  # a symbol that is output unchanged as itself alone
+        # A symbol that is output unchanged never gives another label.
+        another_is_own = is_own.sum() > is_own
         lowest = np.where(another_is_own, 0.0, rows.min(axis=0, initial=1.0))
         highest = np.maximum(rows.max(axis=0, initial=0.0), is_own)
         return lowest, highest
