@@ -109,10 +109,7 @@ def checked_states(states: Any, n: int | None = None) -> Any:
     if states is None and n is not None:
         return range(n)
     try:
-        if isinstance(states, (set, frozenset)):
-            raise TypeError("a set has no order")
-        is_default = isinstance(states, range) and states == range(len(states))
-        labels = states if is_default else tuple(states)
+        labels = _as_labels(states)
         repeated = [label for label, count in Counter(labels).items() if count > 1]
     except TypeError as error:
         raise ValueError(
@@ -128,6 +125,15 @@ def checked_states(states: Any, n: int | None = None) -> Any:
             f"states must be {n} labels, found {len(labels)}; give each state its own label"
         )
     return labels
+
+
+def _as_labels(states: Any) -> range | tuple:
+    """The numbers 0..n-1 as a range, other labels as a tuple; TypeError for what has no order."""
+    if isinstance(states, (set, frozenset)):
+        raise TypeError("a set has no order")
+    if isinstance(states, range) and states == range(len(states)):
+        return states
+    return tuple(states)
 
 
 def by_state(
@@ -146,11 +152,7 @@ def by_state(
     """
     values = rows_as_frame(values)
     if isinstance(values, Mapping):
-        by_position = [*values.values()]
-        ordered = [by_position[k] for k in _order([*values], states, name)]
-        if axes[0] == 0:
-            return ordered
-        return np.stack(ordered, axis=axes[0])
+        return _mapping_by_state(values, states, name, axes[0])
     if isinstance(values, list | tuple) and any(map(_becomes_frame, values)):
         return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
@@ -161,6 +163,17 @@ def by_state(
     for axis, labels in labels_of_axis.items():
         values = values.take(_order(labels, states, name), axis=axis)
     return values
+
+
+def _mapping_by_state(
+    values: Mapping, states: int | Sequence | None, name: str, axis: int
+) -> list | np.ndarray:
+    """A list of the values in the order of the states, or an array with the states on an axis."""
+    by_position = [*values.values()]
+    ordered = [by_position[k] for k in _order([*values], states, name)]
+    if axis == 0:
+        return ordered
+    return np.stack(ordered, axis=axis)
 
 
 def _is_default_index(labels_of_axes: Iterable[list], states: int | Sequence | None) -> bool:

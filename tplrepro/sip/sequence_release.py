@@ -11,7 +11,7 @@ context. So steps that were never seen are possible, and a chain estimated from 
 """
 
 from __future__ import annotations
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Self
@@ -503,10 +503,8 @@ def release_sequences(
     """
     if isinstance(sequences, Sequences):
         common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
-    likelihood_of_pairs = None
-    if isinstance(mechanism, TemporalRandomizedResponse):
-        likelihood_of_pairs = cache(mechanism.likelihood)
     rng = as_generator(rng)
+    likelihoods_of = _Likelihoods(mechanism)
     outputs = []
     likelihoods = []
     leakages: list[float] = []
@@ -514,12 +512,8 @@ def release_sequences(
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         leakages.extend(step.leakage for step in steps)
-        if not keep_likelihoods:
-            continue
-        kept = [step.likelihood for step in steps]
-        if likelihood_of_pairs is not None:
-            kept[1:] = [likelihood_of_pairs(step.output) for step in steps[1:]]
-        likelihoods.append(kept)
+        if keep_likelihoods:
+            likelihoods.append(likelihoods_of(steps))
     if not outputs:
         raise ValueError(
             "sequences must hold at least one sequence, found none; check how they were selected"
@@ -530,3 +524,19 @@ def release_sequences(
         mean_leakage=float(np.mean(leakages)),
         largest_leakage=max(leakages),
     )
+
+
+class _Likelihoods:
+    """What `ReleasedSequences` keeps of the outputs of a mechanism."""
+
+    def __init__(self, mechanism: Any):
+        self._of_pairs: Callable[[int], np.ndarray] | None = None
+        if isinstance(mechanism, TemporalRandomizedResponse):
+            self._of_pairs = cache(mechanism.likelihood)
+
+    def __call__(self, steps: list[ReleasedSymbol]) -> list[np.ndarray]:
+        """The likelihood of each output of one sequence."""
+        likelihoods = [step.likelihood for step in steps]
+        if self._of_pairs is not None:
+            likelihoods[1:] = [self._of_pairs(step.output) for step in steps[1:]]
+        return likelihoods
