@@ -51,11 +51,11 @@ endef
 
 # Make uses no environment that was made for another folder: Python would run the code there.
 ours:
-	@[ -n "$(BROKEN)" ] || [ ! -x $(PY) -a -z "$(GIVEN)" ] || $(PY) -I workflow/own_environment.py $(GIVEN)
+	@[ -n "$(BROKEN)" ] || [ ! -x $(PY) -a -z "$(GIVEN)" ] || $(PY) -I workflow/environment/own_environment.py $(GIVEN)
 
 # Into a given environment nothing is installed.
 ours-more: ours
-	@$(PY) -I workflow/own_environment.py --group more
+	@$(PY) -I workflow/environment/own_environment.py --group more
 
 broken:
 
@@ -98,7 +98,7 @@ help: ## show this list
 env: $(READY) ## make the environment in .venv (VENV="$CONDA_PREFIX", for each command: use conda's)
 
 figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
-	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
+	@exec $(PY) -m workflow.batch.run_batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplfrontier.pairs.leakage import compile_kernels; compile_kernels()"
@@ -110,7 +110,7 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; $(COMPILE); mkdir -p build; \
 	echo "The tests, and beside them the committed notebooks: 4 to 8 minutes on two cores"; \
-	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log & notebooks=$$!; \
+	nice -n 19 $(PY) -m workflow.checks.committed_notebooks check > build/test-notebooks.log & notebooks=$$!; \
 	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 & tests=$$!; \
 	trap 'kill $$notebooks $$tests; wait; exit 130' HUP INT TERM; \
 	wait $$tests || status=1; \
@@ -123,13 +123,13 @@ lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m workflow.check_parameters
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
-	@exec $(PY) -m workflow.committed_notebooks refresh $$ONLY
+	@exec $(PY) -m workflow.checks.committed_notebooks refresh $$ONLY
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
-	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+	@exec $(PY) -m workflow.publishing.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
 
 docs: $(MORE) ## build the site in build/site/html
-	@exec $(PY) -m workflow.site
+	@exec $(PY) -m workflow.publishing.site
 
 clean: ## remove the results of batches
 	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
@@ -140,18 +140,18 @@ clean: ## remove the results of batches
 OWN = $(filter-out PYTHON VENV,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
-	@exec $(PY) -m workflow.own_data $(OWN)
+	@exec $(PY) -m workflow.batch.own_data $(OWN)
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866)
-	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT))
+	@exec $(PY) -m workflow.serving.explore $(if $(PORT),--port $(PORT))
 
 lab: $(READY) ## open JupyterLab, with a page that says what is where (PORT=8888)
-	@exec $(PY) -m workflow.lab $(if $(PORT),--port $(PORT))
+	@exec $(PY) -m workflow.serving.lab $(if $(PORT),--port $(PORT))
 
 #: Further checks
 
 check: $(MORE) ## run every command that the documents name, by config/gate.yaml, in 12 minutes (ONLY="make docs")
-	@exec $(PY) -m workflow.gate $(if $(ONLY),"$$ONLY")
+	@exec $(PY) -m workflow.checks.gate $(if $(ONLY),"$$ONLY")
 
 test-slow: $(READY) ## run the tests that are too long for every day
 	@$(COMPILE); $(PY) -m pytest -m slow -p no:nbval --numprocesses logical --dist worksteal --durations=10
@@ -165,13 +165,13 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 	@CHROMIUM="$(or $(CHROMIUM),chromium)" $(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
-	@exec $(PY) -m workflow.committed_notebooks check $$ONLY
+	@exec $(PY) -m workflow.checks.committed_notebooks check $$ONLY
 
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
-	@exec $(PY) -m workflow.site linkcheck
+	@exec $(PY) -m workflow.publishing.site linkcheck
 
 claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose; an error for claims that do not notice (ONLY=tkde2019#theorem-1)
-	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/test_claims_notice.py \
+	@exec $(PY) -m pytest -p no:nbval -q --tb=short -m "$(if $(CODE),,not )slow" tests/workflow/publishing/test_claims_notice.py \
 	    $(if $(ONLY),-k "$$(echo "$$ONLY" | sed 's|\([^ ]*\)#\([^ ]*\)|[\1/\2]|g; s| | or |g')")
 
 mutate: $(READY) ## change the core rooms one operator at a time, and print the changes that no test notices
@@ -187,7 +187,7 @@ size: $(READY) ## how much there is to read in each room, and how dense it is
 
 # uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
 lock: $(READY) ## pin the environment anew from pyproject.toml
-	@$(PY) -m workflow.lock $$ARGS
+	@$(PY) -m workflow.environment.lock $$ARGS
 
 clean-all: clean ## remove the environment as well
 	rm -rf .venv
@@ -195,7 +195,7 @@ clean-all: clean ## remove the environment as well
 #: To measure and to publish
 
 article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
-	@exec $(PY) -m workflow.articles
+	@exec $(PY) -m workflow.publishing.articles
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@exec $(PY) -m benchmarks.run
@@ -207,4 +207,4 @@ bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled
 	@exec $(PY) -m benchmarks.run cold
 
 publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
-	@exec $(PY) -m workflow.publish_figures
+	@exec $(PY) -m workflow.publishing.publish_figures

@@ -1,4 +1,4 @@
-# One rule runs one notebook through papermill. `make figures` calls this through workflow/batch.py, which checks
+# One rule runs one notebook through papermill. `make figures` calls this through workflow/batch/run_batch.py, which checks
 # the parameters first and prints the summary. On a cluster, call Snakemake itself with an executor:
 #
 #     snakemake --executor slurm --jobs 50 --config profile=paper
@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE))
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import is_current, result_path
+from workflow.batch.fingerprint import is_current, result_path
 
 PROFILE = read_profile(config.get("profile", "quick"), HERE)
 ENTRIES = read_notebooks(HERE)
@@ -56,5 +56,5 @@ rule notebook:
     threads: lambda wildcards: workflow.cores if ENTRIES[wildcards.name].timing and PROFILE.alone else 1
     priority: 1
     shell:
-        f"{shlex.quote(sys.executable)} -m workflow.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
+        f"{shlex.quote(sys.executable)} -m workflow.batch.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
         " --threads {threads} 2>> {log}"

@@ -17,7 +17,7 @@ BUDGETS = "import tplrepro as tpl; tpl.allocate_by_quantification(1.0, {0}, {0},
 SAVE = "from experiments import figures; figures.save_figure(figures.subplots()[0], 'a/b', results={'x': 1})\n"
 READ = "import tplreport as tr; walks = tr.read_sequences('{0}/visits.csv')\n"
 CHAIN = "chain = tpl.TransitionMatrix.from_sequences(walks, smoothing=0.1)\n"
-RUN = "from workflow.run_notebook import run_notebook\n"
+RUN = "from workflow.batch.run_notebook import run_notebook\n"
 COUNT = """
 import sys
 rooms = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page", "workflow")

@@ -43,5 +43,5 @@ def run_in_copy() -> Run:
         shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(*LEFT_OUT))
         environment = os.environ | {"PYTHONPATH": str(clone)}
         environment.pop("TPLREPRO_DATA", None)
-        command = [sys.executable, "-m", "workflow.batch", "--profile", "quick"]
+        command = [sys.executable, "-m", "workflow.batch.run_batch", "--profile", "quick"]
         return run_command(command, cwd=clone, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Sphinx's settings; `workflow/site.py` lays the sources out and runs it."""
+"""Sphinx's settings; `workflow/publishing/site.py` lays the sources out and runs it."""
 
 import re
 from importlib.util import find_spec

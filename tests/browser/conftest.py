@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tests.page.serving import serve, wait_until
-from workflow.explore import page_command
+from workflow.serving.explore import page_command
 
 #: Milliseconds until a browser, or a page with its kernel, has started.
 START = 90_000

@@ -30,7 +30,7 @@ SCREENS = pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "
 def site():
     pytest.importorskip("sphinx", reason="the site needs what make docs installs")
     done = subprocess.run(
-        [sys.executable, "-m", "workflow.site"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "workflow.publishing.site"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return (ROOT / "build" / "site" / "html").as_uri()

@@ -17,10 +17,10 @@ from papermill import PapermillExecutionError, execute_notebook
 
 import tplrepro as tpl
 from experiments.datasets import geolife, kosarak
-from workflow.committed_notebooks import clean
+from workflow.batch.run_notebook import kernel_environment
+from workflow.checks.committed_notebooks import clean
 from workflow.configuration import sources
-from workflow.lab import lab_command
-from workflow.run_notebook import kernel_environment
+from workflow.serving.lab import lab_command
 
 NOTEBOOKS = sources()
 

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
+from workflow.batch.fingerprint import fingerprint
+from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, read_notebooks, read_profile
-from workflow.fingerprint import fingerprint
-from workflow.records import differences
-from workflow.run_notebook import execute, kernel_environment
+from workflow.publishing.records import differences
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.
 PROCESSORS = [("Prescott", 1), ("Nehalem", 2)]
@@ -35,7 +35,7 @@ def test_committed_notebooks(processor, threads):
     command = [
         sys.executable,
         "-m",
-        "workflow.committed_notebooks",
+        "workflow.checks.committed_notebooks",
         "check",
         "--threads",
         str(threads),

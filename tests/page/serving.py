@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from workflow.configuration import ROOT
-from workflow.explore import page_environment
+from workflow.serving.explore import page_environment
 
 #: Seconds after which a test takes what it waits for as hung, on any processor.
 PATIENCE = 120

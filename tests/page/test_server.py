@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.page.serving import PATIENCE, serve, wait_until
-from workflow.explore import page_command
+from workflow.serving.explore import page_command
 
 SOCKET = {
     "Connection": "Upgrade",

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from workflow.batch import run_batch
+from workflow.batch.run_batch import run_batch
 from workflow.configuration import ROOT, read_notebooks, read_profile
 
 
@@ -78,7 +78,7 @@ class SmallRepository:
     def running(self, *options):
         """A batch in a process group of its own, which writes to `output` and is killed at the
         end."""
-        command = [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
+        command = [sys.executable, "-m", "workflow.batch.run_batch", "--jobs", "2", *options]
         # A shell's background jobs, which these tests may be, ignore interrupts.
         settings = {
             "start_new_session": True,

@@ -1,8 +1,8 @@
 import pytest
 
+from workflow.batch.fingerprint import fingerprint
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import fingerprint
 
 ONLY = "the parameters cell may hold only 'name = literal' lines"
 OF_ONE = "notebooks:\n  a/one: {}\n"

@@ -17,11 +17,11 @@ import yaml
 from packaging.utils import canonicalize_name
 
 from tests.page.serving import PATIENCE, wait_until
-from workflow.citation import bibtex
 from workflow.configuration import ROOT, read_notebooks, sources, title_of
-from workflow.lab import START
-from workflow.lock import direct_dependencies, environment_file, pinned_versions
-from workflow.site import api_pages, gallery, with_links_to_api
+from workflow.environment.lock import direct_dependencies, environment_file, pinned_versions
+from workflow.publishing.citation import bibtex
+from workflow.publishing.site import api_pages, gallery, with_links_to_api
+from workflow.serving.lab import START
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -132,11 +132,18 @@ def test_make_help_begins_with_the_nine_commands_of_every_day_and_describes_ever
 
 
 def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_it_is(tmp_path):
-    for name in ("Makefile", "workflow/own_environment.py", "requirements.lock", "pyproject.toml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in (
+        "Makefile",
+        "workflow/environment/own_environment.py",
+        "requirements.lock",
+        "pyproject.toml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "workflow/__init__.py").touch()
-    (tmp_path / "workflow/committed_notebooks.py").write_text("print('ran')")
+    module = tmp_path / "workflow/checks/committed_notebooks.py"
+    module.parent.mkdir()
+    module.write_text("print('ran')")
     venv.create(tmp_path / "other")
     (tmp_path / "other/ready").touch()
     (tmp_path / ".venv").symlink_to("other")
@@ -166,8 +173,8 @@ def test_make_refuses_an_environment_of_another_folder_and_uses_a_given_one_as_i
 
 @pytest.mark.parametrize("target", ["article", "docs", "docs-links", "check", "figures"])
 def test_make_installs_nothing_into_a_given_environment_and_names_what_is_missing(target, tmp_path):
-    for name in ("Makefile", "workflow/own_environment.py", "pyproject.toml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in ("Makefile", "workflow/environment/own_environment.py", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "requirements-more.lock").touch()
     venv.create(tmp_path / "given")

@@ -17,8 +17,8 @@ import time
 import nbformat
 
 from tplreport.files import write_whole
+from workflow.batch.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
-from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 
 # a bar of cells, like those of the packages
 LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}

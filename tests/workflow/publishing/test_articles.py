@@ -5,9 +5,9 @@ import re
 import pytest
 
 from experiments.claims import claims_of
-from workflow import articles
 from workflow.configuration import ROOT
-from workflow.judging import judge_all, read_pages
+from workflow.publishing import articles
+from workflow.publishing.judging import judge_all, read_pages
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "articles").glob("*.md")}
 # Numbers of the papers or of their places: equations, sections, the parameters of their examples.

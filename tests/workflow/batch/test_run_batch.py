@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from tests.page.serving import PATIENCE, wait_until
-from workflow import batch, run_notebook
+from workflow.batch import run_batch, run_notebook
+from workflow.batch.fingerprint import is_current, read_status
 from workflow.configuration import Profile
-from workflow.fingerprint import is_current, read_status
 
 BAR = "from tplrepro import progress\nprogress.PATIENCE = -1.0\n_ = [*progress.with_progress(range(3), 'steps', 'step')]"
 SAVE = "from experiments import figures, parameters\nparameters.check()\n"
@@ -115,7 +115,7 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(
         return 1
 
     monkeypatch.setattr(run_notebook, "execute", lambda *given: None)
-    monkeypatch.setattr(batch, "_snakemake", snakemake)
+    monkeypatch.setattr(run_batch, "_snakemake", snakemake)
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")
     assert (status, repository.result("a/none").exists()) == (1, False)

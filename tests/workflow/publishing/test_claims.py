@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from experiments.claims import Kind, claims_of
-from workflow.claims import OPEN, render
+from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
-from workflow.judging import outcomes_of, read_pages
-from workflow.map import items
-from workflow.run_notebook import execute, kernel_environment
+from workflow.publishing.claims import OPEN, render
+from workflow.publishing.code_map import items
+from workflow.publishing.judging import outcomes_of, read_pages
 
 NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
 STATED = [claim for content in read_pages().values() for claim in claims_of(content)]

@@ -22,9 +22,9 @@ import yaml
 
 from experiments.provenance import ROOTS
 from tplreport.files import write_whole
-from workflow import articles
-from workflow.citation import bibtex
 from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
+from workflow.publishing import articles
+from workflow.publishing.citation import bibtex
 
 PAGES = (
     "REPRODUCING.md",

@@ -8,7 +8,7 @@ import yaml
 
 from experiments.claims import markdown_table
 from workflow.configuration import ROOT, owner_of, read_notebooks, records_in, title_of
-from workflow.records import read_runs, summary
+from workflow.publishing.records import read_runs, summary
 
 REGION = re.compile(
     r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL

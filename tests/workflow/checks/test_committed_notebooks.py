@@ -2,9 +2,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from workflow.committed_notebooks import clean, refresh
+from workflow.batch.run_notebook import kernel_environment
+from workflow.checks.committed_notebooks import clean, refresh
 from workflow.configuration import METADATA, ROOT
-from workflow.run_notebook import kernel_environment
 
 
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():

@@ -3,9 +3,9 @@ start page on."""
 
 import sys
 
+from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import METADATA, ROOT
-from workflow.explore import become_server
-from workflow.run_notebook import kernel_environment
+from workflow.serving.explore import become_server
 
 START = "notebooks/index.ipynb"
 
@@ -14,7 +14,7 @@ def lab_command(port=None):
     """The command that serves the repository; a flag is needed to run as root."""
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", f"--ServerApp.root_dir={ROOT}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--LabApp.default_url=/lab/tree/{START}"]
-    command.append("--ContentsManager.pre_save_hook=workflow.lab.keep_version")
+    command.append("--ContentsManager.pre_save_hook=workflow.serving.lab.keep_version")
     return [*command, f"--port={port}"] if port is not None else command
 
 

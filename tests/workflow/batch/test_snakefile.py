@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from workflow.batch.fingerprint import fingerprint, is_current, write_status
 from workflow.configuration import ROOT
-from workflow.fingerprint import fingerprint, is_current, write_status
 
 NAMES = ("a/one", "a/two", "a/three")
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from experiments.claims import ClaimError, Kind, head_of, markdown_table
 from tplreport.files import write_whole
-from workflow import artifact, map
 from workflow.configuration import ROOT, owner_of, read_notebooks
-from workflow.judging import judge_all
-from workflow.records import SEED, older_in_words, read_runs, tolerance_of
+from workflow.publishing import artifact, code_map
+from workflow.publishing.judging import judge_all
+from workflow.publishing.records import SEED, older_in_words, read_runs, tolerance_of
 
 OPEN = "no verdict yet"
 
@@ -35,7 +35,7 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
         of_page = [one for one in judged if one.page == page]
         pages[f"docs/claims/{page}.md"] = _page(page, content, of_page, notebooks, moved)
     if records is None:
-        pages |= artifact.render(root) | {"docs/map.md": map.page(contents, root)}
+        pages |= artifact.render(root) | {"docs/map.md": code_map.page(contents, root)}
     return pages, problems
 
 

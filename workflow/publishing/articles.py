@@ -15,9 +15,9 @@ import sys
 import yaml
 
 from experiments.claims import Kind, markdown_table
-from workflow.claims import counted
 from workflow.configuration import ROOT
-from workflow.judging import judge_all
+from workflow.publishing.claims import counted
+from workflow.publishing.judging import judge_all
 
 PLACEHOLDER = re.compile(r"\{(ours|verdict|counts|departures|errata|page)\s([^}]+)\}")
 FILES = {"include-in-header": "style.typ", "metadata-file": "style.yaml"}

@@ -17,8 +17,8 @@ import nbformat
 
 from tplfrontier.pairs.leakage import compile_kernels
 from tplreport.files import write_whole
+from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import METADATA, ROOT, sources
-from workflow.run_notebook import kernel_environment
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -14,8 +14,8 @@ import zipfile
 import pytest
 import yaml
 
+from workflow.checks.gate import write_examples
 from workflow.configuration import ROOT
-from workflow.gate import write_examples
 
 pytestmark = pytest.mark.slow
 

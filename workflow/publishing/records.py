@@ -1,6 +1,6 @@
 """Records held against others: those of another batch, and those that today's code would make.
 
-``python -m workflow.records one/figures other/figures`` lists in what two batches differ, without
+``python -m workflow.publishing.records one/figures other/figures`` lists in what two batches differ, without
 dates, costs and, of notebooks that measure times, fractional results, tables and pictures. With
 ``--changed "another seed"`` the other batch is one of the paper profile in which that was changed:
 it writes to docs/other_runs.json how far the numbers of the claims moved, which the claims' pages
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import nbformat
 
+from workflow.batch.fingerprint import files_of_modules
 from workflow.configuration import (
     ROOT,
     owner_of,
@@ -28,8 +29,7 @@ from workflow.configuration import (
     records_in,
     write_json,
 )
-from workflow.fingerprint import files_of_modules
-from workflow.judging import judge_all
+from workflow.publishing.judging import judge_all
 
 NOT_COMPARED = ("cost", "time_utc")
 # With a tolerance, numbers that differ by less are equal, such as differences of numbers near 1

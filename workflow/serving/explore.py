@@ -4,8 +4,8 @@ import argparse
 import os
 import sys
 
+from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import ROOT
-from workflow.run_notebook import kernel_environment
 
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
@@ -18,7 +18,7 @@ def page_command(port=None, browser=True):
     command = [
         sys.executable,
         "-m",
-        "workflow.page_server",
+        "workflow.serving.page_server",
         str(NOTEBOOK),
         "--template=tplrepro",
         "--theme=light",
@@ -34,7 +34,7 @@ def page_command(port=None, browser=True):
 def page_environment(figures=ROOT / "build" / "figures"):
     """The environment of the server and its kernels, which save files below `figures`."""
     environment = kernel_environment(figures, "quick", "make explore", real_data=True)
-    ours = str(ROOT / "workflow" / "jupyter")
+    ours = str(ROOT / "workflow" / "serving" / "jupyter")
     environment["JUPYTER_PATH"] = os.pathsep.join([ours, environment["JUPYTER_PATH"]])
     return environment
 

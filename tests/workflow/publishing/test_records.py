@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from workflow.configuration import ROOT
-from workflow.records import (
+from workflow.publishing.records import (
     OTHER,
     differences,
     main,

@@ -20,7 +20,7 @@ import pytest
 from experiments.claims import Claim, ClaimError, claims_of, judge, recorded
 from experiments.provenance import ROOTS
 from workflow.configuration import ROOT, records_in
-from workflow.judging import outcomes_of, read_pages
+from workflow.publishing.judging import outcomes_of, read_pages
 
 RECORDS = records_in(ROOT / "figures")
 CLAIMS = {

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import publish
+from workflow.batch.fingerprint import fingerprint, is_current, of_modules, write_status
+from workflow.publishing.publish_figures import publish
 
 
 @pytest.fixture

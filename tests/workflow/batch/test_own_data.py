@@ -15,7 +15,7 @@ from tplreport import Publisher, command, read_sequences
 from tplreport.reporting.plans import estimated_pair
 from tplrepro import temporal_privacy_leakage
 from tplrepro.markov import count_transitions
-from workflow import own_data
+from workflow.batch import own_data
 
 
 @pytest.fixture

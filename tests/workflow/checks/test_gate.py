@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tplreport import command
-from workflow import gate
+from workflow.checks import gate
 from workflow.configuration import ROOT
 
 

@@ -19,8 +19,8 @@ import nbformat
 from experiments.own_data import check_same_promise
 from tplreport.command import WITHHELD
 from tplreport.table import read_counts, read_header
+from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
-from workflow.run_notebook import execute, kernel_environment
 
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
 NAME = "own_data"

@@ -8,6 +8,7 @@ to date, other files in ``figures/`` are removed.
 import shutil
 import sys
 
+from workflow.batch.fingerprint import outdated
 from workflow.configuration import (
     ROOT,
     owner_of,
@@ -16,7 +17,6 @@ from workflow.configuration import (
     records_in,
     why_no_evidence,
 )
-from workflow.fingerprint import outdated
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 PUBLISHED = "paper"

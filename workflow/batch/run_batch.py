@@ -20,10 +20,10 @@ from functools import partial
 import psutil
 
 from tplfrontier.pairs.leakage import compile_kernels
+from workflow.batch.fingerprint import outdated, read_status
+from workflow.batch.run_notebook import kernel_environment
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
-from workflow.fingerprint import outdated, read_status
-from workflow.run_notebook import kernel_environment
 
 _say = partial(print, sep="\n", flush=True)
 

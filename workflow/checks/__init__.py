@@ -1,0 +1,1 @@
+"""Whether what is committed and advertised still holds: notebooks, and commands of documents."""

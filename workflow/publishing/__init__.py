@@ -1,0 +1,1 @@
+"""What readers get: published figures, pages of claims, articles, the site."""

@@ -1,0 +1,1 @@
+"""Servers on the reader's machine: the interactive page, JupyterLab."""
