@@ -37,7 +37,7 @@ ROOMS = {
     "tplrepro/leakage/envelope/recursion.py": [
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
         "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
-        "tests/tplreport/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
+        "tests/tplreport/people/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
     ],
     "tplrepro/leakage/temporal.py": [
         *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
@@ -52,7 +52,7 @@ ROOMS = {
         "tests/tplrepro/allocation/test_published.py",
         "tests/tplrepro/allocation/test_safety.py",
     ],
-    "tplreport/counts.py": ["tests/tplreport/test_counts.py"],
+    "tplreport/publishing/counts.py": ["tests/tplreport/publishing/test_counts.py"],
     "tplrepro/search.py": ["tests/test_search.py"],
     "tplrepro/validation.py": [
         *(

@@ -17,8 +17,8 @@ import pandas as pd
 
 import tplreport as tr
 import tplrepro as tpl
+from tplreport.reporting.allocation_schemes import COMPOSED
 from tplreport.reporting.plans import WORST_USER, recommended
-from tplreport.schemes import COMPOSED
 from tplrepro.markov.sequences import Sequences
 
 KINDS = (

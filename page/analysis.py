@@ -4,10 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tplreport.reporting.allocation_schemes import (
+    COMPOSED,
+    OPTIMAL,
+    SCHEMES,
+    allocate,
+    gaussian_error,
+)
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, name_of
 from tplreport.reporting.report import Report
 from tplreport.reporting.sentences import Verdict, budgets_in_words, judge
-from tplreport.schemes import COMPOSED, OPTIMAL, SCHEMES, allocate, gaussian_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays

@@ -13,9 +13,9 @@ import numpy as np
 from page import matrices, own_data, plots, tables
 from page.analysis import Analysis, Inputs, analyse, budgets_of_schemes
 from page.fields import Field, File, Number, dropdown, text
+from tplreport.reporting.allocation_schemes import OPTIMAL, SCHEMES
 from tplreport.reporting.plans import ESTIMATE
 from tplreport.reporting.report import Report
-from tplreport.schemes import OPTIMAL, SCHEMES
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import loss_functions
 from tplrepro.validation import check_choice

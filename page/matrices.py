@@ -1,6 +1,6 @@
 """Examples of matrices, the papers' and the limits, and the largest that the page takes."""
 
-from tplreport.matrices import parse_matrix as parse_any_matrix
+from tplreport.reading.matrices import parse_matrix as parse_any_matrix
 from tplrepro.markov.generators import smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
 

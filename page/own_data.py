@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tplreport.limits import PAGE
-from tplreport.matrices import read_text
-from tplreport.observations import read_sequences
+from tplreport.reading.limits import PAGE
+from tplreport.reading.matrices import read_text
+from tplreport.reading.observations import read_sequences
+from tplreport.reading.sizes import check_size
+from tplreport.reading.table import column_names
 from tplreport.reporting.report import Report, report
-from tplreport.sizes import check_size
-from tplreport.table import column_names
 from tplrepro.markov.sequences import Sequences
 
 

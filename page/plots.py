@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from page.analysis import Analysis, scheme_name
-from tplreport.schemes import SCHEMES
+from tplreport.reporting.allocation_schemes import SCHEMES
 
 # Plotly loads nbformat, and that jsonschema, which would build a grammar of web addresses for a
 # second.

@@ -8,8 +8,8 @@ import pandas as pd
 
 from page.analysis import Analysis, recommended_budgets, scheme_name, verdict_on
 from page.plots import CHOSEN
+from tplreport.reporting.allocation_schemes import mean_error
 from tplreport.reporting.report import Report
-from tplreport.schemes import mean_error
 from tplrepro.display import count_noun
 
 # class and mark of an answer

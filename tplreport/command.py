@@ -17,11 +17,11 @@ from typing import Any
 
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.clock import Clock
+from tplreport.address_space import spare_address_space, told
 from tplreport.files import check_spares, write_whole
-from tplreport.mark import files_beside
-from tplreport.matrices import read_column, read_matrix
-from tplreport.memory import spare_address_space, told
+from tplreport.publishing.clock import Clock
+from tplreport.publishing.mark import files_beside
+from tplreport.reading.matrices import read_column, read_matrix
 from tplrepro.lazy import optional_import
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
@@ -394,7 +394,7 @@ def _leakage(options: dict) -> int:
 
 
 def _budgets(options: dict) -> int:
-    from tplreport.schemes import SCHEMES, rounded_down
+    from tplreport.reporting.allocation_schemes import SCHEMES, rounded_down
 
     pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]
     budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
@@ -542,7 +542,7 @@ def _opened(options: dict) -> tr.Publisher:
 
 def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     """Whether a file was made with the matrices or the data that are given."""
-    from tplreport.losses import loss_to_json
+    from tplreport.publishing.losses_as_json import loss_to_json
     from tplrepro.leakage.temporal import loss_functions
 
     kept = {name: publisher.settings[name] for name in ("alpha", "delta", "step")}
@@ -595,7 +595,7 @@ def _finite(content: Any) -> Any:
 
 def _counts(publisher: tr.Publisher, options: dict) -> Any:
     """The counts of a file or of standard input, where the heading may be left out later."""
-    from tplreport.table import parse_counts, read_counts
+    from tplreport.reading.table import parse_counts, read_counts
 
     if options["counts"] != "-":
         return read_counts(options["counts"], options["time_column"])

@@ -11,7 +11,8 @@ from typing import Any
 from benchmarks.measuring import in_process, peak_bytes
 from benchmarks.tables import head, megabytes, row
 from experiments.datasets.readers import geolife, gowalla, kosarak
-from tplreport import fixed_steps, grid, observed_sequences
+from tplreport import fixed_steps, observed_sequences
+from tplreport.reading import grid
 
 
 @dataclass(frozen=True)

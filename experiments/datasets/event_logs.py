@@ -13,8 +13,8 @@ import pandas as pd
 
 from experiments.datasets.readers.registry import data_folder
 from experiments.datasets.stand_ins import lines_to, stand_in
-from tplreport.logs import read_xes
-from tplreport.reading import read_marker
+from tplreport.reading.event_logs import read_xes
+from tplreport.reading.text_files import read_marker
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.validation import check_horizon

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from experiments.datasets.preparation import DataSet, cells, grid_box
 from experiments.datasets.readers.geolife import load
 from experiments.datasets.stand_ins import city, line_bytes, popular, stand_in
-from tplreport.grid import BEIJING_3RD_RING, as_box
+from tplreport.reading.grid import BEIJING_3RD_RING, as_box
 from tplrepro.validation import check_horizon
 
 HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"

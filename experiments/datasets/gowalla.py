@@ -21,7 +21,7 @@ from experiments.datasets.stand_ins import (
     popular,
     stand_in,
 )
-from tplreport.grid import LOS_ANGELES, NEW_YORK, Box, as_box
+from tplreport.reading.grid import LOS_ANGELES, NEW_YORK, Box, as_box
 from tplrepro.validation import check_horizon
 
 BATCH_USERS = 4096

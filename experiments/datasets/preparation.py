@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 
 from experiments.datasets.readers import registry
-from tplreport.grid import BEIJING_3RD_RING, LOS_ANGELES, NEW_YORK, Grid
-from tplreport.time_steps import fixed_steps, observed_sequences
+from tplreport.reading.grid import BEIJING_3RD_RING, LOS_ANGELES, NEW_YORK, Grid
+from tplreport.reading.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 

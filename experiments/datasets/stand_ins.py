@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tplreport.files import write_whole
-from tplreport.reading import marker_path, read_marker
+from tplreport.reading.text_files import marker_path, read_marker
 
 
 def stand_in(

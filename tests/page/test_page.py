@@ -16,9 +16,9 @@ from page.plots import CHOSEN, PANELS
 from tests.page.serving import PATIENCE, upload
 from tests.work import lines_run
 from tplfrontier import allocate_noise
-from tplreport.matrices import parse_column
+from tplreport.reading.matrices import parse_column
+from tplreport.reporting.allocation_schemes import rounded_down
 from tplreport.reporting.sentences import rounded_up
-from tplreport.schemes import rounded_down
 
 FORWARD, BACKWARD = (
     matrices.parse_matrix(text) for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"]

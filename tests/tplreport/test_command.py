@@ -20,7 +20,9 @@ from tplreport.reporting.plans import upper_pair
 from workflow.configuration import ROOT
 
 P = [[0.8, 0.2], [0.1, 0.9]]
-pytestmark = pytest.mark.filterwarnings("always::tplreport.publisher.RepeatedTimeWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "always::tplreport.publishing.publisher.RepeatedTimeWarning"
+)
 
 
 @pytest.fixture

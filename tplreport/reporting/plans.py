@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplfrontier.chains.confidence import loss_from_counts
-from tplreport.population import loss_of_all_users
-from tplreport.schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplreport.people.population import loss_of_all_users
+from tplreport.reporting.allocation_schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplrepro.display import frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss

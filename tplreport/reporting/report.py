@@ -14,7 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tplreport.matrices import RECOMMENDED
+from tplreport.people.uncertainty import (
+    LeakageInterval,
+    bootstrap_counts,
+    leakage_interval,
+    posterior_draws,
+)
+from tplreport.reading.matrices import RECOMMENDED
+from tplreport.reporting.allocation_schemes import gaussian_error
 from tplreport.reporting.believable import SMOOTHING, counted_steps, is_believable, is_refused
 from tplreport.reporting.checks import REFUSED, Check, Steps, checks_of
 from tplreport.reporting.plans import (
@@ -38,13 +45,6 @@ from tplreport.reporting.sentences import (
     doubts_of,
     judge,
     verdict,
-)
-from tplreport.schemes import gaussian_error
-from tplreport.uncertainty import (
-    LeakageInterval,
-    bootstrap_counts,
-    leakage_interval,
-    posterior_draws,
 )
 from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
 from tplreport.reporting.checks import DOUBTFUL, REFUSED
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE
-from tplreport.schemes import COMPOSED, equal_shares, rounded_down
 from tplrepro.display import count_noun, format_number
 
 

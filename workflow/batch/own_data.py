@@ -18,7 +18,7 @@ import nbformat
 
 from experiments.own_data import check_same_promise
 from tplreport.command import WITHHELD
-from tplreport.table import read_counts, read_header
+from tplreport.reading.table import read_counts, read_header
 from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 

@@ -21,9 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.datasets.readers import registry
-from tplreport import reading
-from tplreport.reading import DataFormatError, Defects, in_time
-from tplreport.table import read_header, table_blocks
+from tplreport.reading.table import read_header, table_blocks
+from tplreport.reading.text_files import DataFormatError, Defects, finish, in_time
 from tplrepro.validation import check_horizon
 
 #: Andersson et al. 2017: pixels of a screen of 1024 x 768, 500 Hz; "UH21_trial17.csv" is user UH21.
@@ -69,7 +68,7 @@ def load(
         {"user": "category", "recording": "category"}
     )
     frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
-    return reading.finish(frame, path, defects, unit=unit)
+    return finish(frame, path, defects, unit=unit)
 
 
 def _csv_files(path: Path) -> list[Path]:

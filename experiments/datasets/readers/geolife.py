@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.datasets.readers import registry
-from tplreport.reading import (
+from tplreport.reading.text_files import (
     DAMAGES,
     DataFormatError,
     Defects,

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.datasets.readers import registry
-from tplreport.reading import Defects, finish, parse_table, read_rows
+from tplreport.reading.text_files import Defects, finish, parse_table, read_rows
 from tplrepro.markov.sequences import Sequences
 
 EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"

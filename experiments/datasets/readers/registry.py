@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tplreport.reading import describe_content, file_blocks
+from tplreport.reading.text_files import describe_content, file_blocks
 from tplrepro.lazy import optional_import
 from tplrepro.validation import check_choice
 

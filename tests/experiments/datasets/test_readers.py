@@ -18,8 +18,8 @@ import pytest
 from experiments.datasets.geolife import HEADER
 from experiments.datasets.readers import gaze, geolife, gowalla, kosarak, registry
 from experiments.datasets.readers.registry import DatasetNotFoundError
-from tplreport import grid
-from tplreport.reading import DataFormatError, line_blocks
+from tplreport.reading import grid
+from tplreport.reading.text_files import DataFormatError, line_blocks
 
 LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"
 
@@ -145,7 +145,7 @@ TIMED = ["geolife", "gowalla", "gaze"]
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("tplreport.reading.line_blocks.__defaults__", (7,))
+    monkeypatch.setattr("tplreport.reading.text_files.line_blocks.__defaults__", (7,))
 
 
 @pytest.mark.parametrize(("name", "line", "reason"), KNOWN)
@@ -394,7 +394,7 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, name):
     whole = import_module(f"experiments.datasets.{reader.__name__.rpartition('.')[2]}").synthetic(
         20, seed=1, path=tmp_path / "data", **options
     )
-    monkeypatch.setattr("tplreport.reading.line_blocks.__defaults__", (500,))
+    monkeypatch.setattr("tplreport.reading.text_files.line_blocks.__defaults__", (500,))
     pd.testing.assert_frame_equal(
         reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole
     )
@@ -461,7 +461,7 @@ HALF = len(GZIP) // 2
 def test_truncated_and_damaged_files_and_endless_lines_are_named(
     tmp_path, monkeypatch, data, message
 ):
-    monkeypatch.setattr("tplreport.reading.LONGEST_LINE_BYTES", 1000)
+    monkeypatch.setattr("tplreport.reading.text_files.LONGEST_LINE_BYTES", 1000)
     path = tmp_path / "cut.txt.gz"
     path.write_bytes(data)
     with pytest.raises(DataFormatError, match=message) as error:

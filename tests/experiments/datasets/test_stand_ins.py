@@ -10,8 +10,8 @@ import pytest
 
 from experiments.datasets import gaze, geolife, gowalla, kosarak
 from tests.experiments.datasets import plain
-from tplreport.grid import NEW_YORK
-from tplreport.reading import read_marker
+from tplreport.reading.grid import NEW_YORK
+from tplreport.reading.text_files import read_marker
 
 
 def test_an_unpacked_geolife_reads_as_the_archive_and_by_a_plain_reader(tmp_path):

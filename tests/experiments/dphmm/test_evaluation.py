@@ -12,7 +12,7 @@ from experiments import figures
 from experiments.dphmm import drawing, evaluation, mobility
 from experiments.dphmm.running_example import TRANSITIONS
 from tests.tplrepro.dphmm.policies import F, categorical
-from tplreport.grid import NEW_YORK
+from tplreport.reading.grid import NEW_YORK
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
 from tplrepro.markov import Sequences
 

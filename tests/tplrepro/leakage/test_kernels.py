@@ -21,7 +21,7 @@ import tplrepro as tpl
 from tests.work import LineCounter
 from tplfrontier.pairs import leakage as pairwise
 from tplfrontier.pairs import tree_simplex
-from tplreport.population import loss_of_all_users
+from tplreport.people.population import loss_of_all_users
 from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
 from tplrepro.leakage import envelope, prior_free

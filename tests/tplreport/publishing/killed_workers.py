@@ -1,0 +1,64 @@
+"""Four processes publish and note what they were handed out, while they are killed and started
+anew.
+
+``python -m tests.tplreport.publishing.killed_workers PATH NOTES LAST KILLS``; workers are forked, so that they
+start at once.
+"""
+
+import os
+import signal
+import sys
+import time
+import traceback
+
+import numpy as np
+
+import tplreport as tr
+
+
+def counts_of(at):
+    return [1000 + at, 7 * at]
+
+
+def publish(path, notes, last):
+    handed_out = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    publisher = tr.Publisher(path)
+    while (at := len(publisher)) <= last:
+        try:
+            noisy = (
+                publisher.publish(at, counts_of(at)) if at % 7 else publisher.skip(at) and "skipped"
+            )
+        except ValueError as error:
+            if "has passed" in str(error) or "was skipped" in str(error):
+                continue  # another process was faster
+            raise
+        os.write(handed_out, f"{at} {noisy}\n".encode())
+
+
+def start(*arguments):
+    if worker := os.fork():
+        return worker
+    try:
+        publish(*arguments)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def main(path, notes, last, kills):
+    rng = np.random.default_rng(3)
+    # so that workers do not spend their lives on imports
+    tr.release_counts([1], tr.Publisher(path).remaining, 1)
+    workers = [start(path, f"{notes}{number}", last) for number in range(4)]
+    for _ in range(kills):
+        time.sleep(rng.uniform(0.0, 0.2))
+        number = int(rng.integers(4))
+        os.kill(workers[number], signal.SIGKILL)
+        os.waitpid(workers[number], 0)
+        workers[number] = start(path, f"{notes}{number}", last)
+    sys.exit(max(os.waitpid(worker, 0)[1] for worker in workers) > 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

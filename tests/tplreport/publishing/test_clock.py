@@ -1,0 +1,177 @@
+"""A time names one time point of its step, whenever it is read, or it is refused."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tplreport as tr
+from tplreport.publishing.clock import Clock
+
+HOUR = "0 days 01:00:00"
+DAY = "1 days 00:00:00"
+
+
+def clock_from(time, step):
+    return Clock(**Clock.starting(time, step))
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("2024-05-01 08:00", "2024/05/01 08:00", "2024-05-01T08:00:00.0", "2024-05-01 08:00:00"),
+        *(datetime(2024, 5, 1, 8), np.datetime64("2024-05-01T08"), pd.Timestamp(2024, 5, 1, 8)),
+    ],
+)
+def test_one_time_is_written_in_several_ways(time):
+    assert clock_from("2024-05-01 06:00", HOUR).positions([time]) == [2]
+
+
+@pytest.mark.parametrize("time", ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")])
+def test_a_time_is_as_fine_as_the_step(time):
+    assert clock_from("2024-04-30", DAY).positions([time]) == [1]
+    with pytest.raises(ValueError, match="as fine as the step .*write it such as 2024-05-01 08:00"):
+        clock_from("2024-04-30 00:00", HOUR).positions([time])
+
+
+@pytest.mark.parametrize(
+    ("step", "coarse", "fine"),
+    [
+        ("2h", "2024-05-01", "2024-05-01 08:00"),
+        ("1s", "2024-05-01 08:00", "2024-05-01 08:00:00"),
+        ("250ms", "2024-05-01 08:00:00", "2024-05-01 08:00:00.0"),
+        ("1us", "2024-05-01 08:00:00.0", "2024-05-01 08:00:00.000000"),
+        ("1ns", "2024-05-01 08:00:00.000000", "2024-05-01 08:00:00.000000000"),
+    ],
+)
+def test_the_remedy_is_as_fine_as_the_step(step, coarse, fine):
+    with pytest.raises(ValueError, match=f"write it such as {fine}$"):
+        clock_from(coarse, step)
+    assert clock_from(fine, step).positions([fine]) == [0]
+
+
+#: What pandas reads as an instant, most of it as another one on another day.
+VAGUE = ("10:00", "now", "today", "May", "Mon", "2024", "2024-05", "2024Q2", "2024-05-01 08")
+
+
+@pytest.mark.parametrize(
+    "time",
+    [*VAGUE, "noon", "", "1 May 2024", "01.05.2024 08:00", "2024-05-01 08:00:00.1234567891"],
+)
+def test_no_text_that_means_another_time_on_another_day(time):
+    with pytest.raises(ValueError, match="whole numbers or dates, found .*write dates in full"):
+        clock_from(time, HOUR)
+    with pytest.raises(ValueError, match="whole numbers or dates, found .*write dates in full"):
+        clock_from("2024-05-01", DAY).positions([time])
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        (45413.5, "found 45413.5; .*: a spreadsheet shows its 45413.5 as 2024-05-01 12:00"),
+        (np.float64(0), "found np.float64.0.0.; write dates in full"),
+        (45413, "needs a whole number as step if times are, found time 45413"),
+        (True, "whole numbers or dates, found True"),
+        (pd.Period("2024-05"), "whole numbers or dates, found Period"),
+        (np.datetime64("2024-05"), "whole numbers or dates, found np.datetime64"),
+        (b"2024-05-01 08:00", "whole numbers or dates, found b'"),
+        (2**63, "whole numbers must be within 2..62, found 9223372036854775808"),
+        (-(2**70), "whole numbers must be within 2..62"),
+        ("99999999999999999999-01-01", "whole numbers or dates, found '99999999999999999999"),
+        ("9999-01-01 00:00", "of the years 1678 to 2261, found 9999"),
+        (datetime(1, 1, 1), "of the years 1678 to 2261"),
+        ("2024-13-01 08:00", "dates of the calendar, found '2024-13-01 08:00'"),
+        ("2024-02-30 08:00", "dates of the calendar"),
+        *((time, "must not be missing, found NaT") for time in (None, np.nan, pd.NaT, pd.NA)),
+    ],
+)
+def test_what_is_no_time_has_a_remedy(time, message):
+    with pytest.raises(ValueError, match=message):
+        clock_from(time, HOUR)
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["1", "1.5", 1.5, True, " 2 ", "", "nat", "1M", 2**63, "10000000000000D", "-1h", 0, None],
+)
+def test_a_step_has_a_unit(step):
+    with pytest.raises(ValueError, match="step must be .*; give such as 1 or '1h'"):
+        Clock.checked_step(step)
+
+
+@pytest.mark.parametrize("step", ["3600", " 1.5 ", ""])
+def test_a_step_of_observations_has_a_unit_as_well(step):
+    """A number alone, as the command gives it, would be nanoseconds."""
+    rows = pd.DataFrame({"user": 1, "time": pd.date_range("2024-05-01", periods=4), "state": 0})
+    with pytest.raises(ValueError, match="step must be a positive duration with its unit, found"):
+        tr.read_sequences(rows, step=step)
+
+
+def test_numbers_far_from_each_other_do_not_overflow():
+    assert clock_from(-(2**60), 1).positions([2**60]) == [2**61]
+    with pytest.raises(ValueError, match="within 2..62 steps"):
+        clock_from(1 - 2**62, 1).positions([2**62 - 1])
+    assert clock_from("1700-01-01", DAY).positions(["2200-01-01"]) == [182_621]
+
+
+#: Zones, and a day before each change of clocks; in the last two midnight is left out.
+CHANGES = [
+    ("Europe/Berlin", "2024-03-29"),
+    ("Europe/Berlin", "2024-10-25"),
+    ("America/New_York", "2024-03-08"),
+    ("America/New_York", "2024-11-01"),
+    ("Australia/Lord_Howe", "2024-04-05"),
+    ("America/Sao_Paulo", "2018-11-02"),
+    ("Africa/Cairo", "2024-04-24"),
+]
+
+
+@pytest.mark.parametrize(("zone", "day"), CHANGES)
+def test_days_and_hours_of_a_zone_over_a_change_of_clocks(zone, day):
+    days = pd.date_range(day, periods=6).tz_localize(zone, nonexistent="shift_forward")
+    daily = clock_from(days[0], DAY)
+    assert daily.positions(days) == [*range(6)]
+    assert daily.index(range(6)).equals(days)
+    hours = pd.date_range(days[0], days[-1], freq="h")
+    hourly = clock_from(hours[0], HOUR)
+    assert hourly.positions(hours) == [*range(len(hours))]
+    assert hourly.index(range(len(hours))).equals(hours)
+    with pytest.raises(ValueError, match="whole steps apart, found .*; round it to the step$"):
+        daily.positions([days[1] + pd.Timedelta("1min")])
+
+
+@pytest.mark.parametrize(("zone", "day"), CHANGES[:4])
+def test_offsets_alone_count_elapsed_time_and_the_error_shows_the_way_out(zone, day):
+    days = pd.date_range(day, periods=6, tz=zone)
+    texts = days.astype(str)
+    hours = pd.date_range(days[0], days[-1], freq="h")
+    hourly = clock_from(str(hours[0]), HOUR)
+    assert hourly.positions(hours.astype(str)) == [*range(len(hours))]
+    with pytest.raises(ValueError, match="24 hours after .*tz='Europe/Berlin'.*, or without off"):
+        clock_from(texts[0], DAY).positions(texts)
+    local = days.tz_localize(None).astype(str)
+    assert clock_from(local[0], DAY).positions(local) == [*range(6)]
+
+
+def test_a_publisher_publishes_local_days_over_a_change_of_clocks(tmp_path):
+    days = pd.date_range("2024-03-29", periods=6, tz="Europe/Berlin")
+    settings = {"backward": None, "forward": None, "alpha": 1.0, "sensitivity": 1}
+    made = tr.Publisher(tmp_path / "days.sqlite", **settings, floor=0.05, step="1D")
+    made.publish_table(pd.Series(range(6), days))
+    assert made.to_frame().index.equals(days)
+    with pytest.warns(UserWarning, match="was handed out before"):
+        again = tr.Publisher(made.path).publish("2024-04-01 00:00+02:00", 3)
+    assert again == made.to_frame()["count"].iloc[3]
+
+
+def test_a_copy_does_not_resume_until_a_day_on_a_clock_of_hours(tmp_path):
+    settings = {"backward": None, "forward": None, "alpha": 1.0, "sensitivity": 1}
+    made = tr.Publisher(tmp_path / "hours.sqlite", **settings, floor=0.01, step="1h")
+    made.publish("2024-05-01 00:00", 1)
+    made.backup(tmp_path / "copy.sqlite")
+    copy = tr.Publisher(tmp_path / "copy.sqlite")
+    for until in ("2024-05-01", "2024", "2024-05", "2024Q2", date(2024, 5, 1)):
+        with pytest.raises(ValueError, match="such as 2024-05-01 08:00"):
+            copy.resume(until)
+    assert len(copy.resume("2024-05-01 23:00")) == 24

@@ -1,0 +1,159 @@
+"""A single flipped bit or digit of a publisher's file is an error with a remedy, or changes
+nothing."""
+
+import collections
+import contextlib
+import re
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+
+import tplreport as tr
+from tplreport.publishing.mark import DAMAGED, Facts, Mark, Record, facts_of
+
+P = [[0.8, 0.2], [0.1, 0.9]]
+NAME = "counts.sqlite"
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A file with times of each kind, some of them on pages of their own."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    sides = {"backward": P, "forward": P}
+    publisher = tr.Publisher(folder / NAME, **sides, alpha=1.0, sensitivity=1, floor=0.02)
+    labels = [f"place {number}" for number in range(60)]
+    for time in range(12):
+        publisher.publish(time, dict.fromkeys(labels, 100 + time), 0.02 + time / 1000)
+    publisher.skip(12, 15)
+    publisher.skip(16, epsilon=0.03)
+    publisher.resume(17)
+    publisher.publish(18, dict.fromkeys(labels, 0))
+    with contextlib.suppress(KeyboardInterrupt), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tr.Publisher, "_draw", interrupt)
+        publisher.publish(19, dict.fromkeys(labels, 5))
+    assert publisher.ledger["kind"].nunique() == 4
+    return folder
+
+
+def interrupt(*words):
+    raise KeyboardInterrupt
+
+
+def what_it_knows(path):
+    """All that a publisher says of its file."""
+    publisher = tr.Publisher(path)
+    return {
+        "settings": str(publisher.settings),
+        "remaining": publisher.remaining,
+        "length": len(publisher),
+        "ledger": publisher.ledger.to_csv(),
+        "values": publisher.to_frame().to_csv(),
+        "columns": [*publisher.to_frame()],
+    }
+
+
+def flipped_bit(content, rng):
+    place = int(rng.integers(len(content)))
+    changed = bytearray(content)
+    changed[place] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
+
+
+def changed_digit(content, rng):
+    places = [found.start() for found in re.finditer(rb"\d", content)]
+    place = places[int(rng.integers(len(places)))]
+    others = [digit for digit in b"0123456789" if digit != content[place]]
+    changed = bytearray(content)
+    changed[place] = others[int(rng.integers(9))]
+    return bytes(changed)
+
+
+def seal(path):
+    """Let the mark know the damaged file: bits that rot on a disk change no change time."""
+    mark = Mark(path.with_name(f"{NAME}.mark"))
+    record = mark.read()
+    with mark.locked(write=True):
+        facts = facts_of(path)
+        mark.write(Record(**vars(record) | {"facts": Facts(**vars(facts))}), durable=False)
+
+
+def consequence(path, before):
+    """What a damage does: "error" with a remedy, "nothing", or what goes wrong."""
+    try:
+        found = what_it_knows(path)
+        if found != before:
+            return f"unnoticed: {[name for name in before if before[name] != found[name]]}"
+        publisher = tr.Publisher(path)
+        labels = found["columns"]
+        publisher.publish(20, dict.fromkeys(labels, 10**6))
+        after = what_it_knows(path)
+        is_same = after["ledger"].startswith(before["ledger"])
+        is_same &= after["values"].startswith(before["values"])
+        is_same &= after["remaining"] <= before["remaining"] and after["length"] == 21
+        with sqlite3.connect(path) as database:
+            is_same &= database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return "nothing" if is_same else "unnoticed: after publishing"
+    except (OSError, ValueError) as error:
+        has_remedy = "restore a backup" in str(error) or "resume" in str(error)
+        return "error" if has_remedy else f"riddle: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize(
+    "flips", [60, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+@pytest.mark.parametrize("damage", [flipped_bit, changed_digit], ids=["bits", "digits"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_damaged_file_is_an_error_or_the_same(home, tmp_path, damage, flips):
+    """The same: all that it says, also after another time was published, and SQLite finds nothing;
+    so where nothing is stored."""
+    rng = np.random.default_rng(flips)
+    before = what_it_knows(home / NAME)
+    content = (home / NAME).read_bytes()
+    counts = collections.Counter()
+    for _ in range(flips):
+        folder = tmp_path / "damaged"
+        shutil.copytree(home, folder)
+        (folder / NAME).write_bytes(damage(content, rng))
+        seal(folder / NAME)
+        counts[consequence(folder / NAME, before)] += 1
+        shutil.rmtree(folder)
+    assert counts.keys() <= {"error", "nothing"}
+    assert counts["error"] > flips / 4
+
+
+def test_a_damaged_mark_is_never_taken_for_a_good_one(home):
+    mark = Mark(home / f"{NAME}.mark")
+    content = mark.path.read_bytes()
+    rng = np.random.default_rng(0)
+    record = mark.read()
+    for _ in range(500):
+        mark.path.write_bytes(flipped_bit(content, rng))
+        assert mark.read() in (DAMAGED, record)  # spaces at its end may change
+
+
+@pytest.mark.parametrize("name", ["format", "settings", "state", "clock", "columns"])
+def test_a_setting_that_is_missing_is_damage(home, name):
+    with sqlite3.connect(home / NAME) as database:
+        database.execute("DELETE FROM settings WHERE name = ?", (name,))
+    with pytest.raises(OSError, match=f"is damaged .its {name} is missing.*restore a backup"):
+        what_it_knows(home / NAME)
+
+
+@pytest.mark.parametrize("position", [0, 5, 12, 19])
+def test_a_time_that_is_missing_is_damage(home, position):
+    with sqlite3.connect(home / NAME) as database:
+        database.execute("DELETE FROM times WHERE position = ?", (position,))
+    with pytest.raises(OSError, match=r"is damaged .one of its times is missing"):
+        what_it_knows(home / NAME)
+
+
+def test_damage_of_the_tables_themselves_has_a_remedy(home):
+    with sqlite3.connect(home / NAME) as database:
+        database.execute("ALTER TABLE times RENAME COLUMN budget TO budgeu")
+    with pytest.raises(ValueError, match="found format .*if it was one, restore a backup and call"):
+        tr.Publisher(home / NAME)

@@ -1,0 +1,179 @@
+"""The one reader of matrices and of columns of numbers: every layout, and what may be two things."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplreport.reading.matrices import (
+    RECOMMENDED,
+    parse_column,
+    parse_matrix,
+    read_column,
+    read_matrix,
+    read_text,
+)
+from tplreport.reading.text_files import DataFormatError
+
+ROWS = [[0.8, 0.2], [0.1, 0.9]]
+
+
+@pytest.mark.parametrize(
+    ("text", "states", "rows"),
+    [
+        ("1,0\n0,1", [0, 1], np.eye(2)),
+        ("1;0\n0;1", [0, 1], np.eye(2)),
+        ("0,8;0,2\n0,1;0,9", [0, 1], ROWS),
+        ("0,8\t0,2\n0,1\t0,9", [0, 1], ROWS),
+        ("# moves\nhome,work\n0.8,0.2\n# stays\n0.1,0.9\n", ["home", "work"], ROWS),
+        ("St. Pauli;Altona\n0,8;0,2\n0,1;0,9", ["St. Pauli", "Altona"], ROWS),
+        ("home,0.8,0.2\nwork,0.1,0.9", ["home", "work"], ROWS),
+        ("home,work\nhome,0.8,0.2\nwork,0.1,0.9", ["home", "work"], ROWS),  # as R writes it
+        ("from,home,work\nhome,0.8,0.2\nwork,0.1,0.9", ["home", "work"], ROWS),
+        (",0,1\n0,0.8,0.2\n1,0.1,0.9", [0, 1], ROWS),
+        ("from,0,1\n0,0.8,0.2\n1,0.1,0.9", [0, 1], ROWS),
+        ("0,1,2\n1,0,0\n0,1,0\n0,0,1", [0, 1, 2], np.eye(3)),
+        ("0-9,10-19\n0.8,0.2\n0.1,0.9", ["0-9", "10-19"], ROWS),
+        ("home\n1", ["home"], [[1.0]]),
+    ],
+)
+def test_layouts_of_a_matrix(text, states, rows):
+    matrix = parse_matrix(text)
+    assert list(matrix.states) == states
+    np.testing.assert_array_equal(matrix.probabilities, rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,1\n0.8,0.2\n0.1,0.9", "may be the names of 2 states, or a row of a matrix that lacks"),
+        ("1,0\n0.5,0.5\n0,1", "write names in the first cell of each line, too, below ',1,0'"),
+        ("x,0\n0,1", "of one state called '0', or of two with a mistyped first entry"),
+        (",0\n0,1", "of one state called '0', or of two with a mistyped first entry"),
+        ("0\n0,1", "of one state called '0'"),
+        ("O.8,0.2\n0.2,0.8", "found 'O.8' in line 1"),
+        ("home,0.2\n0.1,0.9", "found 'home' in line 1"),
+        ("NA,home\n0.8,0.2\n0.1,0.9", "found 'NA' in line 1"),
+        ("nan,inf\n0.8,0.2\n0.1,0.9", "found 'nan' in line 1"),
+        ("0,8;0.2\n0,1;0.9", "decimals must be written in one way, found '0,8' and '0.2'"),
+        ("0,8 0,2\n0,1 0,9", "found '8 0' in line 1"),
+        ("1_0,0\n1,0", "found '1_0' in line 1"),
+        ("", "there must be 1 row or more, found 0"),
+        ("0,8,0,2\n0,1,0,9", "found 4 numbers in each of 2 rows; if their commas are decimal"),
+        ("80%;20%\n10%;90%", "found '80%' in line 1"),
+        ("50%,0.5\n0.5,0.5", "found '50%' in line 1"),
+        ("0.8,0.2", "must be square"),
+    ],
+)
+def test_what_may_be_two_matrices_or_none_is_an_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_matrix(text)
+
+
+@given(
+    st.integers(2, 5),
+    st.sampled_from([(", ", "."), (",", "."), (";", ","), ("\t", ","), (" ", "."), ("; ", ".")]),
+    st.sampled_from(["none", "above", "beside", "both", "corner"]),
+    st.integers(0, 1000),
+)
+@settings(max_examples=200)
+def test_every_layout_is_read_as_it_was_written_or_refused(n, signs, names, seed):
+    mark, point = signs
+    rng = np.random.default_rng(seed)
+    values = rng.dirichlet(np.ones(n), n) if seed % 2 else rng.permutation(np.eye(n))
+    labels = [f"place-{k}" for k in range(n)] if seed % 3 else [str(k) for k in range(n)]
+    lines = [[f"{one!r}".replace(".", point) for one in row] for row in values.tolist()]
+    if names in ("beside", "both", "corner"):
+        lines = [[label, *line] for label, line in zip(labels, lines, strict=True)]
+    if names in ("above", "both"):
+        lines = [labels, *lines]
+    if names == "corner":
+        lines = [["from", *labels], *lines]
+    text = "\n".join(mark.join(line) for line in lines)
+    try:
+        matrix = parse_matrix(text)
+    except ValueError:
+        assert not seed % 3  # only names that are numbers
+        return
+    np.testing.assert_allclose(matrix.probabilities, values, rtol=1e-15)
+    shown = labels if names != "none" else [str(k) for k in range(n)]
+    assert [str(state) for state in matrix.states] == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("2.0\n0.1\n0.1", [2.0, 0.1, 0.1]),
+        ("2\n1\n", [2.0, 1.0]),
+        ("# nats\n.5\n1e-1\n1/4", [0.5, 0.1, 0.25]),
+        ("epsilon\n0.5\n0.1", [0.5, 0.1]),
+        ("ε\n0.5", [0.5]),
+        (",epsilon\n0,0.5\n1,0.1", [0.5, 0.1]),
+        ("t;epsilon\n1;0,5\n2;0,1", [0.5, 0.1]),
+        (f't,α/T,"{RECOMMENDED}smallest error, against all"\n1,0.3,0.5\n2,0.3,0.1', [0.5, 0.1]),
+        (f'epsilon,"{RECOMMENDED}smallest error, against all"\n0.3,0.5', [0.3]),
+        ('"epsilon"\n0.5', [0.5]),
+    ],
+)
+def test_layouts_of_a_column(text, values):
+    assert parse_column(text, "epsilon").tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2,0\n0,1\n0,1", "which may be 2 numbers, or one with decimal commas"),
+        ("epsilon\n0,5\n0,1", "found 2 in line 2; if its commas are decimal, write points"),
+        ("O.5\n0.1", "the first line must be a number or a heading .* found 'O.5', which may be"),
+        ("2,O\n0.1", "which may be 2 numbers|found 1 in line 2"),
+        ("2 0\n0.1", "found '2 0', which may be either"),
+        ("5 %\n0.1", "found '5 %', which may be either"),
+        ("NA\n0.1", "found 'NA', which may be either"),
+        ("epsilon\nNA\n0.1", "found 'NA' in line 2; correct it"),
+        ("epsilon\n", "numbers below 'epsilon', found none"),
+        ("noise_multiplier\n7.1\n7.1", "one column epsilon.*, found 'noise_multiplier'"),
+        ("t,a,b\n1,0.5,0.1", "there must be one column epsilon, or one .*found 't', 'a', 'b'"),
+        ("epsilon,epsilon\n1,2", "there must be one column epsilon"),
+        ("t,0.5\n1,0.1", "each of several columns must have a heading, found 't,0.5'"),
+        ("t,epsilon\n2,0.5\n1,0.1", "must count releases one by one, found '2' in line 2"),
+        ("", "found no line"),
+        ("t\n1\n2", "there must be one column epsilon, or .*, found 't'"),
+        ("Date\n1\n2", "there must be one column epsilon, or .*, found 'Date'"),
+        ("time,count,epsilon\n1,1,0.1\n2,25,0.1", "a count of '25' in line 3; write a line for"),
+    ],
+)
+def test_a_column_that_may_be_another_is_an_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_column(text, "epsilon")
+
+
+def test_noise_multipliers_are_no_budgets():
+    assert parse_column("noise_multiplier\n7.1", "noise_multiplier").tolist() == [7.1]
+    with pytest.raises(ValueError, match="one column noise_multiplier, found 'epsilon'"):
+        parse_column("epsilon\n0.1", "noise_multiplier")
+
+
+@given(st.text(alphabet='0.5,;\n\tae"#-1²', max_size=30) | st.text(max_size=30))
+@settings(max_examples=200)
+def test_no_text_ends_in_anything_but_numbers_or_a_message(text):
+    for parse in (parse_matrix, lambda text: parse_column(text, "epsilon")):
+        try:
+            parse(text)
+        except ValueError as error:
+            assert ";" in str(error)  # noqa: PT017 - the remedy follows it
+
+
+def test_files_are_read_in_any_encoding_and_named(tmp_path):
+    path = tmp_path / "moves.csv"
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        path.write_text("zu Hause;Büro\n0,8;0,2\n0,1;0,9", encoding=encoding)
+        assert read_matrix(path).states == ["zu Hause", "Büro"]
+    path.write_text("x,0.2\n0.1,0.9")
+    with pytest.raises(DataFormatError, match=r"moves.csv: entries must be numbers.* found 'x'"):
+        read_matrix(path)
+    path.write_bytes(b"zu Hause;B\xfcro\n0,8;0,2\n0,1;0,9")
+    with pytest.raises(DataFormatError, match="must be text in UTF-8, found .*; export it"):
+        read_text(path)
+    pd.Series([0.5, 0.1], name="epsilon").to_csv(path)
+    assert read_column(path, "epsilon").tolist() == [0.5, 0.1]

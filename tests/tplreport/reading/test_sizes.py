@@ -1,0 +1,240 @@
+"""A small file that holds very much is refused before it is read, by the page and the command."""
+
+import gzip
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import tplreport as tr
+from page.own_data import columns_of, read
+from tplreport.reading.limits import COMMAND, PAGE, limits_of_command
+from tplreport.reading.sizes import check_size
+from tplreport.reading.text_files import DataFormatError
+from workflow.configuration import ROOT
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+RELATION = (
+    '<Relationships xmlns="{}"><Relationship Id="r1" Type="{}/{}" Target="{}"/></Relationships>'
+)
+PARTS = {
+    "[Content_Types].xml": "<Types/>",
+    "_rels/.rels": RELATION.format(PACKAGE, OFFICE, "officeDocument", "xl/workbook.xml"),
+    "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
+    '<sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": RELATION.format(PACKAGE, OFFICE, "worksheet", "sheets/a.xml"),
+}
+
+
+def workbook(path, rows, times=1):
+    """A workbook of one sheet, which need not stand where Excel puts it; `rows` come so often."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in PARTS.items():
+            archive.writestr(name, content)
+        with archive.open("xl/sheets/a.xml", "w") as sheet:
+            sheet.write(f'<worksheet xmlns="{MAIN}"><sheetData>'.encode())
+            for _ in range(times):
+                sheet.write(rows.encode())
+            sheet.write(b"</sheetData></worksheet>")
+    return path
+
+
+def cells(*places):
+    return "".join(f'<c r="{place}" t="str"><v>{place}</v></c>' for place in places)
+
+
+def rows_like(count, width):
+    return f"<row>{'<c><v>1</v></c>' * width}</row>" * count
+
+
+def test_a_usual_workbook_is_read(tmp_path):
+    head = "<row>" + "".join(f'<c t="str"><v>{name}</v></c>' for name in ("user", "time", "state"))
+    body = "".join(
+        f'<row><c><v>{k // 9}</v></c><c><v>{k}</v></c><c t="str"><v>s{k % 2}</v></c></row>'
+        for k in range(90)
+    )
+    path = workbook(tmp_path / "visits.xlsx", f"{head}</row>{body}")
+    check_size(path, PAGE)
+    assert len(tr.read_sequences(path)) == 10
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f'<row r="1">{cells("A1")}</row><row r="1048576">{cells("XFD1048576")}</row>',
+        f"<row>{cells('A1')}</row><row>{cells('XFD1048576').replace(chr(34), chr(39))}</row>",
+        f'<row r="1048576">{"<c><v>1</v></c>" * 16_384}</row>',
+        f'<x:row r="999999">{"<x:c/>" * 20}</x:row>',
+        rows_like(60, 200_000).replace("<v>1</v>", ""),
+    ],
+    ids=["corners", "single quotes", "a row without places", "prefixes", "many"],
+)
+def test_few_cells_far_apart_are_many(tmp_path, rows):
+    path = workbook(tmp_path / "few.xlsx", rows)
+    for limits in (PAGE, COMMAND):
+        with pytest.raises(DataFormatError, match="at most [0-9,]+ (cells|bytes when it is unp)"):
+            check_size(path, limits)
+
+
+def test_cells_count_once_wherever_a_block_ends(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "sheet.xlsx", rows_like(100, 10))
+    wide = workbook(tmp_path / "wide.xlsx", f"<row>{cells('A1', 'J100')}</row>")
+    for size in (1, 2, 3, 7, 50, 1000):
+        monkeypatch.setattr("tplreport.reading.sizes.BLOCK_BYTES", size)
+        for one in (path, wide):
+            check_size(one, limits_with(cells=1000))
+            with pytest.raises(DataFormatError, match="at most 999 cells, found 1,0"):
+                check_size(one, limits_with(cells=999))
+
+
+def limits_with(**changed):
+    return replace(PAGE, **changed)
+
+
+def test_a_member_that_is_larger_than_it_says(tmp_path):
+    path = workbook(tmp_path / "liar.xlsx", rows_like(1000, 10))
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("xl/sheets/a.xml").file_size.to_bytes(4, "little")
+    assert content.count(size) >= 1
+    path.write_bytes(bytes(content).replace(size, (40).to_bytes(4, "little")))
+    with pytest.raises(DataFormatError, match="a whole Excel workbook, found a broken one"):
+        tr.read_sequences(path)
+
+
+def test_a_binary_workbook_is_saved_anew(tmp_path):
+    path = workbook(tmp_path / "binary.xlsx", "")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("xl/workbook.bin", b"")
+    with pytest.raises(DataFormatError, match="save it as .xlsx"):
+        check_size(path, COMMAND)
+
+
+def long_parquet(path, groups=100):
+    """As many rows as fit nothing, in 5 MB: all alike."""
+    part = pa.table({name: np.zeros(4_000_000, int) for name in ("user", "time", "state")})
+    with pa.parquet.ParquetWriter(path, part.schema) as writer:
+        for _ in range(groups):
+            writer.write_table(part, row_group_size=4_000_000)
+
+
+def test_rows_of_parquet_and_feather_and_values_of_their_lists(tmp_path):
+    path = tmp_path / "rows.parquet"
+    long_parquet(path, groups=1)
+    with pytest.raises(DataFormatError, match="at most 10,000,000 values, found 12,000,000"):
+        check_size(path, PAGE)
+    check_size(path, COMMAND)
+    lists = pa.table({"state": [np.zeros(20_000_000, np.int8)]})
+    pa.parquet.write_table(lists, path)
+    with pytest.raises(DataFormatError, match="at most 10,000,000 values, found 20,000,000"):
+        check_size(path, PAGE)
+    many = pa.table({"state": np.zeros(20_000_000, np.int8)})
+    pa.feather.write_feather(many, path, compression="zstd")
+    with pytest.raises(DataFormatError, match="at most 10,000,000 values, found 20,000,000"):
+        check_size(path, PAGE)
+    wide = pa.table({f"c{k}": [1] for k in range(2000)})
+    pa.parquet.write_table(wide, path)
+    with pytest.raises(DataFormatError, match="at most 1,000 columns, found 2,000"):
+        check_size(path, PAGE)
+
+
+WIDE = ",".join(f"c{k}" for k in range(30_000))
+LONG = "user,time,state\n" + "1,1,a\n" * 12_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("wide.csv", WIDE, "at most [0-9,]+ columns, found 30,000"),
+        ("wide.csv", WIDE.replace(",", ";"), "at most [0-9,]+ columns, found 30,000"),
+        ("wide.jsonl", "{" + WIDE.replace("c", '"').replace(",", '":1,') + '":1}\n', "columns"),
+        ("line.csv", "x" * 5_000_000, "at most [0-9,]+ bytes in the first line"),
+        ("blank.csv", "\n" * 10 + "x" * 5_000_000, "at most [0-9,]+ bytes in the first line"),
+    ],
+)
+@pytest.mark.parametrize("limits", [PAGE, COMMAND], ids=["page", "command"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_first_lines(tmp_path, name, content, message, limits, packed):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content.encode(), 1) if packed else content.encode())
+    with pytest.raises(DataFormatError, match=message):
+        check_size(path, limits)
+
+
+@pytest.mark.parametrize("name", ["long.csv.gz", "log.xes.gz"])
+def test_streams_are_measured_while_they_are_unpacked(tmp_path, name):
+    path = tmp_path / name
+    begin = b"<?xml version='1.0'?><log>" if "xes" in name else b""
+    path.write_bytes(gzip.compress(begin + LONG.encode(), 1))
+    with pytest.raises(DataFormatError, match="at most 33,554,432 bytes when it is unpacked"):
+        check_size(path, PAGE)
+    with pytest.raises(ValueError, match="unpacked, it must have at most|expected an XES event"):
+        tr.read_sequences(path)
+
+
+def test_a_folder_has_the_limits_of_its_files(tmp_path):
+    (tmp_path / "a.csv").write_text("user,time,state\n1,1,a\n")
+    (tmp_path / "b.csv").write_text(WIDE)
+    with pytest.raises(DataFormatError, match="b.csv: there must be at most 20,000 columns"):
+        tr.read_sequences(tmp_path)
+
+
+def test_the_user_of_the_command_sets_a_factor(monkeypatch):
+    assert limits_of_command() == COMMAND
+    monkeypatch.setenv("TPLREPRO_LIMITS", "10")
+    assert limits_of_command().cells == 10 * COMMAND.cells
+    monkeypatch.setenv("TPLREPRO_LIMITS", "much")
+    with pytest.raises(ValueError, match="TPLREPRO_LIMITS must be a whole number from 1 on"):
+        limits_of_command()
+
+
+#: Files of at most 5 MB that took gigabytes or minutes.
+BOMBS = {
+    "cells.xlsx": lambda path: workbook(path, rows_like(4096, 18), times=256),
+    "rows.parquet": long_parquet,
+    "columns.csv": lambda path: path.write_text("user,time,state" + ",c" * 500_000 + "\n1,1,a\n"),
+}
+ONE = """
+import resource, sys
+from pathlib import Path
+import page.own_data, tplreport.reading.observations, pyarrow.dataset, pyarrow.parquet
+before = resource.getrusage(resource.RUSAGE_SELF)
+try:
+    if sys.argv[1] == "page":
+        page.own_data.read(Path(sys.argv[2]).read_bytes(), "file", ())
+    else:
+        tplreport.reading.observations.read_sequences(sys.argv[2])
+except ValueError as error:
+    assert "there must be at most" in str(error), error
+after = resource.getrusage(resource.RUSAGE_SELF)
+print((after.ru_maxrss - before.ru_maxrss) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("reader", ["page", "command"])
+def test_what_took_gigabytes_is_refused_within_megabytes(tmp_path, name, reader):
+    path = tmp_path / name
+    BOMBS[name](path)
+    assert path.stat().st_size < 5e6
+    words = [sys.executable, "-c", ONE, reader, path]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 500
+
+
+def test_the_page_lists_no_columns_of_such_a_file_and_says_why(tmp_path):
+    content = WIDE.encode()
+    assert columns_of(content, "wide.csv") == []
+    with pytest.raises(
+        ValueError, match="^wide.csv: there must be at most 1,000 columns.*tplrepro r"
+    ):
+        read(content, "wide.csv", ())

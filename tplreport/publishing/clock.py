@@ -1,0 +1,361 @@
+"""Evenly spaced time points of a publisher: whole numbers, or dates with a step such as "1h".
+
+A time is written in full and as finely as the step (`check_fine`), so that it names one time point
+whatever the day on which it is read: 2024-05-01 08:00 on a clock of hours, 2024-05-01 on one of
+days. Neither "10:00" nor "today" does, nor a number of a spreadsheet.
+
+Steps of whole days follow the calendar of a zone that the first time names, such as Europe/Berlin,
+also over the nights in which clocks change. All others count elapsed time.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone, tzinfo
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplreport.reading.times import ISO_TIME, has_unit
+
+SECOND = 10**9  # nanoseconds
+MINUTE = 60 * SECOND
+DAY = 24 * 60 * MINUTE
+#: Units of numpy.datetime64 that name an instant -> nanoseconds.
+UNITS = {"D": DAY, "h": 60 * MINUTE, "m": MINUTE, "s": SECOND, "ms": 10**6, "us": 1000, "ns": 1}
+FARTHEST = 2**62  # of times that are whole numbers, and of numbers of steps
+EXAMPLE = "2024-05-01 08:00"
+OFFSETS = (
+    "; an hour that clocks repeat needs its offset from UTC, such as 2024-10-27 02:00+01:00, and "
+    "so do all times of a series over a change of clocks"
+)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Times as numbers: whole numbers, or dates in nanoseconds since 1970 in UTC."""
+
+    ticks: list[int]
+    dates: bool
+    zone: str | None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times start + k step, k = 0, 1, ...; dates in nanoseconds since 1970, in UTC if they have a
+    zone.
+
+    With `calendar`, they are the same local time of each step's day in that zone.
+    """
+
+    dates: bool
+    zone: str | None
+    start: int
+    step: int
+    calendar: bool = False
+
+    @staticmethod
+    def checked_step(step: int | str) -> int | str:
+        """A step that is a whole number, or text of a Timedelta."""
+        if _is_whole(step):
+            width = int(step)
+            checked: int | str = width
+        else:
+            duration = _duration(step)
+            width = duration.value
+            checked = str(duration)
+        if not 0 < width < FARTHEST:
+            raise ValueError(
+                f"step must be above 0 and below 2**62, found {step}; give such as 1 or '1h'"
+            )
+        return checked
+
+    @classmethod
+    def starting(cls, time: Any, step: int | str) -> dict:
+        """The fields of the clock whose first time this is."""
+        is_text = isinstance(step, str)
+        width = _duration(step).value if isinstance(step, str) else step
+        moments = _moments([time], width if is_text else DAY)
+        if moments.dates != is_text:
+            must = "a whole number as step if times are"
+            if moments.dates:
+                must = "a step such as '1h' if times are dates"
+            raise ValueError(
+                f"the publisher needs {must}, found time {time!r} and step {step!r}; "
+                "make it with step="
+            )
+        return {
+            "dates": moments.dates,
+            "zone": moments.zone,
+            "start": moments.ticks[0],
+            "step": width,
+            "calendar": moments.dates and width % DAY == 0 and _is_place(moments.zone),
+        }
+
+    def positions(self, times: Any) -> list[int]:
+        """The numbers k of times; ValueError for one in between, or of another kind."""
+        moments = _moments(times, self.step)
+        self._check_kind(moments, times[0])
+        start = self.start
+        ticks = moments.ticks
+        if self.calendar:
+            start = self._local([start])[0]
+            ticks = self._local(ticks)
+        numbers = []
+        for number, tick in enumerate(ticks):
+            position, rest = divmod(tick - start, self.step)
+            if abs(position) >= FARTHEST:
+                raise ValueError(
+                    f"times must be within 2**62 steps, found {times[number]}; correct it"
+                )
+            if rest and not self._is_moved_to(position, moments.ticks[number]):
+                raise self._between(times[number], position)
+            numbers.append(position)
+        return numbers
+
+    def check_follow(self, positions: Sequence[int], following: int) -> None:
+        """ValueError unless positions follow each other, the first of them at most `following`."""
+        if any(later - earlier != 1 for earlier, later in pairwise(positions)):
+            problem = (
+                "times must follow each other step by step, found gaps, duplicates or a way back; "
+                "sort them"
+            )
+            if self.dates and self.zone is None:
+                problem += OFFSETS
+            raise ValueError(problem)
+        first = positions[0]
+        if first < 0:
+            raise ValueError(
+                f"times begin at {self.label(0)}, found {self.label(first)}; the clock went back: "
+                "set it"
+            )
+        if first > following:
+            wanted = self.label(following)
+            found = self.label(first)
+            before = self.label(first - 1)
+            raise ValueError(
+                f"{wanted} is next, not {found}: {first - following} missing; publish them, or "
+                f"skip from {wanted} until {before}"
+            )
+
+    def label(self, position: int) -> Any:
+        """One time as it is shown."""
+        return self.index([position])[0]
+
+    def index(self, positions: Sequence[int]) -> pd.Index:
+        """Times by their numbers."""
+        start = self.start
+        if self.calendar:
+            start = self._local([start])[0]
+        ticks = start + np.array(positions, dtype=np.int64) * self.step
+        if not self.dates:
+            return pd.Index(ticks, name="time")
+        times = pd.DatetimeIndex(ticks, name="time")
+        if self.zone is None:
+            return times
+        if self.calendar:
+            earlier = np.ones(len(times), dtype=bool)  # of two hours that clocks repeat
+            return times.tz_localize(self.zone, ambiguous=earlier, nonexistent="shift_forward")
+        return times.tz_localize("UTC").tz_convert(self.zone)
+
+    def _local(self, ticks: list[int]) -> list[int]:
+        """What a clock of the zone shows then, in nanoseconds."""
+        instants = pd.DatetimeIndex(np.array(ticks, dtype=np.int64)).tz_localize("UTC")
+        return instants.tz_convert(self.zone).tz_localize(None).asi8.tolist()
+
+    def _is_moved_to(self, position: int, tick: int) -> bool:
+        """Whether this is the time of a day on which clocks leave out the usual one."""
+        return self.calendar and self.index([position]).asi8[0] == tick
+
+    def _check_kind(self, moments: Moments, first: Any) -> None:
+        """ValueError unless times are numbers, dates with a zone or without one, as before."""
+        if moments.dates == self.dates and (moments.zone is None) == (self.zone is None):
+            return
+        kind = "whole numbers"
+        if self.dates and self.zone is None:
+            kind = "dates without a zone"
+        elif self.dates:
+            kind = "dates with a zone"
+        raise ValueError(
+            f"times must be {kind} as before, found {first!r}; convert them, with dates in full"
+        )
+
+    def _between(self, time: Any, before: int) -> ValueError:
+        """The error for a time after the one at `before`, and before the next one."""
+        remedy = "round it to the step"
+        if self.dates and self.zone is not None and not self.calendar:
+            remedy += (
+                f"; steps count the {pd.Timedelta(self.step)} that elapse, also over a change of "
+                "clocks: 2024-04-01 01:00+02:00 comes 24 hours after 2024-03-31 00:00+01:00; for "
+                "local days give times with a zone by name (tz='Europe/Berlin'), or without "
+                "offsets, from the first time on"
+            )
+        return ValueError(
+            f"times must be whole steps apart, found {time} after {self.label(before)}; {remedy}"
+        )
+
+
+def check_fine(time: Any, step: int) -> None:
+    """ValueError unless a date is written as finely as the step: it then names one time point.
+
+    Parameters
+    ----------
+    time : text in ISO 8601, datetime.date, datetime.datetime or numpy.datetime64
+    step : int, nanoseconds
+
+    Raises
+    ------
+    ValueError
+        If no instant is named, or several time points begin within what is named.
+
+    Examples
+    --------
+    >>> check_fine("2024-05-01 08:00", 60 * MINUTE)
+    >>> check_fine("2024-05-01", 60 * MINUTE)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: times must be as fine as the step 0 days 01:00:00, found '2024-05-01'; ...
+    """
+    fineness = _fineness(time)
+    if fineness is None:
+        raise _no_time(time)
+    if fineness > step:
+        example = EXAMPLE
+        if step < SECOND:
+            digits = 10 - len(str(step))
+            example = f"{EXAMPLE}:00.{'0' * digits}"
+        elif step < MINUTE:
+            example = f"{EXAMPLE}:00"
+        raise ValueError(
+            f"times must be as fine as the step {pd.Timedelta(step)}, found {str(time)!r}; "
+            f"write it such as {example}"
+        )
+
+
+def _fineness(time: Any) -> int | None:
+    """Nanoseconds that a date leaves open: 1 for an instant, a day for 2024-05-01; None for what is
+    no date."""
+    if isinstance(time, str):
+        found = re.fullmatch(ISO_TIME, time)
+        return _fineness_of_text(found) if found else None
+    if isinstance(time, datetime):
+        return 1
+    if isinstance(time, date):
+        return DAY
+    if isinstance(time, np.datetime64):
+        unit, count = np.datetime_data(time.dtype)
+        return UNITS[unit] * count if unit in UNITS else None
+    return None
+
+
+def _fineness_of_text(found: re.Match) -> int | None:
+    _, clock, seconds, fraction = found.groups()[:4]
+    if clock is None:
+        return DAY
+    if seconds is None:
+        return MINUTE
+    if fraction is None:
+        return SECOND
+    digits = len(fraction) - 1
+    return 10 ** (9 - digits) if digits <= 9 else None
+
+
+def _no_time(time: Any) -> ValueError:
+    """The error for what is no time, whatever the step."""
+    remedy = f"write dates in full, such as {EXAMPLE}"
+    if isinstance(time, float | np.floating):
+        remedy += ": a spreadsheet shows its 45413.5 as 2024-05-01 12:00 in cells of dates"
+    return ValueError(f"times must be whole numbers or dates, found {time!r}; {remedy}")
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def _duration(step: Any) -> pd.Timedelta:
+    """A step that is no whole number; ValueError unless it has a unit."""
+    must = (
+        f"step must be a whole number, or a duration with its unit, found {step!r}; "
+        "give such as 1 or '1h'"
+    )
+    if isinstance(step, float | np.floating | bool):
+        raise ValueError(must)
+    if isinstance(step, str) and not has_unit(step):
+        raise ValueError(must)
+    try:
+        return pd.Timedelta(step).as_unit("ns")
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise ValueError(f"{must} ({error})") from None
+
+
+def _moments(times: Any, step: int) -> Moments:
+    """Times as numbers; ValueError for what does not name one time point of the step each."""
+    if isinstance(times, pd.DatetimeIndex):
+        return _moments_of_dates(times, times[0])
+    if all(map(_is_whole, times)):
+        ticks = [int(time) for time in times]
+        for tick in ticks:
+            if abs(tick) >= FARTHEST:
+                raise ValueError(
+                    f"times that are whole numbers must be within 2**62, found {tick}; correct it"
+                )
+        return Moments(ticks, dates=False, zone=None)
+    for time in times:
+        if time is None or time is pd.NaT or time is pd.NA or time != time:
+            raise _missing()
+        check_fine(time, step)
+    try:
+        stamps = _stamps(times)
+        if len({stamp.tz is None for stamp in stamps}) > 1:
+            raise ValueError(
+                "times must be dates with a zone or without one, found both; convert them"
+            )
+        # offsets differ where clocks were changed
+        return _moments_of_dates(pd.to_datetime(stamps, utc=True), stamps[0])
+    except (OverflowError, pd.errors.OutOfBoundsDatetime):
+        shown = f"{times[0]} to {times[-1]}"
+        raise ValueError(
+            f"times must be of the years 1678 to 2261, found {shown}; correct them"
+        ) from None
+
+
+def _moments_of_dates(dates: pd.DatetimeIndex, first: pd.Timestamp) -> Moments:
+    if dates.hasnans:
+        raise _missing()
+    ticks = dates.as_unit("ns").asi8.tolist()
+    return Moments(ticks, dates=True, zone=_zone_name(first.tz, first))
+
+
+def _stamps(times: Any) -> list[pd.Timestamp]:
+    """Time stamps of dates that are written in full."""
+    stamps = []
+    for time in times:
+        written = time.replace("/", "-") if isinstance(time, str) else time
+        try:
+            stamps.append(pd.Timestamp(written))
+        except pd.errors.OutOfBoundsDatetime:
+            raise
+        except ValueError as error:
+            raise ValueError(
+                f"times must be dates of the calendar, found {time!r} ({error}); correct it"
+            ) from None
+    return stamps
+
+
+def _missing() -> ValueError:
+    return ValueError("times must not be missing, found NaT; leave out rows without a time")
+
+
+def _zone_name(zone: tzinfo | None, first: pd.Timestamp) -> str | None:
+    """The name of a zone, or its offset from UTC at the first time."""
+    if zone is None:
+        return None
+    # Names such as CEST, which are those of an offset, are not found again.
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return name or str(timezone(first.utcoffset()))
+
+
+def _is_place(zone: str | None) -> bool:
+    """Whether a zone is one by name, whose offset from UTC may change."""
+    return zone is not None and not zone.startswith("UTC")

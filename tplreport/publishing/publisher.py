@@ -1,0 +1,742 @@
+"""A publisher of noisy counts that cannot leak twice: one SQLite file knows what was spent and
+handed out.
+
+Contract. A time's budget is on the disk before its noise is drawn, and the noisy value before it is
+returned. After a crash in between the budget counts as spent, and the value is drawn once, from the
+counts that are given then. A time that was handed out has one value for ever. Nothing that is kept
+depends on true counts, but for the noisy values: whether later counts are the same is not compared,
+and a warning says so. Processes and threads share a file by the lock of its mark (`mark`); values
+are drawn outside of it, and the first that is stored counts.
+
+The mark shows what SQLite cannot see: a copy, an older state that was put back, a new name. Such a
+file is read, and publishes after `resume`. What a file holds is in `store`.
+"""
+
+from __future__ import annotations
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any, Self
+from unicodedata import normalize
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from tplreport.files import check_spares, write_whole
+from tplreport.publishing.clock import Clock
+from tplreport.publishing.counts import checked_counts, release_counts
+from tplreport.publishing.losses_as_json import loss_from_json
+from tplreport.publishing.mark import check_system, files_beside, is_in_use
+from tplreport.publishing.marked_file import MarkedFile
+from tplreport.publishing.settings import checked_settings, leakages_of
+from tplreport.publishing.store import Columns, Damage, Kind, Row, State, Store
+from tplrepro.display import frame_as_html
+from tplrepro.leakage.filter import FilterState, TemporalFilter
+from tplrepro.leakage.temporal import REQUIRED, LossLike
+from tplrepro.progress import Bar
+from tplrepro.validation import warn_caller
+
+CHUNK = 50_000  # times a transaction
+
+
+class RepeatedTimeWarning(UserWarning):
+    """A time was handed out before: its value is returned again, whatever the counts are now."""
+
+
+@dataclass
+class Request:
+    """Counts of times that follow each other, to be published.
+
+    `counts` has the columns of the file, and `order` tells where each column that was given is
+    among them. `rows` are those that the file has.
+    """
+
+    clock: Clock
+    columns: Columns
+    positions: list[int]
+    counts: np.ndarray
+    order: list[int]
+    rows: list[Row]
+
+    @property
+    def first(self) -> int:
+        """The position of its first time."""
+        return self.positions[0]
+
+    @property
+    def last(self) -> int:
+        """The position of its last time."""
+        return self.positions[-1]
+
+
+@dataclass(frozen=True)
+class HandedOut:
+    """Noisy values of times, as they were given, and how many of them were handed out before."""
+
+    values: np.ndarray
+    repeated: int
+
+
+class Publisher:
+    """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
+
+    `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same
+    settings. A file that was deleted is not made anew while its mark is there. Scripts that run
+    again should open it without settings, so that it is an error in any case.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. A mark (``path.mark``) is kept beside it.
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        As in `TemporalFilter`; None if not known, which must be written out.
+    alpha : float > 0
+        The level that every TPL keeps, nats; above 20 only with `allow_large`.
+    sensitivity : float > 0
+        By how much one user may change the counts of a time, as in `release_counts`.
+    mechanism : "opendp", "opendp-gaussian" or None
+        Laplace noise, or with a delta Gaussian noise; None: the one that fits.
+    floor : float > 0, optional
+        The budget of each time for ever, nats, unless `publish` is given another within what
+        remains.
+    plan : array-like (T,), optional
+        In place of a floor: budgets, fixed in advance, which keep alpha; nats.
+    delta : float, 0 < delta < 1, optional
+        With a plan of noise multipliers of Gaussian noise, which keeps (alpha, delta).
+    step : int or text such as "1h"
+        The distance of two times: whole numbers, or dates.
+    allow_large : bool
+        Whether alpha may be above 20 nats.
+    witness : str or path-like, optional
+        A second mark, on another disk: it notices a disk that was put back as a whole. A file that
+        has one is published from while it can be reached; `resume` changes it.
+
+    Raises
+    ------
+    ValueError
+        For settings that do not keep the promise, or are not those of the file.
+    OSError
+        For a file that cannot be used.
+    RuntimeError
+        For what a signal's handler asks while the call that it interrupts uses a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> path = tempfile.mkdtemp() + "/counts.sqlite"
+    >>> publisher = Publisher(
+    ...     path, backward=P, forward=P, alpha=1.0, sensitivity=2, floor=0.1, step="1h"
+    ... )
+    >>> noisy = publisher.publish("2024-05-01 08:00", {"home": 105, "work": 98})
+    >>> sorted(noisy), round(publisher.remaining, 3)
+    (['home', 'work'], 0.686)
+    >>> publisher.skip("2024-05-01 09:00", until="2024-05-01 12:00").ledger["count"].tolist()
+    [1, 4]
+    """
+
+    _filter: TemporalFilter | None = None
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        backward: LossLike = REQUIRED,
+        forward: LossLike = REQUIRED,
+        alpha: float | None = None,
+        sensitivity: float | None = None,
+        mechanism: str | None = None,
+        floor: float | None = None,
+        plan: ArrayLike | None = None,
+        delta: float | None = None,
+        step: int | str = 1,
+        allow_large: bool = False,
+        witness: str | os.PathLike | None = None,
+    ):
+        check_system()
+        self.path = Path(path).resolve()
+        if witness is not None:
+            witness = Path(witness).resolve()
+            check_spares(witness, files_beside(self.path))
+        self._file = MarkedFile(self.path, witness)
+        settings: dict = {}
+        numbers = (alpha, sensitivity, mechanism, floor, plan, delta)
+        has_numbers = any(value is not None for value in numbers)
+        if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
+            settings = checked_settings(
+                backward=backward,
+                forward=forward,
+                alpha=alpha,
+                sensitivity=sensitivity,
+                mechanism=mechanism,
+                floor=floor,
+                plan=plan,
+                delta=delta,
+                allow_large=allow_large,
+            )
+            settings["step"] = Clock.checked_step(step)
+            self._file.create(settings)
+        with self._reading() as store:
+            store.check_pages()
+            self.settings = store.read("settings")
+            self._file.identity = store.state.identity
+        self._check_settings(settings)
+        self._backward = loss_from_json(self.settings["backward"])
+        self._forward = loss_from_json(self.settings["forward"])
+        if self.settings["plan"] is None:
+            self._filter = TemporalFilter(
+                self.settings["alpha"],
+                self._backward,
+                self._forward,
+                floor=self.settings["floor"],
+            )
+
+    def _check_settings(self, settings: dict) -> None:
+        """ValueError if the file was made with other settings than those that are given."""
+        different = [name for name in settings if self.settings.get(name) != settings[name]]
+        if different:
+            raise ValueError(
+                f"{self.path} was made with other settings of {', '.join(different)}; open it "
+                "without settings, or take a new file, whose releases add to those of this one"
+            )
+
+    def __repr__(self) -> str:
+        try:
+            size = f"{len(self)} times"
+        except (OSError, RuntimeError, ValueError):
+            size = "its file cannot be read"
+        return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {size})"
+
+    def _repr_html_(self) -> str:
+        try:
+            ledger = self.ledger
+        except (OSError, RuntimeError, ValueError):
+            return frame_as_html(repr(self), pd.DataFrame())
+        return frame_as_html(repr(self), ledger.set_index("time"))
+
+    def __len__(self) -> int:
+        """The number of time points so far."""
+        with self._reading() as store:
+            return store.state.following
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that belong to it: its own, its mark, its journals, and its witness."""
+        return self._file.files()
+
+    def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
+        """The noisy counts of one time point, whole numbers for whole numbers.
+
+        A time that was published before has its value returned again: a `RepeatedTimeWarning` says
+        that the counts given now are not compared with those of then, which are not kept.
+
+        Parameters
+        ----------
+        time : int, date, text of a date in full or time stamp
+            The next time, or one that has passed.
+        counts : number, mapping or Series with labels, or array-like (n,)
+            The labels must be the same at each time.
+        epsilon : float, optional
+            A budget in place of the floor, nats.
+
+        Returns
+        -------
+        Noisy counts in the form of `counts`.
+
+        Raises
+        ------
+        LeakageExceededError
+            If the budget would raise a TPL above alpha; nothing is spent.
+        ValueError
+            For counts with other labels, or a time that is not the next and was not published.
+        OSError
+            If the file cannot be used, is a copy, or was put back.
+        """
+        index = None
+        is_number = np.ndim(counts) == 0 and not isinstance(counts, Mapping)
+        if is_number:
+            index = ["count"]
+        row = pd.Series(counts, index)
+        done = self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)
+        if done.repeated:
+            _warn_of_repeated(f"time {time} was")
+        noisy = pd.Series(done.values[0], row.index)
+        if isinstance(counts, Mapping):
+            return noisy.to_dict()
+        if isinstance(counts, pd.Series):
+            return noisy.rename(counts.name)
+        if is_number:
+            return noisy.item()
+        return noisy.to_numpy()
+
+    def publish_table(
+        self, counts: Any, epsilon: float | None = None, progress: bool = True
+    ) -> Any:
+        """The noisy counts of many times: a million in a minute.
+
+        If one is refused, so are all after the last full 50,000 before it.
+
+        Parameters
+        ----------
+        counts : Series or DataFrame
+            A row for each time, which is its index.
+        epsilon : float, optional
+            The budget of each, in place of the floor, nats.
+        progress : bool
+            Whether a bar is shown if it takes long.
+
+        Returns
+        -------
+        Series or DataFrame
+            Noisy counts, with the labels of `counts`.
+
+        Raises
+        ------
+        LeakageExceededError, ValueError, OSError
+            As `publish`.
+        """
+        is_series = isinstance(counts, pd.Series)
+        table = counts.to_frame("count") if is_series else counts
+        labels = table.columns.tolist()
+        parts = []
+        repeated = 0
+        with Bar(len(table), "publishing", "time", progress) as bar:
+            for first in range(0, max(len(table), 1), CHUNK):
+                part = table.iloc[first : first + CHUNK]
+                done = self._publish(part.index, part.to_numpy(), labels, epsilon)
+                parts.append(done.values)
+                repeated += done.repeated
+                bar.update(len(part))
+        if repeated:
+            _warn_of_repeated(f"{repeated} of {len(table)} times were")
+        noisy = pd.DataFrame(np.concatenate(parts), table.index, table.columns)
+        if is_series:
+            return noisy["count"].rename(counts.name)
+        return noisy
+
+    def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> HandedOut:
+        counts = checked_counts(counts)
+        with self._reading() as store:
+            positions = self._clock(store, times).positions(times)
+            has_new = positions[-1] >= store.state.following
+        transaction = self._writing if has_new else self._reading
+        with transaction() as store:
+            request = self._request(store, times, counts, labels)
+            if has_new:
+                self._reserve(store, request, epsilon)
+        repeated = sum(row.kind == Kind.PUBLISHED for row in request.rows)
+        self._draw(request)
+        return HandedOut(self._stored_values(request), repeated)
+
+    def _request(self, store: Store, times: Any, counts: np.ndarray, labels: list) -> Request:
+        """What is asked, in the order of the file; ValueError for times that cannot be
+        published."""
+        clock = self._clock(store, times)
+        columns = store.columns() or _first_columns(labels, counts)
+        arranged, order = _arrange(columns, counts, labels)
+        positions = clock.positions(times)
+        clock.check_follow(positions, store.state.following)
+        rows = list(store.rows(positions[0], positions[-1]))
+        for row in rows:
+            if row.kind not in (Kind.RESERVED, Kind.PUBLISHED):
+                passed = clock.label(max(row.position, positions[0]))
+                raise ValueError(
+                    f"time {passed} was skipped, or spent elsewhere; go on after the last one"
+                )
+        return Request(clock, columns, positions, arranged, order, rows)
+
+    def _reserve(self, store: Store, request: Request, epsilon: float | None) -> None:
+        """Spend the budgets of the times that are new."""
+        new = request.positions[len(request.rows) :]
+        if not new:
+            return
+        budgets = self._spend(store.state, len(new), epsilon)
+        # else an error, and nothing is spent
+        different = list(set(budgets))
+        self._noise(np.zeros((len(different), 1), request.counts.dtype), different)
+        room = bytes(request.counts[0].nbytes)
+        rows = [
+            Row(position, 1, Kind.RESERVED, budget, room)
+            for position, budget in zip(new, budgets, strict=True)
+        ]
+        store.insert(rows)
+        self._keep_clock(store, request.clock)
+        if store.columns() is None:
+            store.write("columns", {"labels": request.columns.labels, "kind": request.columns.kind})
+        store.state.following += len(new)
+        request.rows += rows
+
+    def _draw(self, request: Request) -> None:
+        """Draw the values of times whose budgets are reserved, and store those that no other
+        process was faster with."""
+        reserved = [row for row in request.rows if row.kind == Kind.RESERVED]
+        if not reserved:
+            return
+        places = [row.position - request.first for row in reserved]
+        noisy = self._noise(request.counts[places], [row.budget for row in reserved])
+        drawn = [
+            Row(row.position, 1, Kind.PUBLISHED, row.budget, values.tobytes())
+            for row, values in zip(reserved, noisy, strict=True)
+        ]
+        with self._writing() as store:
+            store.settle(drawn)
+
+    def _stored_values(self, request: Request) -> np.ndarray:
+        """What the file holds of the times of a request, in its columns."""
+        with self._reading() as store:
+            if request.last >= store.state.following:
+                raise OSError(
+                    f"{self.path} was put back or replaced while it was read; publish again"
+                )
+            rows = list(store.rows(request.first, request.last))
+        if any(row.kind != Kind.PUBLISHED for row in rows):
+            raise ValueError(
+                "times were drawn while resume was called, which counts them as spent elsewhere"
+            )
+        values = np.frombuffer(b"".join(row.noisy or b"" for row in rows), request.counts.dtype)
+        return values.reshape(request.counts.shape)[:, request.order]
+
+    def _noise(self, counts: np.ndarray, budgets: list) -> np.ndarray:
+        levels: dict = {"epsilons": budgets}
+        if self.settings["delta"]:
+            levels = {"noise_multipliers": budgets}
+        return release_counts(
+            counts,
+            **levels,
+            sensitivity=self.settings["sensitivity"],
+            mechanism=self.settings["mechanism"],
+            allow_large=True,
+        )
+
+    def _spend(self, state: State, count: int, epsilon: float | None) -> list[float]:
+        """The budgets of the next times; LeakageExceededError, or ValueError after the end of a
+        plan."""
+        if self._filter is None:
+            return self._planned(state.following, count, epsilon)
+        if epsilon is None and not self.settings["floor"]:
+            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
+        if epsilon is None:
+            epsilon = self.settings["floor"]
+        self._filter.spend(epsilon, count)
+        return [float(epsilon)] * count
+
+    def _planned(self, first: int, count: int, epsilon: float | None) -> list[float]:
+        plan = self.settings["plan"]
+        if epsilon is not None:
+            raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
+        if first + count > len(plan):
+            raise ValueError(f"the plan has {len(plan)} times, found one more; end here")
+        return plan[first : first + count]
+
+    def skip(self, time: Any, until: Any = None, epsilon: float = 0.0) -> Self:
+        """Let time points pass without a release.
+
+        Parameters
+        ----------
+        time : int, date, text of a date in full or time stamp
+            The next time.
+        until : the same, optional
+            The last one, included.
+        epsilon : float
+            The budget of a release that each had elsewhere, nats.
+
+        Returns
+        -------
+        Publisher
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For a time that is not the next, or has passed.
+        LeakageExceededError
+            If the budget would raise a TPL above alpha.
+        """
+        with self._writing() as store:
+            clock = self._clock(store, [time])
+            following = store.state.following
+            if until is None:
+                until = time
+            first, last = clock.positions([time, until])
+            clock.check_follow([first], following)
+            earliest = min(first, last)
+            if earliest < following:
+                raise ValueError(
+                    f"time {clock.label(earliest)} has passed, {clock.label(following)} is next; "
+                    "give that, and until not before it"
+                )
+            self._keep_clock(store, clock)
+            self._pass(store, last - first + 1, float(epsilon))
+        return self
+
+    def resume(self, until: Any = None) -> Self:
+        """Publish from a file that is a copy, was renamed or was put back, when the other one is
+        out of use.
+
+        The file is another one from then on, for its marks. Its witness is the one that the
+        publisher was opened with, or else the same as before.
+
+        Parameters
+        ----------
+        until : int, date, text of a date in full or time stamp, optional
+            The last time that may have been published since the copy was made: all times up to it
+            count as spent, with as much as alpha allows. None: nothing was published since.
+
+        Returns
+        -------
+        Publisher
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For a plan whose first time is not known.
+        """
+        with self._file.resuming() as store:
+            self._follow(store)
+            # Whether their noise was drawn elsewhere is not known.
+            reserved = [row for row in store.rows() if row.kind == Kind.RESERVED]
+            store.settle([row._replace(kind=Kind.ELSEWHERE) for row in reserved])
+            if until is not None:
+                self._pass_until(store, until)
+            self._keep_filter(store)
+        return self
+
+    def _pass_until(self, store: Store, until: Any) -> None:
+        """Count all times up to one as spent."""
+        if self._filter is None and store.read("clock") is None:
+            raise ValueError(
+                f"{self.path} must know the first time of its plan, found none, and all may be "
+                f"spent up to {until}; take a new file, whose releases add to those of this one"
+            )
+        clock = self._clock(store, [until])
+        (last,) = clock.positions([until])
+        count = last - store.state.following + 1
+        if count > 0:
+            self._keep_clock(store, clock)
+            self._pass(store, count, None)
+
+    def _pass(self, store: Store, count: int, budget: float | None) -> None:
+        """Let `count` times pass: skipped (budget 0), or with a budget that was spent elsewhere
+        (None: not known)."""
+        kind = Kind.ELSEWHERE
+        if budget:
+            self._spend(store.state, count, budget)
+        elif budget is not None:
+            kind = Kind.SKIPPED
+            if self._filter:
+                self._filter.skip(count)
+        elif self._filter:
+            self._filter.state = self._filter.exhausted()  # the tightest that it can be in
+        store.insert([Row(store.state.following, count, kind, budget, None)])
+        store.state.following += count
+
+    @property
+    def remaining(self) -> float:
+        """The largest budget of the next time; of a plan its budget (with a delta: noise
+        multiplier)."""
+        with self._reading() as store:
+            if self._filter:
+                return self._filter.remaining
+            following = store.state.following
+        plan = self.settings["plan"]
+        if following < len(plan):
+            return plan[following]
+        if self.settings["delta"]:
+            return inf  # a noise multiplier
+        return 0.0
+
+    @property
+    def ledger(self) -> pd.DataFrame:
+        """What was spent: time, number of times, budget or noise multiplier (NaN if not known),
+        kind."""
+        with self._reading() as store:
+            rows = [(row.position, row.times, row.budget, row.kind) for row in store.rows()]
+            clock = self._clock(store)
+        level = "noise_multiplier" if self.settings["delta"] else "epsilon"
+        table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
+        return table.assign(
+            time=clock.index(table["time"]),
+            kind=[Kind(kind).label for kind in table["kind"]],
+        )
+
+    @property
+    def times(self) -> pd.Index:
+        """All time points so far, those without a release included."""
+        with self._reading() as store:
+            return self._clock(store).index(range(store.state.following))
+
+    @property
+    def leakage(self) -> Any:
+        """All leakages as of now: `TemporalLeakage`, or with a delta a `TemporalPrivacyProfile`."""
+        with self._reading() as store:
+            rows = []
+            for row in store.rows():
+                if row.budget is None:
+                    raise ValueError(
+                        "leakages need all budgets, found times spent elsewhere; each is within "
+                        "alpha"
+                    )
+                rows.append((row.budget, row.times))
+            times = self._clock(store).index(range(store.state.following))
+        leakages = leakages_of(rows, self.settings["delta"], self._backward, self._forward)
+        if self.settings["delta"] is None:
+            leakages = replace(leakages, index=times)
+        return leakages
+
+    def to_frame(self) -> pd.DataFrame:
+        """All noisy values: a row for each published time, a column for each count."""
+        with self._reading() as store:
+            rows = [row for row in store.rows() if row.kind == Kind.PUBLISHED]
+            columns = store.columns() or Columns([], "<i8")
+            clock = self._clock(store)
+        values = np.frombuffer(b"".join(row.noisy or b"" for row in rows), columns.kind)
+        values = values.reshape(len(rows), len(columns.labels)).copy()
+        return pd.DataFrame(values, clock.index([row.position for row in rows]), columns.labels)
+
+    def export(self, path: str | os.PathLike) -> None:
+        """Write the noisy values as CSV; ValueError for a file that a publisher uses."""
+        self.check_target(path)
+        write_whole(Path(path), self.to_frame().to_csv().encode())
+
+    def backup(self, path: str | os.PathLike) -> None:
+        """Write a copy of the file, which is whole also while others publish.
+
+        ValueError for any file that is there, but for an older backup of this publisher.
+        """
+        target = Path(path).resolve()
+        self.check_target(target)
+        if target.exists() and not self._is_backup(target):
+            raise ValueError(
+                f"a backup must be a new file, or take the place of an older one, found {target}; "
+                "take another name"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # for its owner's eyes only, from the start
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}")
+        partial = Path(name)
+        try:
+            with self._reading() as store:
+                store.copy_to(partial)
+            os.fsync(handle)
+            os.replace(partial, target)
+        finally:
+            os.close(handle)
+            partial.unlink(missing_ok=True)
+
+    def check_target(self, path: str | os.PathLike) -> None:
+        """ValueError for a path whose file is one of this publisher's, or one that another
+        publishes from, and must not be written over."""
+        check_spares(path, self.files)
+        target = Path(path).resolve()
+        if target.is_file() and is_in_use(target):
+            raise ValueError(
+                f"{path} is the file or the mark of a publisher, and must stay; take another name"
+            )
+
+    def _is_backup(self, path: Path) -> bool:
+        """Whether a file is a copy of this publisher's."""
+        try:
+            with closing(Store(path, write=False)) as store:
+                return not store.is_empty and store.state.identity == self._file.identity
+        except (sqlite3.Error, Damage, ValueError):
+            return False
+
+    def _clock(self, store: Store, times: Any = ()) -> Clock:
+        """The times of the file; of a new one, those that start with the first that is given."""
+        fields = store.read("clock")
+        if fields is None and len(times):
+            fields = Clock.starting(times[0], self.settings["step"])
+        return Clock(**fields or Clock.starting(0, 1))
+
+    def _keep_clock(self, store: Store, clock: Clock) -> None:
+        if store.read("clock") is None:
+            store.write("clock", vars(clock))
+
+    def _remove_unused(self) -> None:
+        """Remove the file and its marks unless a time was spent: a command that made them and is
+        then refused leaves nothing behind."""
+        self._file.remove_unused()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Store]:
+        """A transaction that changes nothing; it may be one of a copy."""
+        with self._file.reading() as store:
+            self._follow(store)
+            yield store
+
+    @contextmanager
+    def _writing(self) -> Iterator[Store]:
+        """A transaction of the marked file."""
+        with self._file.writing() as store:
+            self._follow(store)
+            yield store
+            self._keep_filter(store)
+
+    def _follow(self, store: Store) -> None:
+        """Let the filter know what the file knows; else it remembers what it computed."""
+        found = FilterState(*store.state.filter)
+        if self._filter and self._filter.state != found:
+            self._filter.state = found
+
+    def _keep_filter(self, store: Store) -> None:
+        if self._filter:
+            store.state.filter = self._filter.state
+
+
+def _warn_of_repeated(what: str) -> None:
+    warn_caller(
+        f"{what} handed out before: the same values are returned again, and the counts that are "
+        "given now were not compared with those of then",
+        RepeatedTimeWarning,
+    )
+
+
+def _first_columns(labels: list, counts: np.ndarray) -> Columns:
+    """The columns of a file without any; ValueError for labels that it could not keep apart."""
+    # no NaN
+    are_plain = all(isinstance(label, (str, int, float)) and label == label for label in labels)
+    if not are_plain or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them"
+        )
+    return Columns(labels, counts.dtype.str)
+
+
+def _arrange(columns: Columns, counts: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
+    """Counts (T, n) in the order and type of the file, and where each of the labels is in that
+    order."""
+    given = {label: place for place, label in enumerate(labels)}
+    stored = {label: place for place, label in enumerate(columns.labels)}
+    if given.keys() != stored.keys() or len(labels) != len(stored):
+        raise _other_labels(columns.labels, labels)
+    if counts.dtype.str != columns.kind and np.dtype(columns.kind).kind == "i":
+        raise ValueError("counts must be whole numbers as before, found decimals; round them")
+    arranged = counts[:, [given[label] for label in columns.labels]]
+    return np.ascontiguousarray(arranged, columns.kind), [stored[label] for label in labels]
+
+
+def _other_labels(before: list, found: list) -> ValueError:
+    remedy = "rename them"
+    if set(map(_composed, before)) == set(map(_composed, found)):
+        remedy = (
+            "they look alike, but their accents are written in another way: give them through "
+            "unicodedata.normalize, in the form of before"
+        )
+        before = [ascii(label) for label in before if label not in set(found)]
+        found = [ascii(label) for label in found if label not in set(before)]
+    return ValueError(
+        f"counts must have the labels {before[:5]} as before, found {found[:5]}; {remedy}"
+    )
+
+
+def _composed(label: Any) -> Any:
+    if isinstance(label, str):
+        return normalize("NFC", label)
+    return label

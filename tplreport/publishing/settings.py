@@ -1,0 +1,152 @@
+"""Settings of a publisher that keep its promise, and what its series leaks."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import tplfrontier as tf
+from tplfrontier.profiles.gaussian import check_noise_multipliers
+from tplreport.publishing.counts import LARGE, check_scale
+from tplreport.publishing.losses_as_json import loss_to_json
+from tplrepro.leakage.accountant import TemporalAccountant
+from tplrepro.leakage.filter import TemporalFilter
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.temporal import LossLike, loss_functions
+from tplrepro.validation import (
+    check_budgets,
+    check_choice,
+    check_delta,
+    check_level,
+    check_sensitivity,
+)
+
+Loss = PrivacyLossFunction | None
+
+
+def checked_settings(
+    *,
+    backward: LossLike,
+    forward: LossLike,
+    alpha: float | None,
+    sensitivity: float | None,
+    mechanism: str | None,
+    floor: float | None,
+    plan: ArrayLike | None,
+    delta: float | None,
+    allow_large: bool,
+) -> dict:  # as `Publisher` takes them
+    """The settings of a publisher that keeps its promise, as JSON has them."""
+    if alpha is None:
+        raise ValueError(
+            "a publisher needs the level alpha that every TPL keeps, found none; give nats"
+        )
+    alpha = check_level(alpha)
+    sensitivity = check_sensitivity(sensitivity)
+    if alpha > LARGE and not allow_large:
+        raise ValueError(
+            f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True"
+        )
+    losses = loss_functions(backward, forward)
+    _check_budgets_are_of_one_kind(floor, plan, delta)
+    fitting = _fitting_mechanism(mechanism, delta)
+    if delta is not None:
+        delta = float(check_delta(delta))
+    if plan is None:
+        TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
+    else:
+        plan = _checked_plan(plan, alpha, delta, *losses)
+    if plan is not None:
+        check_scale(np.array(plan), sensitivity, gaussian=delta is not None)
+    elif floor:
+        check_scale(np.array([floor]), sensitivity, gaussian=False)
+    return {
+        "alpha": alpha,
+        "sensitivity": sensitivity,
+        "floor": float(floor or 0.0),
+        "plan": plan,
+        "delta": delta,
+        "mechanism": fitting,
+        "backward": loss_to_json(losses[0]),
+        "forward": loss_to_json(losses[1]),
+    }
+
+
+def _check_budgets_are_of_one_kind(
+    floor: float | None, plan: ArrayLike | None, delta: float | None
+) -> None:
+    if plan is not None and floor is not None:
+        raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
+    if plan is None and delta is not None:
+        raise ValueError(
+            "a delta needs a plan, fixed in advance, of noise multipliers; see allocate_noise"
+        )
+
+
+def _fitting_mechanism(mechanism: str | None, delta: float | None) -> str:
+    """The mechanism that fits a delta, or its absence; ValueError for another one."""
+    fitting = "opendp"
+    place = "without"
+    if delta is not None:
+        fitting = "opendp-gaussian"
+        place = "with"
+    check_choice(mechanism, "mechanism", (None, "opendp", "opendp-gaussian"))
+    if mechanism not in (None, fitting):
+        raise ValueError(
+            f"mechanism must be {fitting!r} {place} a delta, found {mechanism!r}; Gaussian noise "
+            "needs a delta and a plan of noise multipliers, Laplace noise budgets"
+        )
+    return fitting
+
+
+def _checked_plan(
+    plan: ArrayLike, alpha: float, delta: float | None, backward: Loss, forward: Loss
+) -> list[float]:
+    """Budgets, or with a delta noise multipliers, that keep the promise."""
+    promise = f"every TPL within alpha = {alpha:g}"
+    if delta is None:
+        levels = check_budgets(plan).tolist()
+        worst = leakages_of(((level, 1) for level in levels), None, backward, forward).tpl.max()
+    else:
+        levels = check_noise_multipliers(plan).tolist()
+        promise += f" and delta = {delta:g}"
+        profile = leakages_of(((level, 1) for level in levels), delta, backward, forward)
+        worst = profile.epsilon(delta).max()
+    if worst > alpha:
+        raise ValueError(f"the plan must keep {promise}, found {worst:.6g}; add noise")
+    return levels
+
+
+def leakages_of(
+    rows: Iterable[tuple[float, int]], delta: float | None, backward: Loss, forward: Loss
+) -> Any:
+    """All leakages of a series.
+
+    `rows` are pairs: a budget, or with a delta a noise multiplier, which is 0 without a release,
+    and for how many times.
+    """
+    runs = [
+        (level, sum(times for _, times in run))
+        for level, run in groupby(rows, key=lambda row: row[0])
+    ]
+    if delta is not None:
+        return _gaussian_leakages(runs, backward, forward)
+    account = TemporalAccountant(backward, forward)
+    for budget, times in runs:
+        if budget:
+            account.compose(budget, times)
+        else:
+            account.skip(times)
+    return account.leakage
+
+
+def _gaussian_leakages(runs: list[tuple[float, int]], backward: Loss, forward: Loss) -> Any:
+    from dp_accounting import GaussianDpEvent
+
+    events = []
+    for multiplier, times in runs:
+        event = GaussianDpEvent(multiplier) if multiplier else None
+        events.append((event, times))
+    return tf.temporal_privacy_profile(events, backward, forward)

@@ -1,0 +1,410 @@
+"""Matrices and columns of numbers as people type them: one reader for the command and the page.
+
+A text has a row a line, of cells between semicolons, tabs, commas or blanks. Lines that begin with
+"#" are comments, commas are decimal where they do not separate cells, and 1/3 is a number. Headings
+are read as such only where they cannot be numbers; a text that can be read in two ways is an error
+that says both.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tplreport.reading.rows_by_user import MISSING
+from tplreport.reading.table import MARK, USUAL_NAMES, plain_name, whole_numbers
+from tplreport.reading.text_files import DataFormatError, describe_content, file_blocks
+from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
+
+#: How the name of the column begins that a report recommends.
+RECOMMENDED = "recommended: "
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
+DECIMAL_POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
+#: A digit beside a decimal sign, the bar of a fraction or a percent sign, once letters are digits.
+MISTYPED = re.compile(r"\W*[0-9]*[.,/][0-9][0-9\W]*|[0-9\W]*[0-9]\W*%")
+#: Letters that are typed for digits.
+LIKE_DIGITS = str.maketrans("OolI", "0011")
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a text."""
+
+    number: int  # from 1
+    cells: list[str]
+
+    def without_first(self) -> "Line":
+        return Line(self.number, self.cells[1:])
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The lines of numbers of a matrix, and the names of its states, if it has them."""
+
+    lines: list[Line]
+    names: list[str] | None = None
+
+
+def read_matrix(path: str | Path) -> TransitionMatrix:
+    """The transition matrix in a file, as `parse_matrix` reads it; DataFormatError for others."""
+    return _read(path, parse_matrix)
+
+
+def read_column(path: str | Path, name: str) -> np.ndarray:
+    """The numbers of a column of a file, as `parse_column` reads it; DataFormatError for others."""
+    return _read(path, lambda text: parse_column(text, name))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8 or UTF-16, plain or compressed; DataFormatError for others."""
+    content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        found = describe_content(content)
+        raise DataFormatError(
+            f"there must be text in UTF-8, found {found}; export it as CSV in UTF-8", path
+        )
+    return text
+
+
+def _read(path: str | Path, parse: Callable[[str], Read]) -> Read:
+    text = read_text(path)
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise DataFormatError(str(error), path) from None
+
+
+def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
+    """A transition matrix from text: a row per line, of cells between commas, semicolons, tabs or
+    blanks.
+
+    The names of states may stand in the first line, in the first cell of each line, or in both.
+
+    Parameters
+    ----------
+    text : str, n rows of n numbers, with or without names
+    most_states : int, optional; more rows are an error
+
+    Returns
+    -------
+    TransitionMatrix; its states are 0 to n - 1 if the text has no names
+
+    Raises
+    ------
+    ValueError for a text that is no such matrix, or may be two of them.
+
+    Examples
+    --------
+    >>> P = parse_matrix("from\\\\to, home, office\\nhome, 0.8, 0.2\\noffice, 1/10, 9/10")
+    >>> P.states, P.probabilities.tolist()
+    (['home', 'office'], [[0.8, 0.2], [0.1, 0.9]])
+    >>> parse_matrix("[0.5 0.5; 0.25 0.75]").probabilities.tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    >>> parse_matrix("1,0\\n0,1").n_states, parse_matrix("0,5;0,5\\n1;0").n_states
+    (2, 2)
+    """
+    if text.lstrip().startswith("["):
+        text = re.sub(r"[\[\]]", " ", re.sub(r"\][,\s]*\[|;", "\n", text))
+    lines = _lines(text, blanks=True)
+    if not lines or (most_states is not None and len(lines) > most_states + 1):
+        rows = "1 row or more" if most_states is None else f"1 to {most_states} rows here"
+        raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
+    if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
+        raise ValueError(
+            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of {len(lines)} rows; if their "
+            "commas are decimal, separate the numbers by semicolons"
+        )
+    labelled = _labelled(lines)
+    width = len(labelled.lines[0].cells)
+    values = [_probabilities(line, width) for line in labelled.lines]
+    names = labelled.names
+    return TransitionMatrix(values, states=None if names is None else whole_numbers(names))
+
+
+def parse_column(text: str, name: str) -> np.ndarray:
+    """A column of numbers (T,) from text: a number a line, or the column of that name of a table.
+
+    A single column may have a heading or none. Of several, each with a heading, the one called
+    `name` counts, or else the one that a report marks as recommended.
+
+    Parameters
+    ----------
+    text : str
+    name : "epsilon" for budgets in nats, or "noise_multiplier"
+
+    Returns
+    -------
+    ndarray (T,)
+
+    Raises
+    ------
+    ValueError for a text without such a column, or that may be read in two ways.
+
+    Examples
+    --------
+    >>> parse_column("2.0\\n0.1\\n0.1", "epsilon").tolist()
+    [2.0, 0.1, 0.1]
+    >>> parse_column("t;epsilon\\n1;0,5\\n2;0,1", "epsilon").tolist()
+    [0.5, 0.1]
+    """
+    lines = _lines(text, blanks=False)
+    if not lines:
+        raise ValueError(f"there must be a column {name}, found no line; give a number per line")
+    _check_widths(lines)
+    heading = lines[0].cells
+    if len(heading) == 1 and not np.isnan(number(heading[0])):
+        return np.array([_value(line, 0) for line in lines])
+    _check_heading(heading, name)
+    place = _column_called(name, heading)
+    if "t" in heading:
+        _check_order(lines[1:], heading.index("t"))
+    if "count" in heading:
+        _check_single(lines[1:], heading.index("count"))
+    if len(lines) == 1:
+        raise ValueError(f"there must be numbers below {heading[place]!r}, found none; add them")
+    return np.array([_value(line, place) for line in lines[1:]])
+
+
+def number(cell: str) -> float:
+    """The number in a cell, or a fraction such as 1/3; NaN for anything else."""
+    numerator, bar, denominator = cell.partition("/")
+    parts = (numerator, denominator) if bar else (numerator,)
+    if not all(NUMBER.fullmatch(part.strip()) for part in parts):
+        return np.nan
+    if not bar:
+        return float(cell)
+    divisor = float(denominator)
+    return float(numerator) / divisor if divisor else np.nan
+
+
+def is_name(cell: str) -> bool:
+    """Whether a cell can only be a name: neither a number, nor a mistyped or missing one.
+
+    >>> [is_name(cell) for cell in ("home", "7a", "10-20", "0.8", "O.8", "2,0", "NA", "")]
+    [True, True, True, False, False, False, False, False]
+    """
+    if cell in MISSING or not np.isnan(number(cell)):
+        return False
+    return MISTYPED.fullmatch(cell.translate(LIKE_DIGITS)) is None
+
+
+def _lines(text: str, blanks: bool) -> list[Line]:
+    """The lines of a text that are neither empty nor comments, their numbers with a decimal point.
+
+    `blanks`: whether blanks separate cells where nothing else does.
+    """
+    kept = {
+        k: line.rstrip(" ,;\t")
+        for k, line in enumerate(text.splitlines(), 1)
+        if line.lstrip()[:1] != "#"
+    }
+    kept = {k: line for k, line in kept.items() if line}
+    mark = next((mark for mark in "\t;," if any(mark in line for line in kept.values())), None)
+    lines = [Line(k, _cells(line, k, mark, blanks)) for k, line in kept.items()]
+    return lines if mark == "," else _with_points(lines)
+
+
+def _cells(line: str, k: int, mark: str | None, blanks: bool) -> list[str]:
+    if mark is None:
+        return line.split() if blanks else [line.strip().strip('"')]
+    try:
+        cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True))
+    except csv.Error as error:
+        raise ValueError(
+            f"cells must be short texts, found line {k} ({error}); correct it"
+        ) from None
+    return [cell.strip() for cell in cells]
+
+
+def _with_points(lines: list[Line]) -> list[Line]:
+    """The lines with a decimal point in each number that has a comma; ValueError if some have
+    one, others the other."""
+    cells = [cell for line in lines for cell in line.cells]
+    comma = next(filter(DECIMAL_COMMA.fullmatch, cells), None)
+    if comma is None:
+        return lines
+    if point := next(filter(DECIMAL_POINT.fullmatch, cells), None):
+        raise ValueError(
+            f"decimals must be written in one way, found {comma!r} and {point!r}; use commas or points"
+        )
+    return [
+        Line(
+            line.number,
+            [
+                cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell
+                for cell in line.cells
+            ],
+        )
+        for line in lines
+    ]
+
+
+def _labelled(lines: list[Line]) -> Labelled:
+    """The lines of numbers of a matrix, and the names of the states above or beside them."""
+    found = _with_names_on_both_sides(lines) or _with_names_above(lines)
+    found = found or _with_names_beside(lines) or Labelled(lines)
+    if found.names and len(found.names) == 1 and not is_name(found.names[0]):
+        raise ValueError(
+            f"a matrix must be clear, found one that may be of one state called {found.names[0]!r}, or of two "
+            "with a mistyped first entry; correct the entry, or give the state a name with letters"
+        )
+    return found
+
+
+def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
+    """With names above and beside, and a corner that is no number, or none, as R writes it."""
+    names, beside = lines[0].cells, [line.cells[0] for line in lines[1:]]
+    if len(names) == len(lines):
+        corner, names = names[0], names[1:]
+        if corner and not is_name(corner):
+            return None
+        if names != beside and all(map(is_name, names)) and (corner or all(map(is_name, beside))):
+            raise ValueError(
+                f"rows and columns must name the same states in the same order, found {beside[:5]} and "
+                f"{names[:5]}; reorder them"
+            )
+    if not names or names != beside:
+        return None
+    return Labelled([line.without_first() for line in lines[1:]], names)
+
+
+def _with_names_above(lines: list[Line]) -> Labelled | None:
+    """With names in the first line only, of which numbers are too large for probabilities."""
+    names, rows = lines[0].cells, lines[1:]
+    if len(rows) != len(names):
+        return None
+    if all(map(is_name, names)):
+        return Labelled(rows, names)
+    if not all(cell.isascii() and cell.isdigit() for cell in names):
+        return None
+    if sum(map(int, names)) <= 1:
+        shown = ",".join(names)
+        raise ValueError(
+            f"the first line must be names or probabilities, found {shown!r}, which may be the names of "
+            f"{len(names)} states, or a row of a matrix that lacks a column; write names in the first cell of each "
+            f"line, too, below ',{shown}', or leave the line out"
+        )
+    return Labelled(rows, names)
+
+
+def _with_names_beside(lines: list[Line]) -> Labelled | None:
+    """With names in the first cell of each line only."""
+    beside = [line.cells[0] for line in lines]
+    if len(lines[0].cells) != len(lines) + 1 or not all(map(is_name, beside)):
+        return None
+    return Labelled([line.without_first() for line in lines], beside)
+
+
+def _probabilities(line: Line, width: int) -> list[float]:
+    """The probabilities in the cells of a line; TransitionMatrix would count lines from 0."""
+    if len(line.cells) != width:
+        raise ValueError(
+            f"each row must have {width} entries, found {len(line.cells)} in line {line.number}; correct it"
+        )
+    values = [number(cell) for cell in line.cells]
+    for place, value in enumerate(values):
+        if not 0.0 <= value < np.inf:
+            words = f"entries must be numbers, at least 0, found {line.cells[place]!r} in line {line.number}"
+            raise ValueError(f"{words}, entry {place + 1}; give such as 0.25 or 1/4")
+    if abs(sum(values) - 1.0) > ROW_SUM_TOLERANCE:
+        raise ValueError(
+            f"rows must sum to 1, found {sum(values):.12g} in line {line.number}; correct it"
+        )
+    return values
+
+
+def _check_widths(lines: list[Line]) -> None:
+    """ValueError unless all lines have as many cells as the first."""
+    width = len(lines[0].cells)
+    for line in lines:
+        if len(line.cells) != width:
+            raise ValueError(
+                f"each line must have as many cells as line {lines[0].number}, {width}, found "
+                f"{len(line.cells)} in line {line.number}; if its commas are decimal, write points"
+            )
+
+
+def _check_heading(heading: Sequence[str], name: str) -> None:
+    """ValueError unless the cells above columns can only be headings."""
+    for place, cell in enumerate(heading):
+        is_index = place == 0 and cell == "" and len(heading) > 1  # as pandas writes it
+        if is_index or (is_name(cell) and re.match(r"\W*[^\W\d]", cell)):
+            continue
+        if len(heading) == 1:
+            raise ValueError(
+                f"the first line must be a number or a heading such as {name}, found {cell!r}, which may be "
+                f"either; write the number such as 0.25, or the heading {name}"
+            )
+        shown = ",".join(heading)
+        raise ValueError(
+            f"each of several columns must have a heading, found {shown!r}, which may be {len(heading)} numbers, "
+            f"or one with decimal commas; write one number per line with a point, or headings such as t,{name}"
+        )
+
+
+def _column_called(name: str, heading: Sequence[str]) -> int:
+    """The position of the column."""
+    other = {EPSILON: NOISE_MULTIPLIER, NOISE_MULTIPLIER: EPSILON}[name]
+    marked = [k for k, cell in enumerate(heading) if cell.startswith(RECOMMENDED)]
+    found = [k for k, cell in enumerate(heading) if cell == name]
+    if not found and name == EPSILON:
+        found = marked
+    if not found and len(heading) == 1 and not _is_other(heading[0], other):
+        found = [0]
+    if len(found) == 1:
+        return found[0]
+    marks = f", or one column that begins with {RECOMMENDED!r}" if name == EPSILON else ""
+    raise ValueError(
+        f"there must be one column {name}{marks}, found {', '.join(map(repr, heading))}; call the one "
+        f"that is meant {name}"
+    )
+
+
+def _is_other(heading: str, other: str) -> bool:
+    """Whether a heading says that a column holds another level, or times."""
+    return heading in (other, "t", "count") or plain_name(heading) in USUAL_NAMES["time"]
+
+
+def _check_single(lines: Sequence[Line], place: int) -> None:
+    """ValueError for a line that stands for several releases, as those of a ledger may."""
+    for line in lines:
+        if number(line.cells[place]) != 1.0:
+            raise ValueError(
+                f"each line must be one release, found a count of {line.cells[place]!r} in line {line.number}; "
+                "write a line for each"
+            )
+
+
+def _check_order(lines: Sequence[Line], place: int) -> None:
+    """ValueError unless the column t counts the lines from one of 0 and 1 on."""
+    times = [line.cells[place] for line in lines]
+    first = 0 if times[:1] == ["0"] else 1
+    for line, time, expected in zip(lines, times, range(first, len(lines) + first), strict=True):
+        if time != str(expected):
+            raise ValueError(
+                f"the column t must count releases one by one, found {time!r} in line {line.number} "
+                f"in place of {expected}; sort the lines by t"
+            )
+
+
+def _value(line: Line, place: int) -> float:
+    """The number in a cell of a column."""
+    cell = line.cells[place]
+    value = number(cell)
+    if not np.isfinite(value):
+        raise ValueError(
+            f"there must be numbers such as 0.25, found {cell!r} in line {line.number}; correct it"
+        )
+    return value

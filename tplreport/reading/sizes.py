@@ -1,0 +1,222 @@
+"""How much a file holds, found out before it is read.
+
+What is looked at is what each format says of itself without being unpacked into memory: the members
+of an archive and the cells of a workbook, the groups of rows of a Parquet file, the first line of a
+table.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+
+from tplreport.reading.limits import Limits
+from tplreport.reading.table import BROKEN, format_of
+from tplreport.reading.text_files import COMPRESSED, DAMAGES, DataFormatError, file_blocks
+
+#: Bytes of a value of a Parquet or Feather file in memory.
+VALUE_BYTES = 8
+BLOCK_BYTES = 1 << 20
+#: Tags of a sheet: a row, a cell, and where one stands, if it says so.
+ROW = re.compile(rb"<(?:\w+:)?row(?=[ \s/>])")
+CELL = re.compile(rb"<(?:\w+:)?c[\s/>]")
+PLACE = re.compile(rb"""\sr=["']([A-Z]{0,3})([0-9]{1,7})["']""")
+
+
+def check_size(path: Path, limits: Limits) -> None:
+    """DataFormatError if more would be read of a file than the limits allow.
+
+    Parameters
+    ----------
+    path : Path of a file in one of the formats of `read_table`, or of a folder of such files
+    limits : Limits, those of the command or of the page
+
+    Raises
+    ------
+    DataFormatError
+        With what the file holds, what is read at most, and a remedy.
+    """
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file() and file.stat().st_size:
+                check_size(file, limits)
+        return
+    kind = format_of(path)
+    checks: dict[str | None, Callable[[Path, Limits], None]] = {
+        "excel": _check_workbook,
+        "parquet": _check_parquet,
+        "ipc": _check_feather,
+    }
+    if kind in checks:
+        checks[kind](path, limits)
+        return
+    if limits.growth == 0:
+        _check_stream(path, limits)
+    if kind in (None, "json"):
+        _check_first_line(path, kind, limits)
+
+
+def _refuse(path: Path, what: str, most: int, found: int, limits: Limits) -> None:
+    if found > most:
+        raise DataFormatError(
+            f"there must be at most {most:,} {what}, found {found:,}; {limits.remedy}", path
+        )
+
+
+def _check_workbook(path: Path, limits: Limits) -> None:
+    """Cells count as the rectangle around all of them, which is what is made of them.
+
+    Any member may be a sheet. All are unpacked, so that none is larger than it says.
+    """
+    most = max(limits.workbook_bytes, limits.growth * path.stat().st_size)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            unpacked = sum(member.file_size for member in members)
+            _refuse(path, "bytes when it is unpacked", most, unpacked, limits)
+            if "xl/workbook.bin" in archive.namelist():
+                raise DataFormatError(
+                    "a workbook must be of the kind .xlsx, found a binary one; save it as .xlsx",
+                    path,
+                )
+            for member in members:
+                with archive.open(member) as content:
+                    _check_cells(content, path, limits)
+    except (*DAMAGES, NotImplementedError) as error:
+        raise DataFormatError(
+            f"there must be a whole Excel workbook, found a broken one ({error}); save it again",
+            path,
+        ) from None
+
+
+def _check_cells(content: Any, path: Path, limits: Limits) -> None:
+    sheet = Sheet()
+    rest = b""
+    while data := content.read(BLOCK_BYTES):
+        block = rest + data
+        end = max(block.rfind(b"<"), 0)  # a tag may go on in the next block
+        sheet.add(block[:end])
+        rest = block[end:]
+        _refuse(path, "cells", limits.cells, sheet.cells, limits)
+    sheet.add(rest)
+    _refuse(path, "cells", limits.cells, sheet.cells, limits)
+
+
+class Sheet:
+    """The number of cells in the rectangle around all those of a sheet, by its tags."""
+
+    def __init__(self) -> None:
+        self.rows = self.last_row = 0
+        self.last_column = self.widest = self.width = 0  # width: cells of the row at hand
+        self.column_of: dict[bytes, int] = {b"": 0}
+
+    def add(self, tags: bytes) -> None:
+        """Count the cells of the next tags, which are whole."""
+        first, *following = ROW.split(tags)
+        self.width += len(CELL.findall(first))
+        self.widest = max(self.widest, self.width)
+        for row in following:
+            self.width = len(CELL.findall(row))
+            self.widest = max(self.widest, self.width)
+        self.rows += len(following)
+        for letters, digits in {*PLACE.findall(tags)}:
+            if letters not in self.column_of:
+                self.column_of[letters] = _column_number(letters)
+            self.last_column = max(self.last_column, self.column_of[letters])
+            self.last_row = max(self.last_row, int(digits))
+
+    @property
+    def cells(self) -> int:
+        """Rows and cells need not say where they stand; they follow each other then."""
+        return max(self.rows, self.last_row) * max(self.widest, self.last_column)
+
+
+def _column_number(letters: bytes) -> int:
+    """The number of a column of a sheet, from 1.
+
+    >>> _column_number(b"A"), _column_number(b"AA"), _column_number(b"XFD")
+    (1, 27, 16384)
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _check_values(path: Path, columns: int, values: int, limits: Limits) -> None:
+    """Of a file whose columns hold so many values in all."""
+    _refuse(path, "columns", limits.columns, columns, limits)
+    most = max(limits.values, limits.growth * path.stat().st_size // VALUE_BYTES)
+    _refuse(path, "values", most, values, limits)
+
+
+def _check_parquet(path: Path, limits: Limits) -> None:
+    """Values of lists count one by one."""
+    try:
+        found = pa.parquet.read_metadata(path)
+        groups = found.num_row_groups
+        _check_values(path, found.num_columns, found.num_rows * found.num_columns, limits)
+        chunks = groups * found.num_columns
+        _refuse(path, "groups of rows, times columns", limits.values // 100, chunks, limits)
+        values = 0
+        for number in range(groups):
+            group = found.row_group(number)
+            values += sum(group.column(k).num_values for k in range(found.num_columns))
+        _check_values(path, found.num_columns, values, limits)
+    except BROKEN as error:
+        raise _broken(path, "Parquet", error) from None
+
+
+def _check_feather(path: Path, limits: Limits) -> None:
+    try:
+        found = pa.dataset.dataset(path, format="ipc")
+        columns = len(found.schema.names)
+        _check_values(path, columns, columns * found.count_rows(), limits)
+    except BROKEN as error:
+        raise _broken(path, "Feather", error) from None
+
+
+def _broken(path: Path, kind: str, error: Exception) -> DataFormatError:
+    return DataFormatError(
+        f"there must be a whole {kind} file, found a broken one ({error}); export it again", path
+    )
+
+
+def _check_stream(path: Path, limits: Limits) -> None:
+    """Unpack a compressed file, and keep nothing of it.
+
+    Only where its size does not count: `check_growth` counts while it is read.
+    """
+    with open(path, "rb") as file:
+        if not file.read(6).startswith((*COMPRESSED,)):
+            return
+    unpacked = 0
+    for block in file_blocks(path, lambda: 1, BLOCK_BYTES):
+        unpacked += len(block)
+        _refuse(path, "bytes when it is unpacked", limits.stream_bytes, unpacked, limits)
+
+
+def _check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
+    line = b""
+    for block in file_blocks(path, lambda: 1, BLOCK_BYTES):
+        line, end, _ = (line + block.lstrip() if not line else line + block).partition(b"\n")
+        _refuse(path, "bytes in the first line", limits.line_bytes, len(line), limits)
+        if end:
+            break
+    columns = 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
+    if kind == "json":
+        columns = _keys_of(line)
+    _refuse(path, "columns", limits.columns, columns, limits)
+
+
+def _keys_of(line: bytes) -> int:
+    try:
+        return len(json.loads(line))
+    except (ValueError, RecursionError, TypeError):
+        return 0  # which its reader says better

@@ -1,0 +1,733 @@
+"""Tables of observations: the files of a folder, their columns by usual names, and their rows.
+
+A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon,
+tab or "|") that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the
+first, and a field with a quote in it is quoted; any other row is an error that names its line. A
+last line without end is a warning: the file may be cut.
+"""
+
+import csv
+import json
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO, StringIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.json
+
+from tplreport.reading.rows_by_user import MISSING
+from tplreport.reading.text_files import (
+    COMPRESSED,
+    DataFormatError,
+    Defects,
+    Rows,
+    ahead,
+    describe_content,
+    file_blocks,
+    line_blocks,
+    parse_table,
+    read_rows,
+)
+from tplreport.reading.times import SAMPLE
+from tplrepro.display import count_noun
+from tplrepro.validation import warn_caller
+
+#: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
+USUAL_NAMES = {
+    "user": (
+        *("case:concept:name", "caseid", "casename", "case", "traceid", "trace"),
+        *("user", "userid", "uid", "person", "session", "sequence", "id"),
+    ),
+    "time": (
+        *(
+            "time:timestamp",
+            "completetimestamp",
+            "endtimestamp",
+            "timestamp",
+            "time",
+            "datetime",
+            "eventtime",
+        ),
+        *("starttimestamp", "date", "day"),
+    ),
+    "state": (
+        *(
+            "concept:name",
+            "activity",
+            "activityid",
+            "activityname",
+            "state",
+            "place",
+            "cell",
+            "location",
+            "page",
+        ),
+        *("label", "event", "eventname", "taskid", "task"),
+    ),
+    "latitude": ("latitude", "lat"),
+    "longitude": ("longitude", "lon", "lng"),
+}
+#: Types of the columns of a CSV file that are no texts.
+TYPES = dict.fromkeys(("latitude", "longitude"), pa.float64())
+#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of
+#: pyarrow.dataset.
+FORMATS = {
+    "parquet": rb"PAR1",
+    "ipc": rb"ARROW1",
+    "json": rb"\s*[\[{]",
+    "xes": rb"(?s)\s*<(log\b|\?xml.{0,4000}<log\b)",
+    "excel": rb"(?s)PK\x03\x04.*(xl/|Content_Types)",
+    "spmf": rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s",
+}
+#: Ends of the names of files that are read from a folder.
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".feather",
+    ".arrow",
+    ".jsonl",
+    ".gz",
+    ".bz2",
+    ".xz",
+    ".zip",
+)
+MARK = b"\xef\xbb\xbf"
+
+
+def plain_name(name: Hashable) -> str:
+    """The name of a column as in `USUAL_NAMES`."""
+    return re.sub("[ _-]", "", str(name).casefold())
+
+
+def find_columns(
+    wanted: Mapping[str, Hashable],
+    names: Sequence[Hashable],
+    source: str | Path,
+    kind: str = "",
+    remedy: str = "",
+) -> dict[str, int]:
+    """The position of the column for each key of `wanted`, by its name there or by a usual name if
+    that is None.
+
+    Users may be absent if not named. For the error, `source` and `kind` say where the names stand
+    and in what kind of file, and `remedy` how to name columns where the caller has no arguments for
+    it.
+
+    >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
+    {'user': 0, 'state': 1}
+    """
+    given = {name for name in wanted.values() if name is not None}
+    plain = ["" if name in given else plain_name(name) for name in names]
+    places, wrong = {}, []
+    for thing, name in wanted.items():
+        if name is None:
+            usual = next((usual for usual in USUAL_NAMES[thing] if usual in plain), None)
+            found = [k for k, one in enumerate(plain) if one == usual]
+        else:
+            found = [k for k, one in enumerate(names) if one == name]
+        if len(found) == 1:
+            places[thing] = found[0]
+        elif found or name is not None or thing != "user" or remedy:
+            wrong.append(thing)
+    if wrong:
+        named = ", ".join(
+            thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong
+        )
+        shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
+        remedy = (
+            remedy
+            or f"name {'it' if len(wrong) == 1 else 'them'} by {', '.join(f'{thing}=' for thing in wrong)}"
+        )
+        if "state" in wrong and wanted["state"] is None and "state=" in remedy:
+            remedy += ", or all states of a row as state='first..last'"
+        raise DataFormatError(
+            f"there must be one column of {named}, found {shown}; {remedy}", source
+        )
+    return places
+
+
+def read_header(path: str | Path) -> tuple[str, list[str], str]:
+    """The separator of a table, the fields of its first line, and what the file seems to be."""
+    return parse_header(next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK), path)
+
+
+def parse_header(head: bytes, path: str | Path) -> tuple[str, list[str], str]:
+    """What `read_header` gives, of the first lines of a table."""
+    first = head.partition(b"\n")[0].rstrip(b"\r")
+    try:
+        text = first.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if not text.strip() or "\0" in text:
+        found = describe_content(first.strip() and head)
+        raise DataFormatError(
+            f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1
+        )
+    if text.startswith("#"):
+        raise DataFormatError(
+            f"a header must not begin with #, found {text[:40]!r}; remove # or the comment", path, 1
+        )
+    if "\r" in text:
+        raise DataFormatError(
+            "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1
+        )
+    separator = max(",;\t|", key=text.count)
+    lines = head.decode(errors="replace").splitlines()[:2]
+    names, *second = (
+        [field.strip() for field in _fields([line], separator, path)[0]] for line in lines
+    )
+    has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
+    if has_row_names and len(second[0]) == len(names) + 1:
+        names = ["", *names]  # R leaves out the name of the column of row names
+    return separator, names, describe_content(head)
+
+
+def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str]]:
+    """The fields of the first lines of a file."""
+    try:
+        return [*csv.reader(lines, delimiter=separator)]
+    except csv.Error as error:
+        raise DataFormatError(
+            f"there must be a table of short names, found another file ({error})", path, 1
+        ) from None
+
+
+def table_blocks(
+    path: str | Path,
+    wanted: Mapping[str, Hashable],
+    types: Mapping[str, pa.DataType] = TYPES,
+    defects: Defects | None = None,
+    *,
+    quotes: bool = True,
+    remedy: str = "",
+) -> Iterator[Rows]:
+    """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
+
+    If a column is given by number, the file has no header. Other arguments as in `find_columns` and
+    `read_rows`.
+    """
+    defects = defects or Defects(
+        "as many fields as in line 1, any with a quote in quotes, and numbers as degrees"
+    )
+    separator, names, kind = read_header(path)
+    # On a command line, numbers are positions of columns, unless the header has all of them.
+    digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
+    if not digits.issubset(names):
+        wanted = {
+            thing: int(str(given)) if given in digits else given for thing, given in wanted.items()
+        }
+    numbered = any(isinstance(given, int) for given in wanted.values())
+    places = find_columns(
+        wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy
+    )
+    columns = dict.fromkeys(map(str, range(len(names)))) | {
+        str(place): types.get(k, pa.string()) for k, place in places.items()
+    }
+    nulls = MISSING if "latitude" in places else ("",)
+    parse = partial(parse_table, columns=columns, delimiter=separator, nulls=nulls, quotes=quotes)
+    for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
+        rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns(
+            [*places]
+        )
+        yield rows
+
+
+def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
+    """The line of a row of a text file; the file is read again, because its text is not kept."""
+    if format_of(Path(path)) == "json":
+        return next(islice((line for lines in json_lines(path) for line, _ in lines), row, None), 0)
+    with warnings.catch_warnings(action="ignore"):
+        for rows in table_blocks(path, wanted):
+            if row < len(rows):
+                return rows.place(row)[1]
+            row -= len(rows)
+    raise DataFormatError(
+        f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path
+    )
+
+
+#: What a damaged Parquet or Feather file raises.
+BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
+
+
+def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
+    """A Parquet or Feather file, or a partitioned folder, and the names of its columns."""
+    try:
+        whole = pa.dataset.dataset(
+            path, format=kind, partitioning="hive" if path.is_dir() else None
+        )
+        return whole, whole.schema.names
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """A frame of the table's own columns, which are not copied."""
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
+    problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
+    return DataFormatError(problem, path)
+
+
+def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of
+    `wanted`."""
+    whole, names = _dataset(path, kind)
+    columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
+    try:
+        pieces = whole.get_fragments()
+        if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
+            pieces = (group for piece in pieces for group in piece.split_by_row_group())
+        for batch in chain.from_iterable(
+            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19)
+            for piece in pieces
+        ):
+            table = pa.Table.from_batches([batch]).select([*columns.values()])
+            table.validate(full=True)  # bytes that are not what their types say would crash later
+            # without pandas' notes
+            yield _frame(table.rename_columns([*columns]).replace_schema_metadata(None))
+    except BROKEN as error:
+        raise _broken(error, path, kind) from None
+
+
+def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines of a file that are not blank, with their numbers from 1, block by block."""
+    # as Python objects they take several times the memory
+    for block, first_line in line_blocks(path, 1 << 22):
+        yield [
+            (number, line)
+            for number, line in enumerate(block.split(b"\n"), first_line)
+            if line.strip()
+        ]
+
+
+def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a file with a JSON object a line; what is missing in an object is None."""
+    columns = dict[str, Hashable]()
+    for lines in json_lines(path):
+        if not lines:
+            continue
+        first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
+        if not columns:
+            names = [*dict.fromkeys(name for row in first for name in row)]
+            is_nested = any(isinstance(value, list | dict) for value in first[0].values())
+            kind = (
+                " in JSON, with lists or records in it: write one object a line"
+                if is_nested
+                else ""
+            )
+            columns = {
+                thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()
+            }
+        table = _json_table(lines, first, [*columns.values()])
+        if table is None:
+            rows = chain(
+                first, (_json_object(line, number, path) for number, line in lines[SAMPLE:])
+            )
+            values = [[row.get(name) for name in columns.values()] for row in rows]
+            yield pd.DataFrame(values, columns=[*columns], dtype=object)
+        else:
+            yield _frame(table.select([*columns.values()]).rename_columns([*columns]))
+
+
+def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
+    """The object of a line; DataFormatError for any other line."""
+    try:
+        found = json.loads(line.removeprefix(MARK))
+        if isinstance(found, dict):
+            return found
+        problem = f"a JSON {'array' if isinstance(found, list) else type(found).__name__}"
+    except UnicodeDecodeError:
+        problem = "bytes that are not UTF-8: convert the file, such as by iconv -f LATIN1 -t UTF-8"
+    except (ValueError, RecursionError):
+        problem = repr(line[:40].decode("utf-8", "replace"))
+    raise DataFormatError(
+        f"there must be one JSON object a line, found {problem}; write one object a line",
+        path,
+        number,
+    )
+
+
+def _json_table(
+    lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]
+) -> pa.Table | None:
+    """The columns of these lines, read at once; None where types change, or a number could lose
+    digits."""
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    types = [{*(type(row.get(name)) for row in first)} - {type(None)} for name in names]
+    if not all(len(found) == 1 and found <= {*kinds} for found in types):
+        return None
+    schema = pa.schema(
+        [(name, kinds[found.pop()]) for name, found in zip(names, types, strict=True)]
+    )
+    content = b"\n".join(line for _, line in lines)
+    options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    size = pa.json.ReadOptions(use_threads=False, block_size=len(content) + 1)
+    try:
+        table = pa.json.read_json(pa.BufferReader(content), size, options)
+        table.validate(full=True)
+    except pa.ArrowException:
+        return None
+    is_exact = not any(
+        pa.types.is_floating(column.type)
+        and (pa.compute.max(pa.compute.abs(column)).as_py() or 0) >= 2**53
+        for column in table.columns
+    )
+    return table if is_exact and table.num_rows == len(lines) else None
+
+
+def read_workbook(path: Path) -> pd.DataFrame:
+    """The first sheet of an Excel workbook, whose rows have the numbers that Excel shows."""
+    from python_calamine import CalamineError
+
+    try:
+        # Text cells stay text: "007" is no number, and "NA" is a name.
+        frame = pd.read_excel(
+            path, engine="calamine", dtype=object, keep_default_na=False, na_values=[""]
+        )
+    except (
+        CalamineError,
+        zipfile.BadZipFile,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+    ) as error:
+        problem = (
+            f"there must be a whole Excel workbook, found a broken one ({error}); save it again"
+        )
+        raise DataFormatError(problem, path) from None
+    frame = frame.infer_objects().set_axis(pd.RangeIndex(2, len(frame) + 2, name="row"))
+    frame.attrs["source"] = str(path)
+    return frame
+
+
+def read_spmf(path: Path) -> pd.DataFrame:
+    """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names
+    an item."""
+    names = dict[str, str]()
+    items, users, places = list[str](), list[int](), list[int]()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataFormatError(
+            f"an SPMF file must be text in UTF-8 ({error}); convert it", path
+        ) from None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("@ITEM="):
+            item, _, names[item] = line.removeprefix("@ITEM=").partition("=")
+        elif line.strip() and not line.startswith("@"):
+            if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
+                raise DataFormatError(
+                    "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
+                    f"{line[:40]!r}; split sets of several items, and check that the file is whole",
+                    path,
+                    number,
+                )
+            own = line.split()[:-1:2]
+            users += [users[-1] + 1 if users else 0] * len(own)
+            places += [number] * len(own)
+            items += own
+    item_of = dict[str, str]()
+    for item in dict.fromkeys(items):
+        name = names.setdefault(item, item)
+        if item_of.setdefault(name, item) != item:
+            both = f"{item_of[name]} and {item}"
+            raise DataFormatError(
+                f"items must have different names, found {name!r} for {both}; rename one", path
+            )
+    frame = pd.DataFrame(
+        {"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line")
+    )
+    frame.attrs["source"] = str(path)
+    return frame
+
+
+def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
+    """A small table of numbers, as `parse_counts` reads it, from a file."""
+    read_header(path)  # says what the file is where it is no table
+    return parse_counts(b"".join(file_blocks(path, lambda: 1)), path, time)
+
+
+def parse_counts(
+    content: bytes,
+    source: str | Path,
+    time: str | None = None,
+    columns: Sequence[Hashable] = (),
+) -> pd.DataFrame:
+    """A small table of numbers, whose index is the column of times, if there is one.
+
+    Whole numbers stay whole. Commas are decimal beside ";" and tabs. Messages name no cell, since
+    they go to logs.
+
+    Parameters
+    ----------
+    content : bytes of CSV in UTF-8, with a line of names
+    source : file, or another name of where it comes from, for messages
+    time : name of the column of times; by default the first of a usual name
+    columns : names of counts that are known: without them in its first line, the content has no
+        names, but a column of times and these counts
+
+    Returns
+    -------
+    DataFrame of numbers
+
+    Raises
+    ------
+    DataFormatError for any other content.
+
+    Examples
+    --------
+    >>> parse_counts(b"time\\thome\\n8\\t105\\n", "standard input").to_dict()
+    {'home': {8: 105}}
+    >>> parse_counts(b"8;105\\n", "standard input", columns=["home"]).to_dict()
+    {'home': {8: 105}}
+    """
+    content = content.removeprefix(MARK)
+    separator, names, _ = parse_header(content, source)
+    if columns and not {*map(str, columns)} & {*names}:
+        names = [time or "time", *map(str, columns)]
+        content = _line_of(names, separator) + content
+    _check_names(names, source)
+    decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
+    try:
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            counts = pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
+        must = "counts must be in UTF-8, with as many fields in each line as in the first"
+        raise DataFormatError(
+            f"{must}, found: {str(error).strip()}; export them again", source
+        ) from None
+    times = [
+        name
+        for name in counts
+        if name == time or (time is None and plain_name(name) in USUAL_NAMES["time"])
+    ][:1]
+    if time is not None and not times:
+        raise DataFormatError(
+            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it",
+            source,
+        )
+    counts = counts.set_index(times) if times else counts
+    for name, column in counts.items():
+        _check_numbers(column, name, source)
+    if not counts.size:
+        raise DataFormatError(
+            f"there must be a row and a column of counts, found {counts.shape}; add them", source
+        )
+    return counts
+
+
+def _line_of(names: Sequence[str], separator: str) -> bytes:
+    line = StringIO()
+    csv.writer(line, delimiter=separator, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+def _check_names(names: Sequence[str], source: str | Path) -> None:
+    """DataFormatError unless columns of counts have names of their own."""
+    if any(re.fullmatch(r"\W*\d[\d\W]*", name) for name in names):
+        raise DataFormatError(
+            "counts must begin with names of their columns, found a number; add a line of names, "
+            "such as 'cell 1': a first row of counts would be published as it is",
+            source,
+        )
+    repeated = [name for name in names if name and names.count(name) > 1]
+    if repeated:
+        raise DataFormatError(
+            f"counts must have columns of different names, found {repeated[0]!r} "
+            f"{names.count(repeated[0])} times; rename them",
+            source,
+        )
+
+
+def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> None:
+    """DataFormatError for a cell that is no number, which would get no noise."""
+    numbers = pd.to_numeric(column, errors="coerce").astype(float)
+    is_wrong = ~np.isfinite(numbers.to_numpy()) | (column.dtype.kind not in "iuf")
+    if is_wrong.any():
+        is_text = ~np.isfinite(numbers.to_numpy())
+        row = int(np.argmax(is_text if is_text.any() else is_wrong)) + 1
+        raise DataFormatError(
+            f"counts must be such as 1234 or 98.2, found another cell in row {row} of column "
+            f"{name!r}; correct it, or name a column of times 'time'",
+            source,
+        )
+
+
+def whole_numbers(labels: list[str]) -> list[str] | list[int]:
+    """Labels as whole numbers if all of them are written as such; "007" is not.
+
+    >>> whole_numbers(["10", "-3"]), whole_numbers(["10", "007"])
+    ([10, -3], ['10', '007'])
+    """
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", label) for label in labels):
+        return [int(label) for label in labels]
+    return labels
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is read."""
+
+    name: str
+    blocks: Iterator[pd.DataFrame]  # with the names of the wanted things as columns
+    place: Callable[[int], str]  # a row -> where it stands, for messages
+    columns: Mapping[str, Hashable]  # what is read -> the name of its column
+
+
+def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> Source:
+    """The wanted columns; of a folder without a column of users, each file is a user's."""
+    names = column_names(data)
+    if isinstance(data, pd.DataFrame):
+        name, kind = data.attrs.get("source", "the DataFrame"), data.index.name or "row"
+        columns = find_columns(wanted, names, name)
+        frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
+        blocks = iter([frame] if len(frame) else [])
+        found = {thing: names[k] for thing, k in columns.items()}
+        return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", found)
+    files, starts = _files_of(data), [0]
+
+    def place(row: int) -> str:
+        number = int(np.searchsorted(starts, row, "right")) - 1
+        file, row = files[number], row - starts[number]
+        if format_of(file) in (None, "json"):
+            return f"line {line_of(row, file, wanted)} of {file}"
+        return f"row {row} of {file}"
+
+    found = {
+        thing: name if name is not None else _usual(thing, names) for thing, name in wanted.items()
+    }
+    return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, found)
+
+
+def _usual(thing: str, names: Sequence[Hashable]) -> Hashable:
+    """The column of a usual name, if there is one."""
+    return next(
+        (name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None
+    )
+
+
+def format_of(path: Path) -> str | None:
+    """The format of a file that is not a table of text, or of a folder that is partitioned."""
+    if path.is_dir():
+        return "parquet"
+    with open(path, "rb") as file:
+        head = file.read(1 << 16).removeprefix(MARK)
+    kind = next((kind for kind, pattern in FORMATS.items() if re.match(pattern, head)), None)
+    if kind is None and head.startswith((*COMPRESSED, b"\xff\xfe", b"\xfe\xff")):
+        head = next(file_blocks(path, lambda: 1, 1 << 16), b"").removeprefix(MARK)
+        return next((kind for kind in ("json", "xes") if re.match(FORMATS[kind], head)), None)
+    return kind
+
+
+def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
+    """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
+    if isinstance(data, pd.DataFrame):
+        return [*data.columns]
+    path = _files_of(data)[0]
+    kind = format_of(path)
+    if kind == "excel":
+        return [*read_workbook(path).columns]
+    if kind == "json":
+        lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
+        return [
+            *dict.fromkeys(
+                name for number, line in lines for name in _json_object(line, number, path)
+            )
+        ]
+    return [*(_dataset(path, kind) if kind in ("parquet", "ipc") else read_header(path))[1]]
+
+
+def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:
+    """The first rows, with those of the named columns that have a name of their own."""
+    if isinstance(data, pd.DataFrame):
+        return data.head(SAMPLE)
+    wanted = {str(name): name for name in names if [*names].count(name) == 1}
+    return next(_blocks_of_file(_files_of(data)[0], wanted), pd.DataFrame()).head(SAMPLE)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The file itself, or the tables of a folder; a folder that is partitioned counts as one
+    file."""
+    if not path.is_dir():
+        return [path]
+    filled = sorted(file for file in path.iterdir() if file.is_file() and file.stat().st_size)
+    files = [file for file in filled if file.suffix.lower() in TABLES]
+    if files:
+        if others := [
+            file.name for file in filled if file not in files and file.name[0] not in "._"
+        ]:
+            ends = f"only those that end in {', '.join(TABLES)} are read"
+            warn_caller(
+                f"{count_noun(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}"
+            )
+        return files
+    if next(path.rglob("*.parquet"), None):
+        return [path]
+    plt = next(path.rglob("*.plt"), None)
+    remedy = "read it by experiments.datasets.readers.geolife" if plt else "check it"
+    problem = (
+        f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}"
+    )
+    raise DataFormatError(problem, path)
+
+
+def _blocks_of_files(
+    path: Path, files: list[Path], wanted: Mapping[str, Hashable], starts: list[int]
+) -> Iterator[pd.DataFrame]:
+    """The blocks of all files, which must have the same columns; `starts` gets the first row after
+    each file."""
+    rows, names = 0, list[str]()
+    for file in files:
+        for block in filter(len, _blocks_of_file(file, wanted)):
+            if "user" not in block and files != [path]:
+                user = re.sub(
+                    f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE
+                )
+                block = block.assign(user=pd.Categorical([user]).repeat(len(block)))
+            names = names or list(block)
+            if {*names} != {*block}:
+                raise DataFormatError(
+                    f"all files of a folder must have the columns {', '.join(names)}, found "
+                    f"{', '.join(block)}; add or rename one",
+                    file,
+                )
+            rows += len(block)
+            yield block
+        starts.append(rows)
+
+
+def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
+    """The error for a column that is of one kind here and of another one there."""
+    return DataFormatError(
+        f"a column must be of one kind in all files, found two ({error}); convert one", path
+    )
+
+
+def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
+    """The columns of a file, renamed to the keys of `wanted`, block by block."""
+    kind = format_of(path)
+    if kind == "excel":
+        problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
+        raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
+    if kind == "json":
+        return ahead(_json_blocks(path, wanted))
+    if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
+        return (_frame(rows.table) for rows in table_blocks(path, wanted))
+    return ahead(_arrow_blocks(path, kind, wanted))

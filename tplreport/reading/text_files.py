@@ -1,0 +1,511 @@
+"""Reads lines of official files in blocks, counts known defects, and names file and line in errors.
+
+The contract of all readers in this folder:
+
+- A *known defect* of a published set (a latitude of 400, a wrong clock, two points in the same
+  second) is skipped and counted in ``df.attrs["skipped"]``, with the place of the first one in
+  ``df.attrs["skipped_examples"]``.
+- Any other line that does not follow the format is an error that names file and line. So is a file
+  that ends early, belongs to another set, or cannot be opened or decoded.
+
+pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the
+malformed line, so exact messages cost nothing for good files.
+"""
+
+import bz2
+import codecs
+import gzip
+import itertools
+import json
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+
+from tplreport.reading.limits import limits_of_command
+from tplrepro.validation import warn_caller
+
+BLOCK_BYTES = 16 << 20
+PARSED_BYTES = 1 << 20  # at once, which stays in the cache of the processor
+LONGEST_LINE_BYTES = 64 << 20
+#: First bytes of a compressed file -> the function that opens it.
+COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+    b"PK\x03\x04": lambda raw: _only_member(raw),
+}
+#: What opening or reading a damaged or encrypted file raises.
+DAMAGES = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError)
+UTF_16 = re.compile(rb"(?s)\xff\xfe[^\0]\0|\xfe\xff\0[^\0]")  # its mark and a Latin letter
+OUT_OF_RANGE = "coordinates out of range"
+
+Parse = Callable[[bytes], pa.Table]
+Place = tuple[str | Path, int | None]  # file and line of a row
+
+
+class DataFormatError(ValueError):
+    """A file does not follow its format; the message names `file`, `line` (from 1, or None) and the
+    remedy."""
+
+    def __init__(self, problem: str, file: str | Path, line: int | None = None):
+        self.file = str(file)
+        self.line = line
+        super().__init__(f"{_at(file, line)}: {problem}")
+
+
+def _at(file: str | Path, line: int | None) -> str:
+    return str(file) if line is None else f"{file}, line {line}"
+
+
+class Defects:
+    """Counts the rows that a reader skips, by reason.
+
+    `expected` describes the format for the error of a malformed line: "seven fields: latitude,
+    ...".
+    """
+
+    def __init__(self, expected: str = ""):
+        self.expected = expected
+        self.skipped: dict[str, int] = {}
+        self.examples: dict[str, str] = {}
+
+    def known(self, reason: str, count: int, place: Callable[[], Place]) -> None:
+        """Count `count` rows under `reason`; `place` gives the place of the first one, if it is
+        needed."""
+        if not count:
+            return
+        if reason not in self.examples:
+            self.examples[reason] = _at(*place())
+        self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
+
+
+class Rows:
+    """The parsed lines of a block; `table` has the rows that were not dropped."""
+
+    def __init__(
+        self,
+        table: pa.Table,
+        block: bytes,
+        first_line: int,
+        file,
+        defects: Defects,
+        quotes: bool = False,
+    ):
+        self.table, self.block, self.first_line, self.file = table, block, first_line, file
+        self.defects, self.quotes = defects, quotes
+        self._numbers = np.arange(table.num_rows, dtype=np.int32)  # rows of the block that remain
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        return self.table[column].to_numpy()
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Keep these rows, in this order, without counting the others."""
+        if not np.array_equal(rows, np.arange(len(self))):
+            self.table, self._numbers = self.table.take(pa.array(rows)), self._numbers[rows]
+
+    def drop(self, bad: np.ndarray, reason: str) -> None:
+        """Drop and count a known defect."""
+        self.defects.known(reason, int(bad.sum()), lambda: self.place(np.argmax(bad)))
+        self.keep(np.flatnonzero(~bad))
+
+    def put_in_time(self, group: np.ndarray | None = None) -> None:
+        """Sort the rows by group and time; rows that repeat a time are a known defect."""
+        self.keep(in_time(self["time"], self.defects, self.place, group))
+
+    def place(self, row: int | np.intp) -> tuple[str | Path, int]:
+        """Where one of the remaining rows stands; blank lines do not count as rows."""
+        filled = (
+            line for line, text in _numbered_rows(self.block, self.first_line, self.quotes) if text
+        )
+        return self.file, next(itertools.islice(filled, self._numbers[row], None))
+
+
+def in_time(
+    time: np.ndarray,
+    defects: Defects,
+    place: Callable[[np.intp], Place],
+    group: np.ndarray | None = None,
+) -> np.ndarray:
+    """Indices of the rows sorted by group and time, without rows that repeat a time (a known
+    defect)."""
+    group = np.zeros(len(time), dtype=np.int8) if group is None else group
+    order = np.lexsort((time, group))
+    again = np.append([False], (np.diff(time[order]) == 0) & (np.diff(group[order]) == 0))[
+        : len(order)
+    ]
+    defects.known("duplicate time", int(again.sum()), lambda: place(order[again].min()))
+    return order[~again]
+
+
+def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
+    """The same blocks; a thread makes the next one, without warnings, which would name no caller,
+    while one is used."""
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(next, blocks, None)
+        while (block := following.result()) is not None:
+            following = thread.submit(next, blocks, None)
+            yield block
+
+
+def file_blocks(
+    path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES
+) -> Iterator[bytes]:
+    """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`.
+
+    UTF-16 becomes UTF-8. If the compressed stream is damaged or ends early, the error names the
+    `line` read so far. It is an error, too, if it unpacks to more than 100 times its size and 64
+    MiB.
+    """
+    with open(path, "rb") as raw:
+        head = raw.read(6)
+        raw.seek(0)
+        try:
+            stream = next(
+                (opened(raw) for magic, opened in COMPRESSED.items() if head.startswith(magic)), raw
+            )
+            decoder = None
+            while data := stream.read(block_bytes):
+                if stream is not raw:
+                    check_growth(stream.tell(), path)
+                if stream.tell() == len(data) and UTF_16.match(data):
+                    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+                yield data if decoder is None else decoder.decode(data).encode()
+        except DAMAGES as damage:
+            raise DataFormatError(
+                f"the compressed file ends early, is damaged or encrypted ({damage}); download it again, or unpack it",
+                path,
+                line(),
+            ) from None
+
+
+def check_growth(size: int, path: str | Path) -> None:
+    """DataFormatError if the compressed file at `path` unpacks to implausibly many bytes."""
+    limits = limits_of_command()
+    most = max(limits.growth * Path(path).stat().st_size, limits.stream_bytes)
+    if size > most:
+        raise DataFormatError(
+            f"unpacked, it must have at most {most} bytes, {limits.growth} times its size or "
+            f"{limits.stream_bytes >> 20} MiB, found {size}; if it is sound, unpack it",
+            path,
+        )
+
+
+def _only_member(raw: BinaryIO) -> Any:
+    """The only file of a zip archive, opened; the bytes as they are if there are several or
+    none."""
+    archive = zipfile.ZipFile(raw)
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    if len(names) == 1:
+        return archive.open(names[0])
+    raw.seek(0)
+    return raw
+
+
+def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
+    """Whole lines of a file in blocks of about `block_bytes`, each with the number of its first
+    line, from 1.
+
+    Errors as in `file_blocks`. Every block ends with a line end, except possibly the last.
+    """
+    rest, first_line = b"", 1
+    for data in file_blocks(path, lambda: first_line + rest.count(b"\n"), block_bytes):  # noqa: B023 (asked at once)
+        cut = data.rfind(b"\n") + 1
+        block, rest = (
+            (b"".join((rest, memoryview(data)[:cut])), data[cut:]) if cut else (b"", rest + data)
+        )
+        if block:
+            yield block, first_line
+            first_line += block.count(b"\n")
+        if len(rest) > LONGEST_LINE_BYTES:
+            most = f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB"
+            raise DataFormatError(
+                f"{most}, found {describe_content(rest)}; check the file", path, first_line
+            )
+    if rest:
+        yield rest, first_line
+
+
+def read_rows(
+    path: str | Path, parse: Parse, defects: Defects, header: bool = False, quotes: bool = False
+) -> Iterator[Rows]:
+    """The rows of a file, block by block; with `header` the first line is skipped.
+
+    With `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order
+    mark.
+    """
+    for table, block, first_line in ahead(_parsed(path, parse, header, quotes)):
+        yield rows_of(table, block, first_line, path, parse, defects, quotes)
+
+
+def _parsed(
+    path: str | Path, parse: Parse, header: bool, quotes: bool
+) -> Iterator[tuple[pa.Table | None, bytes, int]]:
+    """The blocks of a file, parsed, with their lines and the number of the first; None for what
+    `parse` rejects."""
+    first_line = 0
+    blocks = line_blocks(path)
+    for block, first_line in _closed_blocks(blocks) if quotes else blocks:
+        bare = b"\r" in block and re.search(rb"\r(?!\n|\Z)", block)
+        if bare:
+            line = first_line + block.count(b"\n", 0, bare.start())
+            raise DataFormatError(
+                "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line
+            )
+        if first_line == 1 and header:
+            block, first_line = block.partition(b"\n")[2], 2
+        elif first_line == 1 and quotes:
+            block = block.removeprefix(b"\xef\xbb\xbf")
+        yield attempt(parse, block), block, first_line
+    if not first_line:
+        raise DataFormatError("the file is empty; download it again", path)
+
+
+def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Blocks of lines, joined where a quoted field continues in the next block."""
+    whole, start = b"", 1
+    for block, first_line in blocks:
+        start = start if whole else first_line
+        whole += block
+        if b'"' not in whole or whole.count(b'"') % 2 == 0:
+            yield whole, start
+            whole = b""
+    if whole:
+        yield whole, start
+
+
+def _numbered_rows(block: bytes, first_line: int, quotes: bool) -> Iterator[tuple[int, bytes]]:
+    """The rows of a block with the number of their first line; with `quotes`, a row ends outside of
+    them."""
+    row: list[bytes] = []
+    is_open = False
+    for number, line in enumerate(block.splitlines(), first_line):
+        row.append(line)
+        is_open ^= quotes and line.count(b'"') % 2 == 1
+        if not is_open:
+            yield number + 1 - len(row), b"\n".join(row)
+            row = []
+    if row:
+        yield number + 1 - len(row), b"\n".join(row)
+
+
+def rows_of(
+    table: pa.Table | None,
+    block: bytes,
+    first_line: int,
+    file,
+    parse: Parse,
+    defects: Defects,
+    quotes: bool = False,
+) -> Rows:
+    """The rows of a block with what `attempt` gave; DataFormatError for the first line that `parse`
+    rejects.
+
+    A warning if the last line has no end, as in truncated and some hand-made files.
+    """
+    if not block.endswith(b"\n"):
+        if block:
+            where = _at(file, first_line + block.count(b"\n"))
+            warn_caller(
+                f"{where}: the last line has no end, as if the file were cut; download it again"
+            )
+        block += b"\n"
+    if table is None:
+        raise _malformed(block, first_line, file, parse, defects.expected, quotes)
+    return Rows(table, block, first_line, file, defects, quotes)
+
+
+def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
+    """The parsed lines, or None if `parse` rejects one of them; lines must be UTF-8 without byte
+    order mark."""
+    lines = lines if lines.endswith(b"\n") else lines + b"\n"
+    try:
+        return parse(lines) if lines.isascii() or "\ufeff" not in lines.decode() else None
+    except (UnicodeDecodeError, pa.ArrowInvalid):
+        return None
+
+
+def _malformed(
+    block: bytes, first_line: int, file, parse: Parse, expected: str, quotes: bool
+) -> DataFormatError:
+    """The error for the first line that `parse` rejects, found by halving."""
+    numbered = [*_numbered_rows(block, first_line, quotes)]
+    start, stop = 0, len(numbered)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if attempt(parse, b"".join(text + b"\n" for _, text in numbered[start:middle])) is None:
+            stop = middle
+        else:
+            start = middle
+    line, content = numbered[start]
+    text = content.decode("utf-8", "backslashreplace")
+    found, remedy = f"found {text[:60]!r}", "mend the line or the download"
+    if line == 1:
+        found += f" in {describe_content(content)}"
+        remedy = "check that this is the right file, columns in the official order"
+    elif text.encode() != content:
+        remedy = "convert the file to UTF-8, such as by iconv -f LATIN1 -t UTF-8"
+    return DataFormatError(f"expected {expected}, {found}; {remedy}", file, line)
+
+
+def parse_table(
+    block: bytes,
+    columns: dict[str, Any],
+    delimiter: str,
+    nulls: Sequence[str] = (),
+    quotes: bool = False,
+) -> pa.Table:
+    """Parse lines with pyarrow into columns of the given types, those of type None left out;
+    `nulls` are no values.
+
+    With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each
+    line stands for itself.
+    """
+    wanted = {name: kind for name, kind in columns.items() if kind is not None}
+    if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):
+        raise pa.ArrowInvalid("hexadecimal numbers, which pyarrow would read")
+    has_quotes = quotes and b'"' in block
+    if has_quotes and not _quotes_are_sound(block, delimiter):
+        raise pa.ArrowInvalid(
+            "a quote in a field without quotes around it, which pyarrow would read"
+        )
+    parsing = pa.csv.ParseOptions(
+        delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
+    )
+    converting = pa.csv.ConvertOptions(
+        column_types=wanted,
+        include_columns=list(wanted),
+        null_values=[*nulls],
+        strings_can_be_null=bool(nulls),
+    )
+    reading = pa.csv.ReadOptions(column_names=list(columns), block_size=PARSED_BYTES)
+    try:
+        return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
+    except pa.ArrowInvalid:  # a row may be longer
+        reading.block_size = len(block)
+        return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
+
+
+def _quotes_are_sound(block: bytes, delimiter: str) -> bool:
+    """Whether each quote opens a field, closes one, or is one of two within a field."""
+    content = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(content == ord('"'))
+    # Of two within a field, one closes and one opens.
+    before, after = content[quotes[::2] - 1], content[quotes[1::2] + 1]
+    limits = [ord(mark) for mark in f'{delimiter}\n"']
+    return len(quotes) % 2 == 0 and bool(
+        np.isin(before, limits).all() and np.isin(after, [*limits, ord("\r")]).all()
+    )
+
+
+#: Pattern of the first bytes -> description; the first match counts.
+CONTENTS = {
+    rb"\Z": "an empty file",
+    rb"(?s)PK\x03\x04.*(xl/|Content_Types)": "an Excel workbook, to be saved as CSV",
+    rb"PK\x03\x04": "a zip archive of several files",
+    rb"PAR1": "a Parquet file",
+    rb"\x1f\x8b": "gzip-compressed data",
+    rb"Geolife trajectory": "a Geolife trajectory (.plt)",
+    rb"\s*<(\?xml|log )": "an XML file, perhaps an XES event log",
+    rb"\s*<": "a web page or XML file",
+    rb"[^\t\n]*\t[^\t\n]*T[^\t\n]*(\t[^\t\n]*){3}(\n|$)": "a file of check-ins (user, time, position, location)",
+    rb"[0-9 ]+\r?(\n|$)": "a file of sessions (item ids)",
+}
+
+
+def describe_content(head: bytes) -> str:
+    """What a file seems to be by its first bytes, for messages.
+
+    >>> describe_content(b"Geolife trajectory\\r\\nWGS 84\\r\\n")
+    'a Geolife trajectory (.plt)'
+    """
+    head = head[:4096]
+    what = next((what for pattern, what in CONTENTS.items() if re.match(pattern, head)), None)
+    first = head.split(b"\n")[0]
+    if not what and (
+        b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace")
+    ):
+        what = "data that are not UTF-8 text"
+    return what or ("a comma-separated file" if b"," in first else "a text file")
+
+
+def marker_path(path: str | Path) -> Path:
+    """Path of the note that marks a file or folder as synthetic: beside the file, or inside the
+    folder."""
+    path = Path(path)
+    return (
+        path / "SYNTHETIC.json" if path.is_dir() else path.with_name(path.name + ".synthetic.json")
+    )
+
+
+def read_marker(path: str | Path) -> dict | None:
+    """The note that marks a stand-in, or None for recorded data."""
+    note = marker_path(path)
+    return json.loads(note.read_text(encoding="utf-8")) if note.exists() else None
+
+
+def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more: Any) -> pd.DataFrame:
+    """Attach the attributes of every data set: source, whether synthetic, and what was skipped."""
+    marker = read_marker(path)
+    frame.attrs |= {"source": str(path), "synthetic": marker is not None}
+    frame.attrs |= {
+        "skipped": dict(defects.skipped),
+        "skipped_examples": dict(defects.examples),
+        **more,
+    }
+    if marker is not None:
+        frame.attrs["generator"] = marker
+    return frame
+
+
+class Positions:
+    """Drops the known defects of geographic positions; counts positions outside the `box`, which
+    may be None."""
+
+    def __init__(self, box: Any, defects: Defects, earliest: str = "1970-01-01"):
+        from tplreport.reading.grid import as_box
+
+        self.box = None if box is None else as_box(box)
+        self.earliest = pd.Timestamp(earliest).value // 1000
+        self.latest = pd.Timestamp.now().value // 1000
+        self.defects = defects
+        self.total = 0
+        self.outside = 0
+
+    def select(self, rows: Rows, group: str | None = None) -> None:
+        """Keep the rows in the box without known defects, by `group` and time, microseconds since
+        1970."""
+        self.total += len(rows)
+        rows.drop(
+            ~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180)), OUT_OF_RANGE
+        )
+        rows.drop(rows["time"] < self.earliest, "time before the recording began")
+        rows.drop(rows["time"] > self.latest, "time in the future")
+        rows.put_in_time(None if group is None else rows[group])
+        if self.box is not None:
+            inside = np.flatnonzero(self.box.contains(rows["latitude"], rows["longitude"]))
+            self.outside += len(rows) - len(inside)
+            rows.keep(inside)
+
+    def finish(self, frame: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+        """The frame with its attributes; raises if most positions were out of range."""
+        wrong = self.defects.skipped.get(OUT_OF_RANGE, 0)
+        if 2 * wrong > self.total:
+            raise DataFormatError(
+                f"{wrong} of {self.total} points are out of range, so the columns may be swapped; "
+                "put latitude before longitude",
+                self.defects.examples[OUT_OF_RANGE],
+            )
+        return finish(frame, path, self.defects, outside_box=self.outside)

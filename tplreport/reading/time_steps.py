@@ -1,0 +1,347 @@
+"""From observations at irregular times to sequences of states, as reported or one per time step.
+
+The chains of the papers move in fixed steps, while people are observed whenever a GPS device or an
+app reports. Between two reports the last known state holds, but no longer than a maximum gap. After
+a longer gap a new sequence begins, so no transition is invented across the gap. A report of the
+state -1 (off the map) also ends a sequence.
+
+Times are time stamps in UTC, or seconds as numbers. They order the reports exactly, nanoseconds
+included.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplreport.reading.times import LOCAL, PlaceOfRow, has_unit
+from tplrepro.display import count_noun
+from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import warn_caller
+
+OUTSIDE = -1
+SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
+BETWEEN, REPEATED = "between two steps", "the same user, time and state again"
+Duration = str | float | timedelta | None
+# states, offsets of the sequences, and the number of their users
+Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def fixed_steps(
+    frame: pd.DataFrame,
+    step: str | float | timedelta,
+    max_gap: Duration = None,
+    *,
+    state: str = "cell",
+    user: str | list[str] = "user",
+) -> Sequences:
+    """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
+
+    At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that
+    of the latest report at or before t, if that report is not older than `max_gap`; without
+    `max_gap`, if it came after the step before. The last report holds until the next multiple of
+    `step`.
+
+    `frame` has one report per row, in any order; of two reports at one time the later row counts.
+    `state` is the column of states (integer or other hashable values), `user` the column or columns
+    that identify the user. Durations are strings such as "5min", or seconds. Raises ValueError if a
+    column, a time or a user is missing, or a duration is not positive.
+
+    >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
+    >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
+    [[0, 1, 1, 0, 0], [1]]
+    """
+    times, group, users, states = _reports(frame, state, user)
+    return _sequences(*_at_steps(times, group, states, step, max_gap)[0], users)
+
+
+def _at_steps(
+    times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Any, max_gap: Duration
+) -> tuple[Pieces, np.ndarray]:
+    """The sequences at fixed time steps, and the states of the reports that lie between two
+    steps."""
+    ticks, second = _ticks(times)
+    step = _duration(step, "step", second)
+    max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
+    last = np.append(np.diff(group) != 0, True)[: len(ticks)]
+    begin = -(-ticks // step)  # the first step at or after the report
+    end = np.minimum(
+        np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step
+    )
+    lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
+    source = np.repeat(np.arange(len(states)), lengths)
+    stops = np.cumsum(lengths)
+    index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
+    breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
+    return _pieces(states[source], group[source], breaks), states[
+        (lengths == 0) & (states != OUTSIDE)
+    ]
+
+
+def observed_sequences(
+    frame: pd.DataFrame,
+    *,
+    max_gap: Duration = None,
+    state: str = "cell",
+    user: str | list[str] = "user",
+) -> Sequences:
+    """Sequences of states as reported, one state per report; a gap longer than `max_gap` ends a
+    sequence.
+
+    Parameters and errors are those of `fixed_steps`.
+
+    >>> reports = pd.DataFrame({"user": [1, 1, 1, 2], "time": [0.0, 4.0, 31.0, 0.0], "cell": [5, 6, 5, 6]})
+    >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
+    [[0, 1], [0], [1]]
+    """
+    times, group, users, states = _reports(frame, state, user)
+    return _sequences(*_as_reported(times, group, states, max_gap), users)
+
+
+def _as_reported(
+    times: np.ndarray, group: np.ndarray, states: np.ndarray, max_gap: Duration
+) -> Pieces:
+    broken = np.diff(group) != 0
+    if max_gap is not None:
+        ticks, second = _ticks(times)
+        broken |= np.diff(ticks) > _duration(max_gap, "max_gap", second)
+    inside = states != OUTSIDE
+    run = np.cumsum(~inside)
+    run[1:] += np.cumsum(broken)
+    return _pieces(states[inside], group[inside], np.diff(run[inside]) != 0)
+
+
+class Cutter:
+    """Cuts the rows of whole users into sequences; counts the rows that do not count, and states
+    that are held."""
+
+    def __init__(
+        self,
+        step: Duration,
+        max_gap: Duration,
+        same_time: str | None,
+        place: PlaceOfRow,
+        has_users: bool,
+    ):
+        self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
+        self.has_users = has_users
+        self.seconds = 0 if step is None else _duration(step, "step", 1000) / 1000  # of a step
+        self.rows = self.held = 0
+        self.dropped = Counter[str]()  # rows by the reason why they do not count
+        self.unused: set[int] = set()  # states of rows between two steps
+
+    def pieces(self, part: pd.DataFrame, cells: np.ndarray) -> Pieces:
+        """The sequences of these rows, which are sorted by user, and whose states are `cells`."""
+        reports = part.assign(cell=cells)
+        self.rows += len(reports)
+        self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
+        if "time" in reports:
+            reports = _in_time(reports)
+            reports = reports if self.same_time == "rows" else self._one_state_at_a_time(reports)
+        else:
+            reports["time"] = reports["row"]
+        if self.seconds >= 86_400:
+            for name, clock in LOCAL.items():
+                if clock in reports:  # which stands still until it is ahead again
+                    reports[name] = reports.groupby("user")[clock].cummax()
+        max_gap = self.max_gap
+        if "until" in reports:
+            reports = self._closed(reports)
+            max_gap = reports["time"].max() - reports["time"].min()
+        times, group, states = (reports[name].to_numpy() for name in ("time", "user", "cell"))
+        if self.step is None:
+            return _as_reported(times, group, states, max_gap)
+        found, unused = _at_steps(times, group, states, self.step, max_gap)
+        self._drop(BETWEEN, len(unused))
+        self.unused.update(np.unique(unused).tolist())
+        if self.max_gap is not None:
+            self.held += max(
+                0, len(found[0]) - len(_at_steps(times, group, states, self.step, None)[0][0])
+            )
+        return found
+
+    def _drop(self, reason: str, count: int) -> None:
+        if count:
+            self.dropped[reason] += count
+
+    def warn(
+        self, source: str, labels: np.ndarray, n_values: int, labels_of: Callable[[np.ndarray], Any]
+    ) -> None:
+        """Say which rows do not count, and how many of all values are held; `labels` are those that
+        occur."""
+        if repeated := self.dropped[REPEATED]:
+            warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
+        if between := self.dropped.pop(BETWEEN, 0):
+            occur = set(labels.tolist())
+            unused = [
+                label
+                for label in np.asarray(labels_of(np.array([*self.unused]))).tolist()
+                if label not in occur
+            ]
+            names = f"{', '.join(map(repr, unused[:5]))}{f' and {len(unused) - 5} more' * (len(unused) > 5)}"
+            lost = f", which loses the states {names}" if unused else ""
+            self._drop(BETWEEN + lost, between)
+            warn_caller(
+                f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of {self.step!r}{lost}; give a "
+                "shorter step to count more"
+            )
+        if self.held:
+            warn_caller(
+                f"{self.held / n_values:.1%} of all states are held from an earlier step, for up to "
+                f"max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
+            )
+
+    def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
+        """The rows that count, where each user is in one state at a time."""
+        user, time = reports["user"].to_numpy(), reports["time"].to_numpy()
+        if not ((user[1:] == user[:-1]) & (time[1:] == time[:-1])).any():
+            return reports
+        keys = ["user", "time"]
+        if self.same_time is not None:
+            kept = reports[~reports.duplicated(keys, keep=self.same_time)].copy()
+            self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
+            return kept
+        distinct = reports.drop_duplicates([*keys, "cell"])
+        others = distinct[distinct.duplicated(keys)].sort_values("row")
+        if len(others):
+            user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
+            first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
+            remedy = (
+                "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
+            )
+            if not self.has_users:
+                remedy = "user= the column that tells users apart, or " + remedy
+            if (
+                others["time"].dtype.kind == "M"
+                and "clock of time" not in reports
+                and time.hour < 4
+            ):
+                remedy += (
+                    "; or, if clocks went back in that night, times with their offset from UTC, such as "
+                    "pandas' tz_localize(zone, ambiguous='infer') gives"
+                )
+            raise ValueError(
+                f"a user must be in one state at a time, found another one in {count_noun(len(others), 'row')}, such as "
+                f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
+            )
+        self._drop(REPEATED, len(reports) - len(distinct))
+        return distinct
+
+    def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
+        """Reports with one more, of no state, at the end of each spell that no other one follows at
+        once."""
+        same = reports["user"].eq(reports["user"].shift(-1))
+        following = reports["time"].shift(-1)
+        wrong = reports[
+            (reports["until"] <= reports["time"]) | (same & (following < reports["until"]))
+        ]
+        if len(wrong):
+            raise ValueError(
+                f"a spell must end after its begin and before the next one, found one until {wrong['until'].iloc[0]} "
+                f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
+            )
+        closing = reports[~(same & (following == reports["until"]))]
+        return _in_time(pd.concat([reports, closing.assign(time=closing["until"], cell=OUTSIDE)]))
+
+
+def _reports(
+    frame: pd.DataFrame, state: str, user: str | list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Times, user codes, users and states, sorted by user and time; reports at one time keep their
+    order."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"the reports must be a DataFrame, found {type(frame).__name__}; "
+            "read a file with tplreport.read_sequences"
+        )
+    columns = [user] if isinstance(user, str) else list(user)
+    missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
+            f"add {missing} or name yours with state= and user="
+        )
+    for name in [*columns, "time"]:
+        absent = int(frame[name].isna().sum())
+        if absent:
+            raise ValueError(
+                f"column {name!r} must not miss values, found {absent}; drop those rows"
+            )
+    column = frame["time"]
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+    elif not pd.api.types.is_numeric_dtype(column.dtype):
+        raise ValueError(
+            f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first"
+        )
+    times = column.to_numpy()
+    keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
+    group, users = pd.factorize(keys, sort=True)
+    order = _order(group, times)
+    return times[order], group[order], pd.Index(users).to_numpy(), frame[state].to_numpy()[order]
+
+
+def _order(group: np.ndarray, times: np.ndarray) -> np.ndarray | slice:
+    """What sorts reports by user and time."""
+    numbers = times.view(np.int64) if times.dtype.kind == "M" else times  # are sorted faster
+    step = np.diff(group)
+    if ((step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))).all():
+        return slice(None)
+    return np.lexsort((numbers, group))
+
+
+def _in_time(reports: pd.DataFrame) -> pd.DataFrame:
+    return reports.iloc[_order(reports["user"].to_numpy(), reports["time"].to_numpy())]
+
+
+def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
+    """Times as whole numbers, and how many of these make a second."""
+    if times.dtype.kind == "M":
+        if np.datetime_data(times.dtype)[0] == "ns":
+            return times.astype(np.int64), 1000 * SECOND
+        return times.astype("datetime64[us]").astype(np.int64), SECOND
+    within = np.abs(times.astype(float)) <= 2**62 / SECOND
+    if not within.all():
+        raise ValueError(
+            f"times must be within {2**62 // SECOND} seconds of 0, found {times[np.argmin(within)]}; "
+            "convert them to time stamps"
+        )
+    if times.dtype.kind in "iu":
+        return times.astype(np.int64) * SECOND, SECOND
+    return np.rint(times * float(SECOND)).astype(np.int64), SECOND
+
+
+def _duration(value: str | float | timedelta, name: str, second: int) -> int:
+    """A duration in ticks, at least one."""
+    if isinstance(value, str) and not has_unit(value):
+        raise ValueError(
+            f"{name} must be a positive duration with its unit, found {value!r}; give such as '5min'"
+        )
+    try:
+        seconds = (
+            pd.Timedelta(value).total_seconds()
+            if isinstance(value, str | timedelta)
+            else float(value)
+        )
+    except (TypeError, ValueError):
+        seconds = np.nan
+    if not 1 <= np.rint(seconds * second) <= 2**62:
+        raise ValueError(
+            f"{name} must be a positive duration, found {value!r}; give seconds or such as '5min'"
+        )
+    return round(seconds * second)
+
+
+def _pieces(states: np.ndarray, group: np.ndarray, breaks: np.ndarray) -> Pieces:
+    """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
+    starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
+    return states, np.append(starts, len(states)), group[starts]
+
+
+def _sequences(
+    states: np.ndarray, offsets: np.ndarray, owner: np.ndarray, users: np.ndarray
+) -> Sequences:
+    return Sequences.from_flat(states, offsets, users[owner])
