@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.datasets.readers.registry import data_folder
-from experiments.datasets.stand_ins import lines_to, stand_in
+from experiments.datasets.stand_ins import make_stand_in, open_for_writing
 from tplreport.reading.event_logs import read_xes
 from tplreport.reading.text_files import read_marker
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
@@ -38,7 +38,10 @@ TITLES = {
     "roadtraffic100traces": "road traffic fines",
     "running-example": "running example",
 }
-N_ACTIVITIES, MEAN_LENGTH = 16, 14.5
+N_ACTIVITIES = 16
+MEAN_LENGTH = 14.5  # events a case
+FIRST_SECOND = 1_640_995_200  # since 1970: 2022-01-01
+HOUR_SECONDS = 3600
 
 
 def title_of(log: str) -> str:
@@ -60,7 +63,9 @@ class PreparedLogs:
     @property
     def record(self) -> dict:
         """The keywords `data` and `inputs` of `figures.save_figure`."""
-        return {"data": "real" if self.inputs else "synthetic", "inputs": self.inputs}
+        if self.inputs:
+            return {"data": "real", "inputs": self.inputs}
+        return {"data": "synthetic", "inputs": []}
 
     @property
     def sizes(self) -> pd.DataFrame:
@@ -78,10 +83,9 @@ def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> Prepa
     wanted = set(names)
     found = {name: path for name, path in recorded_logs().items() if name in wanted}
     if not found:
-        return PreparedLogs({"stand-in": synthetic_log(**(stand_in or {}))}, [])
-    return PreparedLogs(
-        {name: read_xes(path) for name, path in found.items()}, list(found.values())
-    )
+        return PreparedLogs({"stand-in": synthetic_log(**(stand_in or {}))}, inputs=[])
+    logs = {name: read_xes(path) for name, path in found.items()}
+    return PreparedLogs(logs, inputs=list(found.values()))
 
 
 def entries_of(system: TransitionSystem) -> dict[str, float]:
@@ -97,12 +101,10 @@ def entries_of(system: TransitionSystem) -> dict[str, float]:
 def recorded_logs() -> dict[str, Path]:
     """The XES files in eventlogs below TPLREPRO_DATA, by name, except those marked as synthetic."""
     folder = data_folder()
-    found = (
-        sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")])
-        if folder
-        else []
-    )
-    return {path.name.split(".xes")[0]: path for path in found if read_marker(path) is None}
+    if folder is None:
+        return {}
+    files = sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")])
+    return {path.name.split(".xes")[0]: path for path in files if read_marker(path) is None}
 
 
 def synthetic_log(
@@ -114,16 +116,16 @@ def synthetic_log(
     A case begins with the first activity and goes on to one of two to four activities that follow
     each one; it ends after any event with the same probability.
     """
-    return stand_in(
+    return make_stand_in(
         path, "event log", "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed
     )
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
     """Write a synthetic log in bounded memory."""
-    with lines_to(path) as out:
+    with open_for_writing(path) as out:
         out.write(HEAD.encode())
-        for case, events in _cases(n_cases, seed):
+        for case, events in _draw_cases(n_cases, seed):
             out.write(f'\t<trace>\n\t\t<string key="{ACTIVITY}" value="{case}"/>\n'.encode())
             for activity, time in events:
                 out.write(EVENT.format(activity, np.datetime64(time, "ms")).encode())
@@ -131,23 +133,40 @@ def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
         out.write(b"</log>\n")
 
 
-def _cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+@dataclass(frozen=True)
+class Followers:
+    """The activities that may follow one, and their shares summed up."""
+
+    activities: list[int]
+    cumulative_shares: list[float]
+
+    def choose(self, draw: float) -> int:
+        """The activity at a uniform draw from 0 to 1."""
+        passed = sum(draw > share for share in self.cumulative_shares[:-1])
+        return self.activities[passed]
+
+
+def _draw_followers(rng: np.random.Generator) -> Followers:
+    """Two to four activities with random shares."""
+    count = int(rng.integers(2, 5))
+    activities = rng.choice(N_ACTIVITIES, count, replace=False).tolist()
+    shares = rng.dirichlet(np.full(count, 1.5))
+    return Followers(activities, np.cumsum(shares).tolist())
+
+
+def _draw_cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """Names of cases with their events (activity, milliseconds since 1970 UTC)."""
     rng = np.random.default_rng([seed, 5])
-    successors = []  # of each activity, and their shares summed up
-    for _ in range(N_ACTIVITIES):
-        count = int(rng.integers(2, 5))
-        followers = rng.choice(N_ACTIVITIES, count, replace=False).tolist()
-        successors.append((followers, np.cumsum(rng.dirichlet(np.full(count, 1.5))).tolist()))
+    followers = [_draw_followers(rng) for _ in range(N_ACTIVITIES)]
     for case in range(1, check_horizon(n_cases, "n_cases") + 1):
-        length = int(rng.geometric(1.0 / MEAN_LENGTH))
-        time = 1_640_995_200 + rng.uniform(0, 365 * 24 * 3600)  # in the year from 2022-01-01 on
-        at, events = 0, []
-        for gap, draw in zip(
-            rng.exponential(6 * 3600, length).tolist(), rng.random(length).tolist(), strict=True
-        ):
-            events.append((f"activity {at + 1:02d}", int(time * 1000)))
+        n_events = int(rng.geometric(1.0 / MEAN_LENGTH))
+        time = FIRST_SECOND + rng.uniform(0, 365 * 24 * HOUR_SECONDS)
+        gaps = rng.exponential(6 * HOUR_SECONDS, n_events).tolist()
+        draws = rng.random(n_events).tolist()
+        activity = 0
+        events = []
+        for gap, draw in zip(gaps, draws, strict=True):
+            events.append((f"activity {activity + 1:02d}", int(time * 1000)))
             time += gap
-            followers, shares = successors[at]
-            at = followers[sum(draw > share for share in shares[:-1])]
+            activity = followers[activity].choose(draw)
         yield f"synthetic {case}", events

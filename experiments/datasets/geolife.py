@@ -2,6 +2,7 @@
 city."""
 
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.preparation import DataSet, cells, grid_box
+from experiments.datasets.preparation import DataSet, cells_as_states, grid_box
 from experiments.datasets.readers.geolife import load
-from experiments.datasets.stand_ins import city, line_bytes, popular, stand_in
+from experiments.datasets.stand_ins import draw_places, draw_popular, format_lines, make_stand_in
 from tplreport.reading.grid import BEIJING_3RD_RING, as_box
 from tplrepro.validation import check_horizon
 
-HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"
+HEADER = (
+    b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n"
+    b"0,2,255,My Track,0,0,2,8421376\r\n0\r\n"
+)
+ROOT = "Geolife Trajectories 1.3/Data"
 METRES_A_DEGREE = np.array([111_000.0, 85_000.0])  # in Beijing
+FIRST_DAY = 13_615  # since 1970: 2007-04-12
+DAY_SECONDS = 86_400
+HOUR_SECONDS = 3600
+BEIJING_TIME = 8 * HOUR_SECONDS  # ahead of UTC
+HOME = 0  # the number of this place of a user
+WORK = 1
+GPS_ERROR = 4e-5  # degrees
 
 
 def synthetic(
@@ -27,99 +39,141 @@ def synthetic(
     Each user has a home, a work place and six more popular places within the `box`. A trajectory is
     a day, with a point every `seconds_between_points` on the way and few while staying. The
     `n_trajectories`, by default 20 per user, are spread over users with a heavy tail. `options` are
-    those of `write`.
+    those of `write_archive`.
     """
     options |= {"n_users": n_users, "seed": seed}
-    return stand_in(path, "geolife", "Geolife Trajectories 1.3.zip", write, load, **options)
+    return make_stand_in(
+        path, "geolife", "Geolife Trajectories 1.3.zip", write_archive, load, **options
+    )
 
 
-def write(
-    target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The points of a trajectory."""
+
+    time: np.ndarray  # (m,), seconds since 1970, UTC
+    degrees: np.ndarray  # (m, 2), latitude and longitude
+
+
+def write_archive(
+    target: Path,
+    n_users: int,
+    seed: int,
+    *,
+    n_trajectories: int | None = None,
+    seconds_between_points: float = 2.5,
+    box=BEIJING_3RD_RING,
 ) -> None:
     """Write the file in memory bounded by one trajectory."""
-    n_users, box = check_horizon(n_users, "n_users"), as_box(box)
-    n_trajectories = (
-        20 * n_users if n_trajectories is None else check_horizon(n_trajectories, "n_trajectories")
-    )
-    if n_trajectories < n_users:
-        raise ValueError(
-            f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; a user has one"
-        )
+    n_users = check_horizon(n_users, "n_users")
+    n_trajectories = _check_trajectories(n_trajectories, n_users)
     rng = np.random.default_rng([int(seed), 0])
-    town = city(rng, box, 2000)
+    town = draw_places(rng, as_box(box), 2000)
     activity = rng.lognormal(0, 1, n_users)
     counts = 1 + rng.multinomial(n_trajectories - n_users, activity / activity.sum())
     with zipfile.ZipFile(target, "w") as archive:
         for user, count in enumerate(counts.tolist()):
-            places = town[popular(rng, len(town), 8)]
-            days = 13_615 + rng.choice(max(1800, count), count, replace=False)  # from 2007-04-12
+            places = town[draw_popular(rng, len(town), 8)]
+            days = FIRST_DAY + rng.choice(max(1800, count), count, replace=False)
             for day in np.sort(days).tolist():
-                time, track = _day(rng, day, places, seconds_between_points)
-                stamp = f"{np.datetime64(int(time[0]), 's')}".translate(
-                    str.maketrans("", "", "-T:")
-                )
-                # Without the time of writing: the same bytes at any time.
-                info = zipfile.ZipInfo(
-                    f"Geolife Trajectories 1.3/Data/{user:03d}/Trajectory/{stamp}.plt"
-                )
-                info.external_attr = 0o644 << 16
-                archive.writestr(info, _plt(rng, time, track), zipfile.ZIP_DEFLATED, 1)
+                track = _draw_day(rng, day, places, seconds_between_points)
+                content = _file_content(rng, track)
+                archive.writestr(_member(user, track), content, zipfile.ZIP_DEFLATED, 1)
 
 
-def _day(
-    rng: np.random.Generator, day: int, places: np.ndarray, between: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds since 1970 (m,) and degrees (m, 2) of a day's track: home, work, elsewhere and home
-    again."""
-    works = (day + 3) % 7 < 5
-    others = popular(rng, 8, 2)
-    stops = places[np.array([0, 1 if works else others[0], others[1], 0])]
-    # 3 to 7 m/s
-    ways = (
-        np.linalg.norm(np.diff(stops, axis=0) * METRES_A_DEGREE, axis=1) / rng.uniform(3, 7, 3) + 1
-    )
-    stays = 3600 * rng.uniform([0.2, 8 if works else 2, 1, 0.2], [0.6, 10 if works else 5, 3, 0.4])
-    lasting = np.insert(stays, [1, 2, 3], ways)
-    ends = rng.uniform(7, 9 if works else 12) * 3600 + np.cumsum(lasting)
-    intervals = [120.0, between] * 3 + [120.0]  # sparse while staying
+def _check_trajectories(n_trajectories: int | None, n_users: int) -> int:
+    """The number of trajectories, by default 20 per user."""
+    if n_trajectories is None:
+        return 20 * n_users
+    n_trajectories = check_horizon(n_trajectories, "n_trajectories")
+    if n_trajectories < n_users:
+        raise ValueError(
+            f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; "
+            "a user has one"
+        )
+    return n_trajectories
+
+
+def _member(user: int, track: Track) -> zipfile.ZipInfo:
+    """Where a track is in the archive, named by its beginning."""
+    begin = str(np.datetime64(int(track.time[0]), "s"))
+    stamp = begin.translate(str.maketrans("", "", "-T:"))
+    # Without the time of writing: the same bytes at any time.
+    info = zipfile.ZipInfo(f"{ROOT}/{user:03d}/Trajectory/{stamp}.plt")
+    info.external_attr = 0o644 << 16
+    return info
+
+
+@dataclass(frozen=True)
+class Habits:
+    """Hours between which a day begins, and a stay at work (or elsewhere) lasts."""
+
+    begin: tuple[float, float]
+    stay: tuple[float, float]
+
+
+WORKDAY = Habits(begin=(7, 9), stay=(8, 10))
+DAY_OFF = Habits(begin=(7, 12), stay=(2, 5))
+
+
+def _draw_day(
+    rng: np.random.Generator, day: int, places: np.ndarray, seconds_between_points: float
+) -> Track:
+    """A day's track: home, work or elsewhere, elsewhere, and home again."""
+    is_workday = (day + 3) % 7 < 5
+    others = draw_popular(rng, 8, 2)
+    if is_workday:
+        habits = WORKDAY
+        stops = places[[HOME, WORK, others[1], HOME]]
+    else:
+        habits = DAY_OFF
+        stops = places[[HOME, others[0], others[1], HOME]]
+    metres = np.linalg.norm(np.diff(stops, axis=0) * METRES_A_DEGREE, axis=1)
+    metres_a_second = rng.uniform(3, 7, 3)
+    ways = metres / metres_a_second + 1
+    shortest = [0.2, habits.stay[0], 1, 0.2]
+    longest = [0.6, habits.stay[1], 3, 0.4]
+    stays = HOUR_SECONDS * rng.uniform(shortest, longest)
+    durations = np.insert(stays, [1, 2, 3], ways)  # a stay, a way, a stay, ...
+    ends = rng.uniform(*habits.begin) * HOUR_SECONDS + np.cumsum(durations)
+    intervals = [120.0, seconds_between_points] * 3 + [120.0]  # sparse while staying
     parts = [
-        np.arange(end - long, end, every)
-        for end, long, every in zip(ends, lasting, intervals, strict=True)
+        np.arange(end - duration, end, interval)
+        for end, duration, interval in zip(ends, durations, intervals, strict=True)
     ]
-    local = np.unique(np.floor(np.concatenate(parts)))
-    knots = np.append(ends[0] - lasting[0], ends)
-    track = np.stack(
-        [np.interp(local, knots, np.repeat(degrees, 2)) for degrees in stops.T], axis=-1
-    )
-    # Beijing time
-    return (day * 86_400 - 8 * 3600 + local).astype(np.int64), track + rng.normal(
-        0, 4e-5, track.shape
-    )
+    local_time = np.unique(np.floor(np.concatenate(parts)))
+    changes = np.append(ends[0] - durations[0], ends)
+    ways_and_stays = [np.interp(local_time, changes, np.repeat(degrees, 2)) for degrees in stops.T]
+    degrees = np.stack(ways_and_stays, axis=-1)
+    time = (day * DAY_SECONDS - BEIJING_TIME + local_time).astype(np.int64)
+    return Track(time, degrees + rng.normal(0, GPS_ERROR, degrees.shape))
 
 
-def _plt(rng: np.random.Generator, time: np.ndarray, track: np.ndarray) -> bytes:
-    stamps = pa.array(time.astype("datetime64[s]"))
-    altitude = np.where(
-        rng.random(len(time)) < 0.02, -777, np.rint(160 + rng.normal(0, 15, len(time)))
-    )
+def _file_content(rng: np.random.Generator, track: Track) -> bytes:
+    """A track as a file of the official format, with altitudes in feet, -777 where unknown."""
+    n_points = len(track.time)
+    is_unknown = rng.random(n_points) < 0.02
+    altitude = np.rint(160 + rng.normal(0, 15, n_points))
+    altitude[is_unknown] = -777
+    stamps = pa.array(track.time.astype("datetime64[s]"))
     columns = {
-        "latitude": np.round(track[:, 0], 6),
-        "longitude": np.round(track[:, 1], 6),
-        "zero": np.zeros(len(time), dtype=np.int8),
+        "latitude": np.round(track.degrees[:, 0], 6),
+        "longitude": np.round(track.degrees[:, 1], 6),
+        "zero": np.zeros(n_points, dtype=np.int8),
         "altitude": altitude.astype(np.int32),
-        "day": np.round(25_569 + time / 86_400, 10),
+        "day": np.round(25_569 + track.time / DAY_SECONDS, 10),  # since 1899-12-30
         "date": stamps.cast(pa.date32()),
         "clock": pc.strftime(stamps, format="%H:%M:%S"),
     }
-    return HEADER + line_bytes(columns, ",", b"\r\n")
+    return HEADER + format_lines(columns, ",", b"\r\n")
 
 
 DATA_SET = DataSet(
-    "Geolife",
-    load,
-    synthetic,
-    cells,
-    {"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
+    title="Geolife",
+    load=load,
+    synthetic=synthetic,
+    states=cells_as_states,
+    cut={"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
     load_options=grid_box,
     synthetic_options=grid_box,
 )

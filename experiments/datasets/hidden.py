@@ -16,7 +16,8 @@ from tplrepro import TransitionMatrix
 from tplrepro.validation import warn_caller
 
 #: A start ends when its log-likelihood grows by less, in nats, or after so many iterations.
-TOLERANCE, MOST_ITERATIONS = 1e-4, 500
+TOLERANCE = 1e-4
+MOST_ITERATIONS = 500
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,16 @@ def fit_hidden_chain(
     Half of the starts take their means from k-means, the others from random observations. Units do
     not matter; a prior scatter of a thousandth of one observation's keeps covariances positive.
     """
-    flat, lengths = np.concatenate(series), [len(one) for one in series]
-    centre, scale = flat.mean(axis=0), flat.std(axis=0)
+    flat = np.concatenate(series)
+    lengths = [len(one) for one in series]
+    centre = flat.mean(axis=0)
+    scale = flat.std(axis=0)
     standardised = (flat - centre) / scale
-    models = [_start(n_states, standardised, start, rng) for start in range(restarts)]
+    models = [_start_model(n_states, standardised, start, rng) for start in range(restarts)]
     with threadpool_limits(1):  # the matrices are small: threads cost more than they save
-        ends = [_run(model, standardised, lengths) for model in models]
-    model = models[int(np.nanargmax(ends))]
-    # hmmlearn also says "converged" when it runs out of iterations
-    history = list(model.monitor_.history)
-    converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
+        likelihoods = [_fit_model(model, standardised, lengths) for model in models]
+    model = models[int(np.nanargmax(likelihoods))]
+    converged = _has_converged(model)
     if not converged:
         warn_caller(f"Baum-Welch stopped after {MOST_ITERATIONS} iterations before it converged")
     order = np.lexsort(model.means_.T[::-1])
@@ -57,7 +58,13 @@ def fit_hidden_chain(
     )
 
 
-def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator) -> GaussianHMM:
+def _start_model(
+    n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
+) -> GaussianHMM:
+    """The model before the first iteration; even starts take means from k-means, odd ones from
+    observations."""
+    draws_means = start % 2 == 1
+    initialised_by_hmmlearn = "c" if draws_means else "mc"  # covariances, and means by k-means
     # Only the prior scatter acts on the covariances: a weight of 1 adds no pseudo-observations.
     model = GaussianHMM(
         n_states,
@@ -67,9 +74,9 @@ def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
         random_state=int(rng.integers(2**31 - 1)),
         n_iter=MOST_ITERATIONS,
         tol=TOLERANCE,
-        init_params="c" if start % 2 else "mc",
+        init_params=initialised_by_hmmlearn,
     )
-    if start % 2:
+    if draws_means:
         model.means_ = rng.choice(np.unique(flat, axis=0), n_states, replace=False)
     # hmmlearn itself starts at nearly deterministic rows, which Baum-Welch seldom leaves.
     model.startprob_ = np.full(n_states, 1.0 / n_states)
@@ -77,12 +84,25 @@ def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
     return model
 
 
-def _run(model: GaussianHMM, flat: np.ndarray, lengths: list[int]) -> float:
+def _fit_model(model: GaussianHMM, flat: np.ndarray, lengths: list[int]) -> float:
     """The log-likelihood at the end of one start, NaN if it fails."""
     try:
         model.fit(flat, lengths)
-        valid = np.allclose(model.transmat_.sum(axis=1), 1.0) and np.isfinite(model.transmat_).all()
-        return float(model.score(flat, lengths)) if valid else np.nan
+        if _is_stochastic(model.transmat_):
+            return float(model.score(flat, lengths))
     # a state without observations, or a singular covariance
     except (ValueError, np.linalg.LinAlgError):
-        return np.nan
+        pass
+    return np.nan
+
+
+def _is_stochastic(matrix: np.ndarray) -> bool:
+    """Whether all entries are finite and each row sums to 1."""
+    return bool(np.isfinite(matrix).all() and np.allclose(matrix.sum(axis=1), 1.0))
+
+
+def _has_converged(model: GaussianHMM) -> bool:
+    """Whether the last iteration gained less than the tolerance; hmmlearn also says "converged"
+    when it runs out of iterations."""
+    history = list(model.monitor_.history)
+    return len(history) >= 2 and history[-1] - history[-2] < TOLERANCE

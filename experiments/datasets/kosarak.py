@@ -1,5 +1,6 @@
 """Kosarak: its pages as states; its stand-in has sessions over pages of heavy-tailed popularity."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -7,21 +8,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.preparation import DataSet
+from experiments.datasets.preparation import DataSet, States
 from experiments.datasets.readers.kosarak import load, to_sequences
 from experiments.datasets.stand_ins import (
-    heavy_tailed_counts,
-    line_bytes,
-    lines_to,
-    popular,
-    stand_in,
+    draw_counts,
+    draw_popular,
+    format_lines,
+    make_stand_in,
+    open_for_writing,
 )
-from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon
 
 BATCH_SESSIONS = 20_000
 # As in the official file: number of pages, mean and maximum clicks per session.
-N_PAGES, MEAN_LENGTH, LONGEST = 41_270, 8.1, 2_498
+N_PAGES = 41_270
+MEAN_CLICKS = 8.1
+MOST_CLICKS = 2_498
 LINKS = 8  # per page
 FOLLOW = 0.6  # probability of following a link
 
@@ -32,46 +34,56 @@ def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = No
 
     A session goes from a page to one of its eight links, or to any page by popularity.
     """
-    return stand_in(path, "kosarak", "kosarak.dat", write, load, n_users=n_users, seed=seed)
+    return make_stand_in(
+        path, "kosarak", "kosarak.dat", write_sessions, load, n_users=n_users, seed=seed
+    )
 
 
-def write(target, n_users, seed) -> None:
+def write_sessions(target: Path, n_users: int, seed: int) -> None:
     """Write the file in memory bounded by one batch of sessions."""
     n_users = check_horizon(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
-    links = popular(rng, N_PAGES, (N_PAGES, LINKS))
-    with lines_to(target) as out:
+    links = draw_popular(rng, N_PAGES, (N_PAGES, LINKS))
+    with open_for_writing(target) as out:
         for start in range(0, n_users, BATCH_SESSIONS):
-            lengths = heavy_tailed_counts(
-                rng, min(BATCH_SESSIONS, n_users - start), MEAN_LENGTH, LONGEST
-            )
+            n_sessions = min(BATCH_SESSIONS, n_users - start)
+            lengths = draw_counts(rng, n_sessions, MEAN_CLICKS, MOST_CLICKS)
             offsets = np.concatenate([[0], lengths.cumsum()])
-            pages = pa.array(_clicks(rng, offsets, links) + 1).cast(pa.string())
-            out.write(
-                line_bytes(
-                    {"session": pc.binary_join(pa.ListArray.from_arrays(offsets, pages), " ")}, "\t"
-                )
-            )
+            out.write(_session_lines(offsets, _draw_clicks(rng, offsets, links)))
 
 
-def _clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) -> np.ndarray:
+def _session_lines(offsets: np.ndarray, pages: np.ndarray) -> bytes:
+    """One line a session, its page ids, from 1, separated by blanks."""
+    page_ids = pa.array(pages + 1).cast(pa.string())
+    sessions = pa.ListArray.from_arrays(offsets, page_ids)
+    return format_lines({"session": pc.binary_join(sessions, " ")}, "\t")
+
+
+def _draw_clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) -> np.ndarray:
     """Pages of a batch of sessions, (clicks,): by popularity, or by a link on the page before."""
     clicks = np.arange(offsets[-1])
-    pages, link = popular(rng, N_PAGES, len(clicks)), popular(rng, LINKS, len(clicks))
-    anew = rng.random(len(clicks)) >= FOLLOW
-    anew[offsets[:-1]] = True
-    # links since the last page by popularity
-    followed = clicks - np.maximum.accumulate(np.where(anew, clicks, 0))
-    for step in range(1, followed.max() + 1):
-        now = np.flatnonzero(followed == step)
-        pages[now] = links[pages[now - 1], link[now]]
+    pages = draw_popular(rng, N_PAGES, len(clicks))
+    link = draw_popular(rng, LINKS, len(clicks))
+    is_anew = rng.random(len(clicks)) >= FOLLOW
+    is_anew[offsets[:-1]] = True
+    latest_anew = np.maximum.accumulate(np.where(is_anew, clicks, 0))
+    links_since = clicks - latest_anew
+    for step in range(1, links_since.max() + 1):
+        following = np.flatnonzero(links_since == step)
+        pages[following] = links[pages[following - 1], link[following]]
     return pages
 
 
-def pages_as_states(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
-    """Sequences of pages and the names of the pages."""
+def pages_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
+    """The pages of each session; nothing is to be cut."""
     sequences = to_sequences(observations)
-    return sequences, [f"page {page}" for page in sequences.labels.tolist()], None
+    return States(sequences, [f"page {page}" for page in sequences.labels.tolist()])
 
 
-DATA_SET = DataSet("Kosarak", load, synthetic, pages_as_states, {})
+DATA_SET = DataSet(
+    title="Kosarak",
+    load=load,
+    synthetic=synthetic,
+    states=pages_as_states,
+    cut={},
+)

@@ -5,7 +5,7 @@ States are cells of a grid, pages or areas of a screen. `DATA_SET` of each set's
 is read, what stands in for it, and how it is cut into states.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,16 +23,30 @@ PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles", NEW_YORK: "Ne
 
 
 @dataclass(frozen=True, eq=False)
+class States:
+    """Sequences of states, the names of the states, and the grid whose cells they are."""
+
+    sequences: Sequences
+    names: list[str]
+    grid: Grid | None = None
+
+
+def no_options(cut: Mapping) -> dict[str, Any]:
+    """Of a data set whose reader or stand-in takes no arguments from the cut."""
+    return {}
+
+
+@dataclass(frozen=True, eq=False)
 class DataSet:
     """How one data set is read, what stands in for it, and how it is cut into states."""
 
     title: str
     load: Callable[..., pd.DataFrame]
     synthetic: Callable[..., pd.DataFrame]
-    states: Callable[[pd.DataFrame, dict], tuple[Sequences, list[str], Grid | None]]
+    states: Callable[[pd.DataFrame, dict], States]
     cut: Mapping[str, Any]  # default arguments of the cut
-    load_options: Callable[[dict], dict] = lambda cut: {}  # cut -> arguments of `load`
-    synthetic_options: Callable[[dict], dict] = lambda cut: {}  # cut -> arguments of `synthetic`
+    load_options: Callable[[dict], dict] = no_options  # cut -> arguments of `load`
+    synthetic_options: Callable[[dict], dict] = no_options  # cut -> arguments of `synthetic`
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +74,9 @@ class Prepared:
     @property
     def kind(self) -> str:
         """ "recorded data" or "synthetic data"."""
-        return "synthetic data" if self.synthetic else "recorded data"
+        if self.synthetic:
+            return "synthetic data"
+        return "recorded data"
 
     def __repr__(self) -> str:
         return f"Prepared({self.title}: {self.sequences})"
@@ -71,15 +87,20 @@ def joint_record(*prepared: Prepared) -> dict:
 
     If only some are synthetic it names these: "synthetic in part: Kosarak".
     """
+    inputs = [path for one in prepared for path in one.inputs]
+    return {"data": _joint_data_kind(prepared), "inputs": inputs}
+
+
+def _joint_data_kind(prepared: Sequence[Prepared]) -> str:
+    """What a record says of the data of several sets, one of `provenance.DATA_KINDS`."""
     synthetic = [one.name for one in prepared if one.synthetic]
-    kind = "real" if all(one.official for one in prepared) else "real (unverified)"
+    if synthetic and len(synthetic) == len(prepared):
+        return "synthetic"
     if synthetic:
-        kind = (
-            "synthetic"
-            if len(synthetic) == len(prepared)
-            else f"synthetic in part: {', '.join(synthetic)}"
-        )
-    return {"data": kind, "inputs": [path for one in prepared for path in one.inputs]}
+        return f"synthetic in part: {', '.join(synthetic)}"
+    if all(one.official for one in prepared):
+        return "real"
+    return "real (unverified)"
 
 
 def joint_kind(*prepared: Prepared) -> str:
@@ -98,103 +119,147 @@ def prepare(
     **cut: Any,
 ) -> Prepared:
     """Sequences of states of a data set: recorded data where they are found, else a synthetic
-    stand-in.
+    stand-in. Also `experiments.datasets.load`.
 
     Parameters
     ----------
     name : {"geolife", "gowalla", "kosarak", "gaze"}
-    path : path-like, optional; by default the data are looked for as in `registry.locate`
-    synthetic : bool, whether to use the stand-in even if there are recorded data
-    stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
-    **cut : how to make states and steps; the defaults are those of the data set's `DATA_SET`
-        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, and the numbers of `columns` and
-        `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step` None as in
-        `observed_sequences`.
+    path : path-like, optional
+        By default the data are looked for as in `registry.locate`.
+    synthetic : bool
+        Whether to use the stand-in even if there are recorded data.
+    stand_in : dict, optional
+        Arguments of the set's ``synthetic``: n_users, seed, ...
+    **cut
+        How to make states and steps; the defaults are those of the data set's `DATA_SET`.
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, and the numbers of
+        `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with
+        `step` None as in `observed_sequences`.
 
-    Raises ValueError for an unknown name or cut, and if there are no two consecutive states;
-    DatasetNotFoundError only if `path` is given; DataFormatError and OSError like the readers.
-    Also `experiments.datasets.load`.
+    Returns
+    -------
+    Prepared
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or cut, and if there are no two consecutive states.
+    DatasetNotFoundError
+        Only if `path` is given.
+    DataFormatError, OSError
+        Like the readers.
     """
     check_choice(name, "name", registry.SOURCES)
-    data_set = import_module(f"experiments.datasets.{name}").DATA_SET
+    data_set: DataSet = import_module(f"experiments.datasets.{name}").DATA_SET
+    cut = _complete_cut(name, data_set, cut)
+    observations = None
+    if not synthetic:
+        observations = _load_if_found(data_set, path, cut)
+    if observations is None:
+        options = data_set.synthetic_options(cut) | dict(stand_in or {})
+        observations = data_set.synthetic(**options)
+    states = data_set.states(observations, cut)
+    set_name = data_set.title.format(**cut)
+    place = _place_of(states.grid, observations.attrs["source"])
+    title = set_name + place.in_title
+    _check_transitions(states.sequences, title, len(observations))
+    is_synthetic = observations.attrs["synthetic"]
+    inputs: tuple[Path, ...] = ()
+    if is_synthetic:
+        title += " (synthetic data)"
+    else:
+        inputs = (Path(observations.attrs["source"]),)
+    return Prepared(
+        sequences=states.sequences,
+        state_names=states.names,
+        grid=states.grid,
+        name=set_name,
+        place=place.name,
+        title=title,
+        synthetic=is_synthetic,
+        official=all(registry.is_official(name, path) for path in inputs),
+        inputs=inputs,
+        observations=observations,
+    )
+
+
+def _complete_cut(name: str, data_set: DataSet, cut: Mapping) -> dict[str, Any]:
+    """The arguments of the cut, with defaults for those that are not given."""
     unknown = sorted(set(cut) - set(data_set.cut))
     if unknown:
         allowed = ", ".join(data_set.cut) or "nothing"
         raise ValueError(f"{name} is cut by {allowed}, found {', '.join(unknown)}; leave it out")
-    cut = {**data_set.cut, **cut}
-    observations = None
-    if not synthetic:
-        try:
-            observations = data_set.load(path, **data_set.load_options(cut))
-        except registry.DatasetNotFoundError:
-            if path is not None:
-                raise
-    if observations is None:
-        observations = data_set.synthetic(**{**data_set.synthetic_options(cut), **(stand_in or {})})
-    sequences, state_names, grid = data_set.states(observations, cut)
-    title = set_name = data_set.title.format(**cut)
-    place = ""
-    if grid is not None:
-        place = next(
-            (
-                known
-                for box, known in PLACES.items()
-                if box.contains(grid.box[:2], grid.box[2:]).all()
-            ),
-            "",
-        )
-        thinned = (
-            " (thinned)" if Path(observations.attrs["source"]).name in registry.THINNED else ""
-        )
-        title += (
-            f" in {place}"
-            if place
-            else ", latitude {:g} to {:g}, longitude {:g} to {:g}".format(*grid.box)
-        )
-        title, place = title + thinned, place + thinned
+    return {**data_set.cut, **cut}
+
+
+def _load_if_found(data_set: DataSet, path: str | Path | None, cut: dict) -> pd.DataFrame | None:
+    """The recorded data; None if no path is given and none are found."""
+    try:
+        return data_set.load(path, **data_set.load_options(cut))
+    except registry.DatasetNotFoundError:
+        if path is not None:
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the grid of a data set lies."""
+
+    name: str = ""  # "Beijing", "Los Angeles (thinned)"; empty where none is known
+    in_title: str = ""  # " in Beijing", or ", latitude 30 to 31, longitude -98 to -97"
+
+
+def _place_of(grid: Grid | None, source: str) -> Place:
+    """The place of a grid of points from a file or folder."""
+    if grid is None:
+        return Place()
+    name = _city_around(grid)
+    if name:
+        in_title = f" in {name}"
+    else:
+        in_title = ", latitude {:g} to {:g}, longitude {:g} to {:g}".format(*grid.box)
+    if Path(source).name in registry.THINNED:
+        name += " (thinned)"
+        in_title += " (thinned)"
+    return Place(name, in_title)
+
+
+def _city_around(grid: Grid) -> str:
+    """The first of the known places that contains the grid; empty if none does."""
+    for box, name in PLACES.items():
+        if box.contains(grid.box[:2], grid.box[2:]).all():
+            return name
+    return ""
+
+
+def _check_transitions(sequences: Sequences, title: str, n_rows: int) -> None:
+    """Raise ValueError if no state follows another."""
     if not sequences.n_transitions:
-        found = (
-            f"found none in {len(observations)} rows; give the region by box=, or check the file"
-        )
         raise ValueError(
-            f"{title}: there must be two observations of a user within max_gap, {found}"
+            f"{title}: there must be two observations of a user within max_gap, found none in "
+            f"{n_rows} rows; give the region by box=, or check the file"
         )
-    is_synthetic = observations.attrs["synthetic"]
-    if is_synthetic:
-        title += " (synthetic data)"
-    inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
-    official = all(registry.is_official(name, path) for path in inputs)
-    return Prepared(
-        sequences,
-        state_names,
-        grid,
-        set_name,
-        place,
-        title,
-        is_synthetic,
-        official,
-        inputs,
-        observations,
-    )
 
 
-def grid_box(cut: dict) -> dict:
+def grid_box(cut: Mapping) -> dict[str, Any]:
     """The box of the whole cells, as an argument."""
     return {"box": Grid(cut["box"], cut["cell_km"]).box}
 
 
-def cells(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], Grid]:
-    """Sequences of cells of positions, the names of the cells, and their grid; adds a column
-    "cell"."""
+def cells_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
+    """Cells of the positions; adds a column "cell"."""
     grid = Grid(cut["box"], cut["cell_km"])
-    observations["cell"] = grid.cell(
-        observations["latitude"].to_numpy(), observations["longitude"].to_numpy()
-    )
-    sequences = in_time(observations, cut, "cell", "user")
-    return sequences, grid.labels(sequences.labels), grid
+    latitude = observations["latitude"].to_numpy()
+    longitude = observations["longitude"].to_numpy()
+    observations["cell"] = grid.cell(latitude, longitude)
+    sequences = sequences_in_time(observations, cut, state="cell", user="user")
+    return States(sequences, grid.labels(sequences.labels), grid)
 
 
-def in_time(observations: pd.DataFrame, cut: dict, state: str, user: str | list[str]) -> Sequences:
+def sequences_in_time(
+    observations: pd.DataFrame, cut: Mapping, *, state: str, user: str | list[str]
+) -> Sequences:
     """Sequences at fixed steps, or as observed where the cut has `step` None."""
     if cut["step"] is None:
         return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)

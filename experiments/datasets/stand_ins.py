@@ -10,9 +10,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from tplreport.files import write_whole
 from tplreport.reading.text_files import marker_path, read_marker
 
 
-def stand_in(
+def make_stand_in(
     path: str | Path | None,
     set_name: str,
     file_name: str,
@@ -39,43 +39,45 @@ def stand_in(
     """
     note = {"synthetic": True, "set": set_name, **options}
     if path is not None:
-        _put(Path(path), write, options, note)
+        _write_marked(Path(path), write, options, note)
         return read(Path(path))
     with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:
         target = Path(folder) / file_name
-        _put(target, write, options, note)
+        _write_marked(target, write, options, note)
         frame = read(target)
-    skipped = frame.attrs["skipped_examples"].items()
-    frame.attrs["skipped_examples"] = {
-        reason: found.removeprefix(folder + os.sep) for reason, found in skipped
-    }
+    examples = frame.attrs["skipped_examples"]
+    for reason, place in examples.items():
+        examples[reason] = place.removeprefix(folder + os.sep)
     frame.attrs["source"] = f"synthetic {file_name}"
     return frame
 
 
-def _put(path: Path, write: Callable, options: dict, note: dict) -> None:
+def _write_marked(path: Path, write: Callable, options: dict, note: dict) -> None:
     """Write a file or folder and the `note` that marks it in a folder beside `path`, and move both
     to their place."""
-    if path.is_dir() and any(path.iterdir()) and read_marker(path) is None:
-        raise FileExistsError(
-            f"{path} holds files that are not a stand-in of ours; give another path="
-        )
+    _check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".tplrepro-", dir=path.parent) as folder:
         target = Path(folder) / path.name
         write(target, **options)
-        write_whole(
-            marker_path(target),
-            json.dumps(note, indent=1, sort_keys=True, default=int).encode() + b"\n",
-        )
+        text = json.dumps(note, indent=1, sort_keys=True, default=int) + "\n"
+        write_whole(marker_path(target), text.encode())
         if path.is_dir():
             shutil.rmtree(path)
         # the note before the file that it marks
-        for made in sorted(Path(folder).iterdir(), reverse=True):
-            os.replace(made, path.parent / made.name)
+        for written in sorted(Path(folder).iterdir(), reverse=True):
+            os.replace(written, path.parent / written.name)
 
 
-def lines_to(path: str | Path) -> BinaryIO | gzip.GzipFile:
+def _check_replaceable(path: Path) -> None:
+    """Raise FileExistsError for a folder of files that are no stand-in."""
+    if path.is_dir() and any(path.iterdir()) and read_marker(path) is None:
+        raise FileExistsError(
+            f"{path} holds files that are not a stand-in of ours; give another path="
+        )
+
+
+def open_for_writing(path: str | Path) -> BinaryIO | gzip.GzipFile:
     """A file to write to, compressed if `path` ends in .gz; the same content gives the same
     bytes."""
     if Path(path).suffix == ".gz":
@@ -83,7 +85,7 @@ def lines_to(path: str | Path) -> BinaryIO | gzip.GzipFile:
     return open(path, "wb")
 
 
-def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -> bytes:
+def format_lines(columns: Mapping[str, Any], delimiter: str, end: bytes = b"\n") -> bytes:
     """Columns, arrays of one length, as lines of text without header or quotes."""
     sink = pa.BufferOutputStream()
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
@@ -91,20 +93,23 @@ def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -
     return sink.getvalue().to_pybytes().replace(b"\n", end)
 
 
-def popular(rng: np.random.Generator, n: int, size) -> np.ndarray:
+def draw_popular(rng: np.random.Generator, n: int, size) -> np.ndarray:
     """Random ranks 0..n-1, rank k with probability proportional to log(1 + 1 / (k + 1))."""
     return np.minimum((n + 1) ** rng.random(size), n).astype(np.int64) - 1
 
 
-def city(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
+def draw_places(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
     """Random places in districts of a box (south, north, west, east): degrees (n_places, 2)."""
-    low, span = np.array([box[0], box[2]]), np.array([box[1] - box[0], box[3] - box[2]])
+    south, north, west, east = box
+    low = np.array([south, west])
+    span = np.array([north - south, east - west])
     districts = rng.normal(0.5, 0.22, (12, 2))
-    points = districts[popular(rng, 12, n_places)] + rng.normal(0, 0.06, (n_places, 2))
+    district = draw_popular(rng, 12, n_places)
+    points = districts[district] + rng.normal(0, 0.06, (n_places, 2))
     # clipping would accumulate places on the edges
     return low + span * (0.02 + 0.96 * (points % 1))
 
 
-def heavy_tailed_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:
+def draw_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:
     """Counts (n,), at least 1 and at most `most`, log-normal with about the given mean."""
     return np.clip(np.rint(mean * rng.lognormal(-0.72, 1.2, n)), 1, most).astype(np.int64)
