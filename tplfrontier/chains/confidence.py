@@ -13,6 +13,7 @@ curves bounds the loss of all these matrices. Tangents enclose the curves, which
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.validation import check_probability
 
-#: Points of each straight piece of an ROC curve at which tangents touch; with 5 the loss is within 0.1 % of its limit.
+# Points of each straight piece of an ROC curve at which tangents touch; with 5 the loss is within
+# 0.1 % of its limit.
 TANGENTS = 5
 #: Newton steps from above, each of which squares the error; 12 end at the last bits.
 STEPS = 12
@@ -31,17 +33,39 @@ ROUNDING = 1e-14
 
 
 def loss_from_counts(
-    counts: Any, confidence: float = 0.95, states: Iterable | None = None
+    counts: Any,
+    confidence: float = 0.95,
+    states: Iterable | None = None,
 ) -> PrivacyLossFunction:
     """A loss function that exceeds that of the true chain with a given confidence; time and memory
     O(n^3).
 
-    `counts` (n, n) are numbers of steps from each state (row) to each state (column), and `states`
-    their labels, as in `TransitionMatrix.from_counts`; the transposed counts give the backward
-    side. `confidence` in (0, 1) is a probability over the observed steps. The result is
-    conservative: L(alpha) = alpha if a state was never left. Its `matrix` holds the observed
-    shares, and its `vertices` need not belong to sets of columns.
+    "Estimated matrices" in docs/theory/promises.md has the proof. The result is conservative:
+    L(alpha) = alpha if a state was never left. Its `matrix` holds the observed shares, and its
+    `vertices` need not belong to sets of columns.
 
+    Parameters
+    ----------
+    counts : array-like or DataFrame (n, n)
+        Numbers of steps from each state (row) to each state (column); the transposed counts give
+        the backward side.
+    confidence : float, optional
+        A probability in (0, 1) over the observed steps.
+    states : iterable, optional
+        The labels of the states, as in `TransitionMatrix.from_counts`.
+
+    Returns
+    -------
+    PrivacyLossFunction
+        L(alpha) in nats, above that of every plausible matrix.
+
+    Raises
+    ------
+    ValueError
+        For counts that are negative, not finite or not square, and a confidence out of range.
+
+    Examples
+    --------
     >>> steps = np.array([[80, 20], [10, 90]])
     >>> [round(loss_from_counts(counts)(1.0), 4) for counts in (steps, 1000 * steps)]
     [0.9042, 0.7166]
@@ -51,33 +75,44 @@ def loss_from_counts(
     confidence = check_probability(confidence, "confidence", one=False)
     matrix, labels = checked_counts(counts, states)
     steps = matrix.toarray()
-    n, totals = len(steps), steps.sum(axis=1)
-    shares = np.divide(
-        steps, totals[:, None], out=np.full_like(steps, 1.0 / n), where=totals[:, None] > 0
-    )
-    radius = radii(totals, n, confidence)
+    n = len(steps)
+    totals = steps.sum(axis=1)
+    was_left = totals[:, None] > 0
+    alike = np.full_like(steps, 1.0 / n)
+    shares = np.divide(steps, totals[:, None], out=alike, where=was_left)
+    row_radii = radii(totals, n, confidence)
     points = np.empty((0, 5))
     for i in range(n):
-        found = [points, *(_curve(shares, radius, i, j) for j in range(n) if j != i)]
-        points = hull_of_points(np.vstack(found))
-    return PrivacyLossFunction.of_hull(TransitionMatrix(shares, labels, normalize=True), points)
+        curves = [_enclose_curve(shares, row_radii, i, j) for j in range(n) if j != i]
+        points = hull_of_points(np.vstack([points, *curves]))
+    observed = TransitionMatrix(shares, labels, normalize=True)
+    return PrivacyLossFunction.of_hull(observed, points)
 
 
-def radii(totals: np.ndarray, n: int, confidence: float) -> np.ndarray:
+def radii(
+    totals: np.ndarray,
+    n: int,
+    confidence: float,
+) -> np.ndarray:
     """The radius r_i (n,) of each row's set in Kullback-Leibler divergence, inf for a row without
     steps."""
-    sets = (n - 1) * np.log(2.0) + (np.log1p(-(2.0 ** (1 - n))) if n > 1 else 0.0)
-    logs = (
-        sets
-        + np.log(n)
-        - np.log1p(-confidence)
-        + 0.5 * np.log(np.maximum(totals, 1.0))
-        + np.log(2.0)
+    log_sets = (n - 1) * np.log(2.0)
+    if n > 1:
+        log_sets += np.log1p(-(2.0 ** (1 - n)))
+    log_events = log_sets + np.log(n) - np.log1p(-confidence)
+    without_steps = np.full(n, np.inf)
+    return np.divide(
+        log_events + 0.5 * np.log(np.maximum(totals, 1.0)) + np.log(2.0),
+        totals,
+        out=without_steps,
+        where=totals > 0,
     )
-    return np.divide(logs, totals, out=np.full(n, np.inf), where=totals > 0)
 
 
-def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
+def upper_end(
+    shares: np.ndarray,
+    radius: float,
+) -> np.ndarray:
     """The largest p with KL(share || p) <= radius, elementwise, rounded up."""
     if radius == np.inf:
         return np.ones_like(shares)
@@ -86,64 +121,128 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(shares > 0, shares * np.log(shares), 0.0)
         entropy -= np.where(shares < 1, (1 - shares) * np.log1p(-shares), 0.0)
-        ends = np.minimum(
-            shares + np.sqrt(radius / 2.0), -np.expm1(-(radius + entropy) / (1.0 - shares))
-        )
+        by_pinsker = shares + np.sqrt(radius / 2.0)
+        by_other_share = -np.expm1(-(radius + entropy) / (1.0 - shares))
+        ends = np.minimum(by_pinsker, by_other_share)
         # Newton's method from above: KL is convex in p, so no step goes below
         for _ in range(STEPS):
-            divergence = np.where(shares > 0, shares * np.log(shares / ends), 0.0)
-            divergence += np.where(
-                shares < 1, (1 - shares) * np.log((1 - shares) / (1 - ends)), 0.0
-            )
-            step = (divergence - radius) * ends * (1.0 - ends) / (ends - shares)
+            excess = _divergence(shares, ends) - radius
+            step = excess * ends * (1.0 - ends) / (ends - shares)
             ends = np.where(step > 0.0, ends - step, ends)
-    return np.where(shares < 1.0, np.minimum(ends + ROUNDING, 1.0), 1.0)
+    rounded_up = np.minimum(ends + ROUNDING, 1.0)
+    return np.where(shares < 1.0, rounded_up, 1.0)
 
 
-def _slope(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _divergence(
+    shares: np.ndarray,
+    ends: np.ndarray,
+) -> np.ndarray:
+    """KL(share || end) of two outcomes."""
+    divergence = np.where(shares > 0, shares * np.log(shares / ends), 0.0)
+    of_the_rest = (1 - shares) * np.log((1 - shares) / (1 - ends))
+    divergence += np.where(shares < 1, of_the_rest, 0.0)
+    return divergence
+
+
+def _slope(
+    shares: np.ndarray,
+    ends: np.ndarray,
+) -> np.ndarray:
     """The derivative of an end of the interval in the share."""
     odds = np.log(ends / shares) + np.log((1.0 - shares) / (1.0 - ends))
     return odds * ends * (1.0 - ends) / (ends - shares)
 
 
-def _curve(shares: np.ndarray, radius: np.ndarray, i: int, j: int) -> np.ndarray:
+@dataclass(frozen=True)
+class _Curve:
+    """Points of an ROC curve: its shares `x` of row j and `y` of row i, and how steeply each piece
+    rises (`rises` over `runs`)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    rises: np.ndarray
+    runs: np.ndarray
+
+
+def _roc_curve(
+    q: np.ndarray,
+    d: np.ndarray,
+) -> _Curve:
+    """The largest share y of row q for each share x of row d, at `TANGENTS` points a piece."""
+    columns = np.flatnonzero((q > 0) | (d > 0))
+    shares_of_q = q[columns] / (q[columns] + d[columns])
+    order = columns[np.argsort(-shares_of_q, kind="stable")]
+    remaining = np.linspace(1.0, 0.0, TANGENTS)[:, None]
+
+    def partial_sums(row: np.ndarray) -> np.ndarray:
+        sums = np.cumsum(row[order]) - remaining * row[order]
+        return np.ravel(np.clip(sums, 0.0, 1.0), order="F")
+
+    x = partial_sums(d)
+    y = partial_sums(q)
+    rises = np.repeat(q[order], TANGENTS)
+    runs = np.repeat(d[order], TANGENTS)
+    # Every set but the empty one has at least the smallest share: the curve begins there.
+    least = d.min()
+    first = int(np.searchsorted(x, least, side="right")) - 1
+    if first + 1 < x.size and x[first] < least:
+        y[first] += (least - x[first]) * (y[first + 1] - y[first]) / (x[first + 1] - x[first])
+        x[first] = least
+    return _Curve(x[first:], y[first:], rises[first:], runs[first:])
+
+
+def _enclose_curve(
+    shares: np.ndarray,
+    row_radii: np.ndarray,
+    i: int,
+    j: int,
+) -> np.ndarray:
     """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
     d."""
-    q, d = shares[i], shares[j]
-    columns = np.flatnonzero((q > 0) | (d > 0))
-    order = columns[np.argsort(-q[columns] / (q[columns] + d[columns]), kind="stable")]
-    remaining = np.linspace(1.0, 0.0, TANGENTS)[:, None]
-    x, y = (
-        np.ravel(np.clip(np.cumsum(row[order]) - remaining * row[order], 0.0, 1.0), order="F")
-        for row in (d, q)
-    )
-    rises, runs = np.repeat(q[order], TANGENTS), np.repeat(d[order], TANGENTS)
-    # Every set but the empty one has at least the smallest share: the curve begins there.
-    first = int(np.searchsorted(x, d.min(), side="right")) - 1
-    if first + 1 < x.size and x[first] < d.min():
-        y[first] += (d.min() - x[first]) * (y[first + 1] - y[first]) / (x[first + 1] - x[first])
-        x[first] = d.min()
-    x, y, rises, runs = x[first:], y[first:], rises[first:], runs[first:]
-    low, high = 1.0 - upper_end(1.0 - x, radius[j]), upper_end(y, radius[i])
+    curve = _roc_curve(shares[i], shares[j])
+    low = 1.0 - upper_end(1.0 - curve.x, row_radii[j])
+    high = upper_end(curve.y, row_radii[i])
     with np.errstate(all="ignore"):
-        rise, run = rises * _slope(y, high), runs * _slope(x, low)
+        rise = curve.rises * _slope(curve.y, high)
+        run = curve.runs * _slope(curve.x, low)
         slope = np.where(run > 0.0, rise / run, np.inf)
         slope = np.where(np.isnan(slope) | (high >= 1.0), 0.0, slope)
-        # Where two neighbouring tangents meet; the second ends at its own point if they hardly
-        # differ.
-        from_a, from_b = slope[:-1], slope[1:]
-        meet = low[:-1] + (high[1:] - high[:-1] - from_b * (low[1:] - low[:-1])) / (from_a - from_b)
-        meet = np.where(np.isinf(from_a), low[:-1], meet)
-        meet = np.where((meet >= low[:-1]) & (meet <= low[1:]), meet, low[:-1])
-        top = np.where(
-            meet == low[:-1],
-            high[1:] - from_b * (low[1:] - low[:-1]),
-            high[:-1] + from_a * (meet - low[:-1]),
-        )
-        top = np.where(np.isfinite(top), np.clip(top, high[:-1], high[1:]), high[1:])
+        meet, top = _where_tangents_meet(low, high, slope)
     below = np.maximum(np.concatenate((low, meet)) - ROUNDING, 0.0)
     above = np.minimum(np.concatenate((high, top)) + ROUNDING, 1.0)
     corners = np.column_stack(
-        [below, above - below, 1.0 - above, np.full(below.size, i), np.full(below.size, j)]
+        [
+            below,
+            above - below,
+            1.0 - above,
+            np.full(below.size, i),
+            np.full(below.size, j),
+        ]
     )
     return corners[above > below]
+
+
+def _where_tangents_meet(
+    low: np.ndarray,
+    high: np.ndarray,
+    slope: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The points at which tangents with these slopes at (low, high) meet their next neighbours.
+
+    The second tangent ends at its own point if two hardly differ.
+    """
+    slope_a = slope[:-1]
+    slope_b = slope[1:]
+    low_a = low[:-1]
+    low_b = low[1:]
+    high_a = high[:-1]
+    high_b = high[1:]
+    meet = low_a + (high_b - high_a - slope_b * (low_b - low_a)) / (slope_a - slope_b)
+    meet = np.where(np.isinf(slope_a), low_a, meet)
+    is_between = (meet >= low_a) & (meet <= low_b)
+    meet = np.where(is_between, meet, low_a)
+    top_of_b = high_b - slope_b * (low_b - low_a)
+    top_of_a = high_a + slope_a * (meet - low_a)
+    top = np.where(meet == low_a, top_of_b, top_of_a)
+    top = np.where(np.isfinite(top), np.clip(top, high_a, high_b), high_b)
+    return meet, top

@@ -19,9 +19,8 @@ from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
 
-#: Most tuples that may become states, and most probabilities stored: 2**27 of them take 1.5 GB.
-MOST_TUPLES = 1_000_000
-MOST_STORED = 2**27
+MOST_TUPLES = 1_000_000  # that may become states
+MOST_STORED = 2**27  # probabilities, which take 1.5 GB
 
 
 def estimate_higher_order(
@@ -34,65 +33,124 @@ def estimate_higher_order(
 ) -> TransitionMatrix:
     """The maximum-likelihood chain of order k over k-tuples, with Laplacian smoothing.
 
-    Parameters
-    ----------
-    sequences, direction : as in `TransitionMatrix.from_sequences`
-    smoothing : float >= 0, the s added to the counts of the steps that can occur: from (a, b) to each (b, c)
-    tuples : "observed", "all" (of the places that occur; smoothing connects them), or a list of tuples
-    labels : optional; the places that the codes 0..n-1 in the sequences stand for
-
     States are labelled by tuples, for order 1 by places. Without smoothing each tuple needs a
     successor, also the last of a sequence: see `drop_dead_ends`.
 
+    Parameters
+    ----------
+    sequences : list of sequences of places, Sequences, or DataFrame
+        As in `TransitionMatrix.from_sequences`.
+    order : int >= 1, optional
+        The number k of places that the next one depends on.
+    smoothing : float >= 0, optional
+        The s added to the counts of the steps that can occur: from (a, b) to each (b, c).
+    direction : {"forward", "backward"}, optional
+        Pr(next | tuple), or Pr(previous | tuple).
+    tuples : {"observed", "all"} or list of tuples, optional
+        The states; "all" are those of the places that occur, which smoothing connects.
+    labels : sequence, optional
+        The places that the codes 0..n-1 in the sequences stand for.
+
+    Returns
+    -------
+    TransitionMatrix
+        (n, n) for n tuples.
+
+    Raises
+    ------
+    ValueError
+        If no sequence has k places, a tuple has no successor, or the chain would take too much
+        memory.
+
+    Examples
+    --------
     >>> P = estimate_higher_order([["a", "b", "a", "a", "b", "a"]], order=2)
     >>> P.states, P.probabilities.tolist()
     ([('a', 'a'), ('a', 'b'), ('b', 'a')], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     """
     order = check_horizon(order, "order")
     smoothing = check_smoothing(smoothing)
-    augmented = _augmented(sequences, order, labels)
+    augmented = _sequences_of_tuples(sequences, order, labels)
     if not isinstance(tuples, str):
-        augmented = as_sequences(
-            augmented, states=[(place,) for place in tuples] if order == 1 else tuples
-        )
+        if order == 1:
+            tuples = [(place,) for place in tuples]
+        augmented = as_sequences(augmented, states=tuples)
     elif tuples == "all":
-        augmented = as_sequences(augmented, states=_all_tuples(augmented.labels.tolist(), order))
+        observed = augmented.labels.tolist()
+        augmented = as_sequences(augmented, states=_all_tuples(observed, order))
     elif tuples != "observed":
         raise ValueError(
             f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one"
         )
     counts, states = count_transitions(augmented, direction=direction)
     if order == 1:
-        return TransitionMatrix.from_counts(counts, smoothing, [place for (place,) in states])
+        places = [place for (place,) in states]
+        return TransitionMatrix.from_counts(counts, smoothing, places)
     if smoothing:
         counts = counts + smoothing * _possible_steps(states, direction)
     return TransitionMatrix.from_counts(counts, 0.0, states)
 
 
-def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
-    """The chain seen every k steps, P^k; a sparse P must have background 0.
+def every_kth(
+    matrix: MatrixLike,
+    k: int,
+) -> TransitionMatrix:
+    """The chain seen every k steps, P^k.
 
+    Parameters
+    ----------
+    matrix : TransitionMatrix or array-like (n, n)
+        A sparse one must have background 0, and stays sparse.
+    k : int >= 1
+        The number of steps.
+
+    Returns
+    -------
+    TransitionMatrix
+        (n, n), with the same states.
+
+    Raises
+    ------
+    ValueError
+        If k is no whole number >= 1, the matrix is not row-stochastic, or a sparse one has a
+        background or a power that would take too much memory.
+
+    Examples
+    --------
     >>> every_kth([[0.5, 0.5], [0.0, 1.0]], 2).probabilities.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
     """
-    k, matrix = check_horizon(k, "k"), as_transition_matrix(matrix)
+    k = check_horizon(k, "k")
+    matrix = as_transition_matrix(matrix)
     if not matrix.is_sparse:
         return matrix**k
-    if k > 1 and matrix.background.any():
+    if k == 1:
+        return matrix
+    if matrix.background.any():
         raise ValueError(
-            f"a sparse matrix must have background 0, found {matrix.background.max():.3g}; make it dense"
+            f"a sparse matrix must have background 0, found {matrix.background.max():.3g}; "
+            "make it dense"
         )
-    power = rows = matrix.probabilities
+    rows = matrix.probabilities
+    entries_of_row = np.diff(rows.indptr)
+    power = rows
     for _ in range(k - 1):
         # fewer where entries coincide
-        _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")
+        _check_stored(entries_of_row[power.indices].sum(), "the power")
         power = power @ rows
-    return matrix if k == 1 else TransitionMatrix(power, states=matrix.states, normalize=True)
+    return TransitionMatrix(power, states=matrix.states, normalize=True)
 
 
-def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
+def _sequences_of_tuples(
+    sequences: Any,
+    order: int,
+    labels: Sequence | None,
+) -> Sequences:
     """The sequences of k-tuples, over those that occur, sorted; each is k - 1 shorter, or empty."""
-    coded = as_sequences(sequences, states=None if labels is None else range(len(labels)))
+    codes_of_labels = None
+    if labels is not None:
+        codes_of_labels = range(len(labels))
+    coded = as_sequences(sequences, states=codes_of_labels)
     lengths = np.maximum(coded.lengths - (order - 1), 0)
     if not lengths.any():
         raise ValueError(
@@ -100,46 +158,61 @@ def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences
             f"found at most {coded.lengths.max()}; give longer sequences or a lower order"
         )
     offsets = np.append(0, np.cumsum(lengths))
-    first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
-    distinct, codes = np.unique(
-        coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True
-    )
-    names = coded.labels.tolist() if labels is None else labels
-    tuples = np.fromiter(
-        (tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct)
-    )
+    shifts = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths)
+    first = shifts + np.arange(offsets[-1])
+    rows = coded.values[first[:, None] + np.arange(order)]
+    distinct, codes = np.unique(rows, axis=0, return_inverse=True)
+    names = labels
+    if names is None:
+        names = coded.labels.tolist()
+    tuples = np.empty(len(distinct), object)
+    for k, row in enumerate(distinct.tolist()):
+        tuples[k] = tuple(names[code] for code in row)
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
-def _all_tuples(states: list, order: int) -> list:
+def _all_tuples(
+    states: list,
+    order: int,
+) -> list:
     places = list(dict.fromkeys(place for state in states for place in state))
     n = len(places)
-    if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
+    has_many_steps = order > 1 and n ** (order + 1) > MOST_STORED
+    if n**order > MOST_TUPLES or has_many_steps:
         raise ValueError(
-            f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use observed ones"
+            f"all {order}-tuples must fit in memory, found {n**order} of {n} places; "
+            "use observed ones"
         )
     return list(product(places, repeat=order))
 
 
-def _possible_steps(states: list, direction: str):
+def _possible_steps(
+    states: list,
+    direction: str,
+):
     """A sparse matrix (n, n) with a 1 for each step from a tuple to one that continues it."""
     import scipy.sparse
 
-    overlaps: dict = {}
+    overlaps: dict[tuple, int] = {}
     ends = [overlaps.setdefault(state[1:], len(overlaps)) for state in states]
     begins = [overlaps.setdefault(state[:-1], len(overlaps)) for state in states]
     n = len(states)
-    from_end, from_begin = (
-        scipy.sparse.csr_array((np.ones(n), (range(n), overlap)), shape=(n, len(overlaps)))
-        for overlap in (ends, begins)
-    )
+    shape = (n, len(overlaps))
+    from_end = scipy.sparse.csr_array((np.ones(n), (range(n), ends)), shape=shape)
+    from_begin = scipy.sparse.csr_array((np.ones(n), (range(n), begins)), shape=shape)
     _check_stored(int(from_end.sum(axis=0) @ from_begin.sum(axis=0)), "the chain")
     steps = from_end @ from_begin.T
-    return steps if direction == "forward" else steps.T
+    if direction == "forward":
+        return steps
+    return steps.T
 
 
-def _check_stored(stored: int, name: str) -> None:
+def _check_stored(
+    stored: int,
+    name: str,
+) -> None:
     if stored > MOST_STORED:
         raise ValueError(
-            f"{name} must store at most {MOST_STORED} probabilities, found {stored}; use larger cells"
+            f"{name} must store at most {MOST_STORED} probabilities, found {stored}; "
+            "use larger cells"
         )

@@ -34,63 +34,95 @@ def mechanism_leakage(
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 
+    BPL and FPL are the largest log-likelihood ratios of two states, over all sequences of outputs;
+    TPL joins them as Eq. (11) of [1] does.
+
     Parameters
     ----------
-    likelihoods : array-like (n, K) of numbers > 0, or a list of T of these (then without `horizon`)
-        Pr(o | l), a row for each state, a column for each output. To scale a column changes nothing.
-    backward, forward : as in `temporal_privacy_leakage`
-    horizon : int, the number of releases T if the mechanism is the same at all times
+    likelihoods : array-like (n, K) of numbers > 0, or a list of T of these
+        Pr(o | l), a row for each state, a column for each output; a list, without `horizon`, has
+        one for each release. To scale a column changes nothing.
+    backward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; or None
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}).
+    horizon : int >= 1, optional
+        The number of releases T, if the mechanism is the same at all times.
 
-    The `epsilons` of the result are the leakages of single releases. ValueError for likelihoods
-    that are not positive or have another number of states than the matrices, or if more than
-    200,000 messages must be listed.
+    Returns
+    -------
+    ExactLeakage
+        `bpl`, `fpl` and `tpl` (T,) in nats; its `epsilons` are the leakages of single releases.
+
+    Raises
+    ------
+    ValueError
+        For likelihoods that are not positive or have another number of states than the matrices,
+        or if more than 200,000 messages must be listed.
+    TypeError
+        If one of the sides is not given.
 
     Examples
     --------
     >>> from math import e
     >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
-    >>> mechanism_leakage([[e, 1], [1, e], [1, e]], P, P, horizon=4).tpl.round(3).tolist()  # in state 0 or not
+    >>> in_state_0_or_not = [[e, 1], [1, e], [1, e]]
+    >>> mechanism_leakage(in_state_0_or_not, P, P, horizon=4).tpl.round(3).tolist()
     [2.141, 2.569, 2.569, 2.141]
     >>> from tplrepro import exact_leakage
     >>> exact_leakage([1.0] * 4, P, P).tpl.round(3).tolist()  # the worst 1-DP mechanism
     [2.311, 2.801, 2.801, 2.311]
     """
-    tables = [*likelihoods] if horizon is None else [likelihoods]
-    repeated = 1 if horizon is None else check_horizon(horizon)
+    if horizon is None:
+        tables = [*likelihoods]
+        repeated = 1
+    else:
+        tables = [likelihoods]
+        repeated = check_horizon(horizon)
     before, after, states = arrays_of_both_sides(backward, forward, len(tables) * repeated)
-    columns = _columns(tables, states) * repeated
-    n = columns[0].shape[1] if states is None else len(states)
-    if any(x.shape[1] != n for x in columns):
+    columns = _likelihood_vectors(tables, states) * repeated
+    n = columns[0].shape[1]
+    if states is not None:
+        n = len(states)
+    rows = [vectors.shape[1] for vectors in columns]
+    if any(number != n for number in rows):
         raise ValueError(
-            f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
+            f"likelihoods need a row for each state, found {rows} rows and {n} states; "
             "give Pr(o | l)"
         )
-    single = np.stack([_log_ratios(x) for x in columns])
-    past = np.stack([_log_ratios(messages) for messages in _messages(columns, before)])
-    future = np.stack([_log_ratios(messages) for messages in _messages(columns[::-1], after[::-1])])
+    past_messages = _list_messages(columns, before)
+    future_messages = _list_messages(columns[::-1], after[::-1])
+    single = np.stack([_largest_log_ratios(vectors) for vectors in columns])
+    past = np.stack([_largest_log_ratios(messages) for messages in past_messages])
+    future = np.stack([_largest_log_ratios(messages) for messages in future_messages])
     return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
 
 
-def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
+def _list_messages(
+    columns: list,
+    steps: list,
+) -> Iterator[np.ndarray]:
     """The messages of the outputs before each time about the state at that time, (messages, n)."""
     n = columns[0].shape[1]
     messages = np.ones((1, n))
     yield messages
-    for x, P in zip(columns, steps, strict=False):
-        if messages.shape[0] * x.shape[0] > MAX_MESSAGES:
+    for vectors, matrix in zip(columns, steps, strict=False):
+        if messages.shape[0] * vectors.shape[0] > MAX_MESSAGES:
             raise ValueError(
-                f"a mechanism may have at most {MAX_MESSAGES:,} messages at a time, found {messages.shape[0]} times "
-                f"{x.shape[0]} outputs; take fewer releases, states or outputs, or exact_leakage, the worst mechanism"
+                f"a mechanism may have at most {MAX_MESSAGES:,} messages at a time, "
+                f"found {messages.shape[0]} times {vectors.shape[0]} outputs; "
+                "take fewer releases, states or outputs, or exact_leakage, the worst mechanism"
             )
-        if P is None:
+        if matrix is None:
             messages = np.ones((1, n))
         else:
-            messages = (messages[:, None, :] * x[None, :, :]).reshape(-1, n) @ P.T
-            messages = _extreme(messages / messages.sum(axis=1, keepdims=True))
+            products = messages[:, None, :] * vectors[None, :, :]
+            messages = products.reshape(-1, n) @ matrix.T
+            messages = _leave_out_inner(messages / messages.sum(axis=1, keepdims=True))
         yield messages
 
 
-def _extreme(messages: np.ndarray) -> np.ndarray:
+def _leave_out_inner(messages: np.ndarray) -> np.ndarray:
     """The messages (K, n) without duplicates, and without most of those inside the cone that the
     others span."""
     if messages.shape[1] == 2:
@@ -106,17 +138,20 @@ def _extreme(messages: np.ndarray) -> np.ndarray:
         facets = ConvexHull(messages[:, :-1]).equations
     except QhullError:  # all messages in one plane, up to Qhull's precision
         return messages
-    outside = [messages[:, :-1] @ facet[:-1] + facet[-1] > -MARGIN for facet in facets]
-    return messages[np.any(outside, axis=0)]
+    is_near_facet = [messages[:, :-1] @ facet[:-1] + facet[-1] > -MARGIN for facet in facets]
+    return messages[np.any(is_near_facet, axis=0)]
 
 
-def _log_ratios(vectors: np.ndarray) -> np.ndarray:
+def _largest_log_ratios(vectors: np.ndarray) -> np.ndarray:
     """The largest log x_i/x_j over vectors (K, n), for all pairs, (n, n)."""
     logs = np.log(vectors).T
     return np.array([(row - logs).max(axis=1) for row in logs])
 
 
-def _columns(tables: list, states: Sequence | None) -> list[np.ndarray]:
+def _likelihood_vectors(
+    tables: list,
+    states: Sequence | None,
+) -> list[np.ndarray]:
     """The likelihood vectors of each table as rows, (K, n) each."""
     if not tables:
         raise ValueError(
@@ -124,14 +159,17 @@ def _columns(tables: list, states: Sequence | None) -> list[np.ndarray]:
         )
     columns = []
     for table in tables:
-        ordered = by_state(table, states, "likelihoods")
-        x = as_numbers(
-            ordered, "likelihoods must be tables of numbers", "give Pr(o | l) of each time"
+        likelihoods = as_numbers(
+            by_state(table, states, "likelihoods"),
+            "likelihoods must be tables of numbers",
+            "give Pr(o | l) of each time",
         )
-        if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
+        is_table = likelihoods.ndim == 2 and likelihoods.size > 0
+        if not is_table or not np.isfinite(likelihoods).all() or (likelihoods <= 0).any():
             raise ValueError(
-                f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
-                f"{x.min(initial=np.inf)}; give Pr(o | l), and horizon = T if all releases have the same"
+                "likelihoods must be a table of finite numbers greater than 0, "
+                f"found shape {likelihoods.shape} with smallest {likelihoods.min(initial=np.inf)}; "
+                "give Pr(o | l), and horizon = T if all releases have the same"
             )
-        columns.append(np.ascontiguousarray(x.T))
+        columns.append(np.ascontiguousarray(likelihoods.T))
     return columns

@@ -38,25 +38,43 @@ class MeasuredLeakage(OverTime):
         from pandas import DataFrame, RangeIndex
 
         index = RangeIndex(self.tpl.shape[-1], name="time")
-        return DataFrame(
-            {
-                name: values.reshape(-1, index.size).max(axis=0)
-                for name, values in vars(self).items()
-            },
-            index,
-        )
+        columns = {}
+        for name, values in vars(self).items():
+            columns[name] = values.reshape(-1, index.size).max(axis=0)
+        return DataFrame(columns, index)
 
 
 def measured_leakage(
-    log_likelihoods: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED
+    log_likelihoods: Any,
+    backward: Correlation = REQUIRED,
+    forward: Correlation = REQUIRED,
 ) -> MeasuredLeakage:
     """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 
-    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading
-    axes are runs. `LaplaceNoise.log_ratio` gives them for counts with Laplace noise. `backward` and
-    `forward` are as in `temporal_privacy_leakage`. ValueError if the likelihoods are not finite, or
-    if their number of states is not that of the matrices.
+    Parameters
+    ----------
+    log_likelihoods : array-like (..., T, n)
+        log Pr(o_t | l_t = k), up to a summand at each time; leading axes are runs.
+        `LaplaceNoise.log_ratio` gives them for counts with Laplace noise.
+    backward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; or None
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}).
 
+    Returns
+    -------
+    MeasuredLeakage
+        `bpl`, `fpl` and `tpl` (..., T) in nats.
+
+    Raises
+    ------
+    ValueError
+        If the likelihoods are not finite, or if their number of states is not that of the matrices.
+    TypeError
+        If one of the sides is not given.
+
+    Examples
+    --------
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
     >>> worst = worst_outputs(epsilons, P, None, time=3)  # these leak the maximum
@@ -64,21 +82,16 @@ def measured_leakage(
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, P, None).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
-    must, remedy = "log-likelihoods must be numbers", "give log Pr(o_t | l_t)"
-    x = as_numbers(log_likelihoods, must, remedy)
-    if x.ndim < 2 or not np.isfinite(x).all():
-        raise ValueError(
-            "log-likelihoods must be finite, with a row for each time and a column for each state, "
-            f"found shape {x.shape}; give log Pr(o_t | l_t)"
-        )
-    *_, T, n = x.shape
-    before, after, states = arrays_of_both_sides(backward, forward, T)
+    x = _check_log_likelihoods(log_likelihoods)
+    *_, horizon, n = x.shape
+    before, after, states = arrays_of_both_sides(backward, forward, horizon)
     known = len(states or range(n))
     if known != n:
         raise ValueError(
-            f"log-likelihoods need a column for each of the {known} states, found {n}; give all states'"
+            f"log-likelihoods need a column for each of the {known} states, found {n}; "
+            "give all states'"
         )
-    x = as_numbers(by_state(log_likelihoods, states, "log-likelihoods", (1,)), must, remedy)
+    x = _as_log_likelihoods(by_state(log_likelihoods, states, "log-likelihoods", (1,)))
     past = log_likelihoods_before(x, before)
     future = log_likelihoods_before(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(
@@ -86,3 +99,17 @@ def measured_leakage(
         fpl=np.ptp(x + future, axis=-1),
         tpl=np.ptp(past + x + future, axis=-1),
     )
+
+
+def _as_log_likelihoods(given: Any) -> np.ndarray:
+    return as_numbers(given, "log-likelihoods must be numbers", "give log Pr(o_t | l_t)")
+
+
+def _check_log_likelihoods(given: Any) -> np.ndarray:
+    x = _as_log_likelihoods(given)
+    if x.ndim < 2 or not np.isfinite(x).all():
+        raise ValueError(
+            "log-likelihoods must be finite, with a row for each time and a column for each state, "
+            f"found shape {x.shape}; give log Pr(o_t | l_t)"
+        )
+    return x

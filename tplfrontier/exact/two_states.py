@@ -10,6 +10,7 @@ digits.
 
 from __future__ import annotations
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,15 +28,25 @@ MAX_WORK = 4e6  # pairs of grid points in one step, which take seconds
 class ExactGaussianProfile:
     """The true (epsilon, delta) of Gaussian releases about a chain of two states.
 
+    BPL without `forward`, FPL without `backward`, TPL with both.
+
     Parameters
     ----------
-    noise_multipliers : array-like (T,) of numbers > 0
+    noise_multipliers : array-like (T,) of numbers > 0, or one with a horizon
         Standard deviation of the noise over the L2 distance of the answers for the two states.
-    backward, forward : as in `temporal_privacy_leakage`, of two states; BPL without `forward`, FPL without
-        `backward`, TPL with both
-    horizon : int >= 1, optional; the number of releases T, for a single multiplier
+    backward : TransitionMatrix, array-like (2, 2), or a list of T - 1 of these; or None
+        Pr(l^{t-1} | l^t). None: the adversary does not know that side.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}).
+    horizon : int >= 1, optional
+        The number of releases T, for a single multiplier.
 
-    ValueError for multipliers that are not positive, or for another number of states.
+    Raises
+    ------
+    ValueError
+        For multipliers that are not positive, or for another number of states.
+    TypeError
+        If one of the sides is not given.
 
     Examples
     --------
@@ -60,19 +71,12 @@ class ExactGaussianProfile:
         n = len(states or range(2))
         if n != 2:
             raise ValueError(
-                f"backward and forward must have 2 states, found {n}; take temporal_privacy_profile, the upper bound"
+                f"backward and forward must have 2 states, found {n}; "
+                "take temporal_privacy_profile, the upper bound"
             )
-        past = _messages(self._shifts, before)
-        future = _messages(self._shifts[::-1], after[::-1])[::-1]
-        # The log ratios of past and future together, which are independent given the state, and
-        # their probabilities.
-        self._ratios = [
-            (
-                np.add.outer(ratios, later_ratios).ravel(),
-                (weights[:, :, None] * later_weights[:, None]).reshape(2, -1),
-            )
-            for (ratios, weights), (later_ratios, later_weights) in zip(past, future, strict=True)
-        ]
+        past = _ratios_of_past(self._shifts, before)
+        future = _ratios_of_past(self._shifts[::-1], after[::-1])[::-1]
+        self._ratios = [one.add(other) for one, other in zip(past, future, strict=True)]
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
@@ -90,22 +94,33 @@ class ExactGaussianProfile:
             )
         epsilons = np.zeros(self._shifts.size)
         for t in range(epsilons.size):
-            if self._delta(t, 0.0) > delta:
+
+            def excess(
+                epsilon: float,
+                t: int = t,
+            ) -> float:
+                return self._delta(t, epsilon) - delta
+
+            if excess(0.0) > 0.0:
                 high = 1.0
-                while self._delta(t, high) > delta:
+                while excess(high) > 0.0:
                     high *= 2
-                epsilons[t] = brentq(
-                    lambda x, t=t: self._delta(t, x) - delta, 0.0, high, xtol=1e-12
-                )
+                epsilons[t] = brentq(excess, 0.0, high, xtol=1e-12)
         return epsilons
 
-    def _delta(self, t: int, x: float) -> float:
+    def _delta(
+        self,
+        t: int,
+        x: float,
+    ) -> float:
         """The delta of all releases at time t, for the worse order of the two states."""
         from scipy.special import log_ndtr, ndtr
 
-        shift, (ratios, weights) = self._shifts[t], self._ratios[t]
+        shift = self._shifts[t]
+        ratios = self._ratios[t].ratios
+        given_0, given_1 = self._ratios[t].probabilities
         deltas = [0.0]
-        for ratio, numerator in ((ratios, weights[1]), (-ratios, weights[0])):
+        for ratio, numerator in ((ratios, given_1), (-ratios, given_0)):
             excess = (ratio - x) / shift
             # the weights' ratio is e^ratio
             above = np.exp(x - ratio + log_ndtr(excess - shift / 2))
@@ -113,32 +128,71 @@ class ExactGaussianProfile:
         return max(deltas)
 
 
-def _messages(shifts: np.ndarray, steps: Iterable) -> list:
-    """For each time the log ratios (k,) that earlier releases give for its state, and their
-    probabilities (2, k)."""
-    messages = [(np.zeros(1), np.ones((2, 1)))]
-    # A sum over a grid is as good as an integral where the grid is fine for both releases that meet
-    # on it.
+@dataclass(frozen=True)
+class LogRatios:
+    """Log ratios (k,) of what releases tell about the two states of a time, and the probabilities
+    (2, k) of each ratio given each state."""
+
+    ratios: np.ndarray
+    probabilities: np.ndarray
+
+    def add(self, other: LogRatios) -> LogRatios:
+        """Those of past and future releases together, which are independent given the state."""
+        products = self.probabilities[:, :, None] * other.probabilities[:, None]
+        return LogRatios(
+            ratios=np.add.outer(self.ratios, other.ratios).ravel(),
+            probabilities=products.reshape(2, -1),
+        )
+
+
+#: What no release tells.
+NOTHING = LogRatios(np.zeros(1), np.ones((2, 1)))
+
+
+def _ratios_of_past(
+    shifts: np.ndarray,
+    steps: Iterable,
+) -> list[LogRatios]:
+    """For each time what earlier releases tell about its state."""
+    past = [NOTHING]
     for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
         if matrix is None:
-            messages.append((np.zeros(1), np.ones((2, 1))))
+            past.append(NOTHING)
             continue
-        (ratios, weights), step = messages[-1], min(shift, following, 1.0) / STEPS
-        reach = shift**2 / 2 + 12 * shift
-        grid = step * np.arange((ratios.min() - reach) // step, (ratios.max() + reach) // step)
-        if ratios.size * grid.size > MAX_WORK:
-            raise ValueError(
-                f"the log ratios of {len(messages)} releases must fit {MAX_WORK:g} pairs of grid points, found "
-                f"{ratios.size * grid.size:.3g}; take fewer releases, more noise or temporal_privacy_profile"
-            )
-        scores = [
-            (grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)
-        ]
-        density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
-        probabilities = (weights[:, None] @ density)[:, 0]
-        kept = probabilities.max(axis=0) > NEGLIGIBLE
-        with np.errstate(divide="ignore"):
-            (stay, leave), (enter, remain) = np.log(matrix)
-        ratios = np.logaddexp(remain + grid, enter) - np.logaddexp(leave + grid, stay)
-        messages.append((ratios[kept], matrix @ probabilities[:, kept]))
-    return messages
+        # A sum over a grid is as good as an integral where the grid is fine for both releases that
+        # meet on it.
+        step = min(shift, following, 1.0) / STEPS
+        past.append(_ratios_after_release(past[-1], shift, step, matrix, releases=len(past)))
+    return past
+
+
+def _ratios_after_release(
+    before: LogRatios,
+    shift: float,
+    step: float,
+    matrix: np.ndarray,
+    releases: int,
+) -> LogRatios:
+    """What a release and those before it tell about the next state, on a grid of this step."""
+    ratios = before.ratios
+    reach = shift**2 / 2 + 12 * shift
+    first = (ratios.min() - reach) // step
+    last = (ratios.max() + reach) // step
+    grid = step * np.arange(first, last)
+    if ratios.size * grid.size > MAX_WORK:
+        raise ValueError(
+            f"the log ratios of {releases} releases must fit {MAX_WORK:g} pairs of grid points, "
+            f"found {ratios.size * grid.size:.3g}; "
+            "take fewer releases, more noise or temporal_privacy_profile"
+        )
+    mean = shift**2 / 2
+    distances = grid - ratios[:, None]
+    scores = [(distances + mean) / shift, (distances - mean) / shift]
+    density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
+    probabilities = (before.probabilities[:, None] @ density)[:, 0]
+    kept = probabilities.max(axis=0) > NEGLIGIBLE
+    with np.errstate(divide="ignore"):
+        (stay_in_0, leave_0), (leave_1, stay_in_1) = np.log(matrix)
+    given_1 = np.logaddexp(stay_in_1 + grid, leave_1)
+    given_0 = np.logaddexp(leave_0 + grid, stay_in_0)
+    return LogRatios((given_1 - given_0)[kept], matrix @ probabilities[:, kept])
