@@ -23,6 +23,7 @@ from tplfrontier.profiles.temporal_profile import TemporalPrivacyProfile, tempor
 from tplrepro.allocation.minimisation import LeastError
 from tplrepro.allocation.optimal import MANY, solve_on_knots
 from tplrepro.lazy import optional_import
+from tplrepro.leakage.accumulation import leakages_in_turn
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import (
     Correlation,
@@ -48,6 +49,8 @@ SETTLED = 1e-3
 # of the logarithms of shares, so that profiles see equal releases in the middle of a long series
 DIGITS = 4
 POINTS = 65  # of the approximation of a step
+LOSSES = 4097  # at which its profiles are computed
+SMALLEST = 1e-300  # smaller numbers would have no logarithm
 
 
 def allocate_noise(
@@ -70,51 +73,70 @@ def allocate_noise(
 
     Parameters
     ----------
-    epsilon : float > 0, in nats
-    delta : float, 0 < delta < 1
-    backward, forward : as in `temporal_privacy_profile`
-    horizon : int >= 1, the number of releases T
-    method : "equal" or "least_variance"
-        "equal" gives the smallest equal multipliers, to 0.01%; "least_variance" ones of a smaller sum
-        of squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found.
-    index : labels of the time points, or None
+    epsilon : float > 0
+        In nats.
+    delta : float
+        Above 0 and below 1.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list of T - 1, or None
+        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list holds the
+        matrix of each step between two time points. None: the adversary does not know it.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
+    horizon : int >= 1
+        The number of releases T.
+    method : {"equal", "least_variance"}, optional
+        "equal" gives the smallest equal multipliers, to 0.01%; "least_variance" ones of a smaller
+        sum of squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was
+        found.
+    index : sequence of T labels, optional
+        Of the time points.
 
     Returns
     -------
-    array (T,) that knows its unit, or with an index a Series called noise_multiplier; where budgets
-    are wanted, both are an error
+    array (T,) that knows its unit, or with an index a Series called noise_multiplier
+        Where budgets are wanted, both are an error.
 
     Raises
     ------
-    ValueError as in `temporal_privacy_profile`, and for a delta near the rounding of profiles
+    ValueError
+        For a number out of range, a delta near the rounding of profiles, matrices that are not
+        row-stochastic, whose states disagree or that are not T - 1.
+    TypeError
+        If one of the sides is not given.
 
     Examples
     --------
-    >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
+    >>> backward = [[0.8, 0.2], [0.2, 0.8]]  # Fig. 8 of [1]
+    >>> forward = [[0.8, 0.2], [0.1, 0.9]]
     >>> allocate_noise(1.0, 1e-6, backward, forward, horizon=4).round(2).tolist()
     [6.14, 6.14, 6.14, 6.14]
-    >>> allocate_noise(1.0, 1e-6, backward, forward, horizon=4, method="least_variance").round(1).tolist()
+    >>> least = allocate_noise(1.0, 1e-6, backward, forward, horizon=4, method="least_variance")
+    >>> least.round(1).tolist()
     [5.4, 6.7, 6.2, 5.2]
     """
-    epsilon, horizon = check_level(epsilon, "epsilon"), check_horizon(horizon)
+    epsilon = check_level(epsilon, "epsilon")
+    horizon = check_horizon(horizon)
     delta = as_scalar(check_delta(delta), "delta")
     check_choice(method, "method", ("equal", "least_variance"))
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
-    series = _Series(epsilon, delta, float(gaussian_mu(epsilon, delta)), before, after)
+    mu = float(gaussian_mu(epsilon, delta))
+    series = _Series(epsilon, delta, mu, before, after)
     composed = np.full(horizon, epsilon / horizon)  # within epsilon even if all values are the same
-    if series.largest(composed / 4.0) > epsilon:
+    if series.largest_leakage(composed / 4.0) > epsilon:
         raise ValueError(
-            f"delta must be above the rounding errors of the profiles of {horizon} releases, found {delta:g}; give a "
-            "larger one, or budgets for pure DP (allocate_optimally)"
+            f"delta must be above the rounding errors of the profiles of {horizon} releases, "
+            f"found {delta:g}; give a larger one, or budgets for pure DP (allocate_optimally)"
         )
     equal = series.fit(composed)
     # other compositions round differently
-    while series.adds_up and series.leakage(equal).max() > epsilon:
+    while series.adds_up and series.leakages(equal).max() > epsilon:
         equal = equal * (1.0 - TOLERANCE)
+    best = equal
     if method == "least_variance" and not series.adds_up:
-        unequal = series.fit(_least_variance(series, equal))
-        equal = min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum())
-    multipliers = NoiseMultipliers.of(1.0 / series.shift(equal))
+        unequal = series.fit(_approximate_least_variance(series, equal))
+        if (1.0 / unequal).sum() < (1.0 / equal).sum():
+            best = unequal
+    multipliers = NoiseMultipliers.of(1.0 / series.shifts(best))
     return with_index(multipliers, index, NOISE_MULTIPLIER)
 
 
@@ -132,60 +154,75 @@ class _Series:
     @cached_property
     def adds_up(self) -> bool:
         """Whether the first or the last value determines all others."""
-        return any(
-            all(loss is not None and loss.is_identity for loss in side)
-            for side in (self.before, self.after)
-        )
+        return _are_identities(self.before) or _are_identities(self.after)
 
-    def shift(self, budgets: np.ndarray) -> np.ndarray:
+    def shifts(self, budgets: np.ndarray) -> np.ndarray:
+        """The distances of two normal laws of variance 1 that budgets stand for."""
         return self.mu * np.sqrt(budgets / self.epsilon)
 
-    def budget(self, epsilons: np.ndarray | float) -> np.ndarray:
+    def budgets(self, epsilons: np.ndarray | float) -> np.ndarray:
         """The budget of a single release with each epsilon at delta."""
-        return self.epsilon * (np.asarray(gaussian_mu(epsilons, self.delta)) / self.mu) ** 2
+        shifts = np.asarray(gaussian_mu(epsilons, self.delta))
+        return self.epsilon * (shifts / self.mu) ** 2
 
     def profile(self, budgets: np.ndarray) -> TemporalPrivacyProfile:
         with optional_import():
             from dp_accounting import GaussianDpEvent
 
-        multipliers = (1.0 / self.shift(budgets)).tolist()
-        runs = [(GaussianDpEvent(m), len(list(run))) for m, run in groupby(multipliers)]
+        multipliers = (1.0 / self.shifts(budgets)).tolist()
+        runs = []
+        for multiplier, run in groupby(multipliers):
+            runs.append((GaussianDpEvent(multiplier), len([*run])))
         return temporal_privacy_profile(runs, self.before, self.after)
 
-    def leakage(self, budgets: np.ndarray) -> np.ndarray:
+    def leakages(self, budgets: np.ndarray) -> np.ndarray:
         """The epsilon at delta of each time, (T,)."""
         return self.profile(budgets).epsilon(self.delta)
 
-    def largest(self, budgets: np.ndarray) -> float:
+    def largest_leakage(self, budgets: np.ndarray) -> float:
         """The largest epsilon at delta; from one composition of all releases where they add up."""
         profile = self.profile(budgets)
-        return float(np.max((profile.user_level if self.adds_up else profile).epsilon(self.delta)))
+        if self.adds_up:
+            return float(profile.user_level.epsilon(self.delta))
+        return float(np.max(profile.epsilon(self.delta)))
 
     def fit(self, budgets: np.ndarray) -> np.ndarray:
         """The largest multiple of the budgets that is within (epsilon, delta)."""
         target = safely_below(self.epsilon, budgets.size)
-        return fit_to_level(self.largest, budgets, self.epsilon, target, tolerance=TOLERANCE)
+        return fit_to_level(
+            self.largest_leakage,
+            budgets,
+            self.epsilon,
+            target,
+            tolerance=TOLERANCE,
+        )
 
 
-class _Step:
+def _are_identities(losses: list[PrivacyLossFunction | None]) -> bool:
+    return all(loss is not None and loss.is_identity for loss in losses)
+
+
+class _BudgetStep:
     """An approximate step of correlation, from the budget before it to the budget after it."""
 
-    def __init__(self, loss: PrivacyLossFunction, series: _Series):
+    def __init__(
+        self,
+        loss: PrivacyLossFunction,
+        series: _Series,
+    ):
         budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)
-        shifts = series.shift(budgets)
-        losses = np.linspace(0.0, float(gaussian_epsilon(shifts[-1], series.delta)), 4097)
+        shifts = series.shifts(budgets)
+        largest = float(gaussian_epsilon(shifts[-1], series.delta))
+        losses = np.linspace(0.0, largest, LOSSES)
         slopes = np.expm1(np.minimum(losses, 700.0))
-        eta = np.maximum(loss.support(slopes), 1e-300)
+        eta = np.maximum(loss.support(slopes), SMALLEST)
         before = np.log(eta + slopes) - np.log(eta)  # 1 + slopes / eta may overflow
         epsilons = np.zeros(POINTS)
         for k, shift in enumerate(shifts.tolist()):
-            logs = np.log(np.maximum(eta * gaussian_delta(shift, before), 1e-300) / series.delta)
-            point = int(np.argmax(logs <= 0.0))  # delta falls with the loss
-            if point > 0:
-                epsilons[k] = losses[point - 1] + losses[1] * logs[point - 1] / (
-                    logs[point - 1] - logs[point]
-                )
-        self.after = np.minimum(np.maximum.accumulate(series.budget(epsilons)), budgets).tolist()
+            deltas = np.maximum(eta * gaussian_delta(shift, before), SMALLEST)
+            epsilons[k] = _zero_of_logs(np.log(deltas / series.delta), losses)
+        after = np.maximum.accumulate(series.budgets(epsilons))
+        self.after = np.minimum(after, budgets).tolist()
         self.width = float(budgets[1])
 
     def __call__(self, budget: float) -> tuple[float, float]:
@@ -195,52 +232,113 @@ class _Step:
         return self.after[cell] + slope * (budget - cell * self.width), slope
 
 
+def _zero_of_logs(
+    logs: np.ndarray,
+    losses: np.ndarray,
+) -> float:
+    """The loss at which falling logarithms reach 0, linear between two losses; 0 if at none."""
+    point = int(np.argmax(logs <= 0.0))
+    if point == 0:
+        return 0.0
+    fall = logs[point - 1] - logs[point]
+    return losses[point - 1] + losses[1] * logs[point - 1] / fall
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A leakage and its derivative (N,) by the unknowns; or those of a budget."""
+
+    leakage: float
+    derivative: np.ndarray
+
+
+def _point_after(
+    step: _BudgetStep | None,
+    before: _Point | None,
+    budget: _Point,
+) -> _Point:
+    """A step of Eq. (13) of [1] with the approximation for L, and its derivative."""
+    if step is None or before is None:
+        return budget
+    after, slope = step(before.leakage)
+    return _Point(
+        leakage=budget.leakage + after,
+        derivative=budget.derivative + slope * before.derivative,
+    )
+
+
 class _LeastVariance(LeastError):
     """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by
     `correction` (T,)."""
 
-    def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
+    def __init__(
+        self,
+        epsilon: float,
+        before: list,
+        after: list,
+        correction: np.ndarray,
+    ):
         T = correction.size
         super().__init__(epsilon, np.full(T, 1.0 / T), power=1)
-        self.before, self.after, self.correction = before, after, correction
+        self.before = before
+        self.after = after
+        self.correction = correction
 
-    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        bpl, dbpl = _ascend(self.before, budgets, change)
-        fpl, dfpl = (
-            values[::-1] for values in _ascend(self.after[::-1], budgets[::-1], change[::-1])
+    def tpl(
+        self,
+        budgets: np.ndarray,
+        change: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        bpl, dbpl = _accumulate_with_derivative(self.before, budgets, change)
+        fpl_from_end, dfpl_from_end = _accumulate_with_derivative(
+            self.after[::-1],
+            budgets[::-1],
+            change[::-1],
         )
-        return bpl + fpl - budgets + self.correction, dbpl + dfpl - change
+        tpl = bpl + fpl_from_end[::-1] - budgets + self.correction
+        return tpl, dbpl + dfpl_from_end[::-1] - change
 
 
-def _ascend(steps: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `Recursion.ascend`."""
-    leakages, derivative = budgets.copy(), change.copy()
-    for t, step in enumerate(steps, start=1):
-        if step is not None:
-            after, slope = step(float(leakages[t - 1]))
-            leakages[t] += after
-            derivative[t] += slope * derivative[t - 1]
-    return leakages, derivative
+def _accumulate_with_derivative(
+    steps: list,
+    budgets: np.ndarray,
+    change: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leakages along budgets (T,) by Eq. (13) of [1], and their derivative (T, N) from theirs."""
+    points: Any = map(_Point, budgets.tolist(), change)
+    step: Any = _point_after
+    accumulated: Any = [*leakages_in_turn([None, *steps], points, step=step)]
+    leakages = np.array([point.leakage for point in accumulated])
+    return leakages, np.array([point.derivative for point in accumulated])
 
 
-def _least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
+def _approximate_least_variance(
+    series: _Series,
+    start: np.ndarray,
+) -> np.ndarray:
     """Budgets (T,) in the proportions of the least total variance, by the corrected
     approximation."""
-    steps = {
-        loss: None if loss is None else _Step(loss, series)
-        for loss in {*series.before, *series.after}
-    }
+    steps: dict[PrivacyLossFunction | None, _BudgetStep | None] = {None: None}
+    for loss in {*series.before, *series.after}:
+        if loss is not None:
+            steps[loss] = _BudgetStep(loss, series)
     before = [steps[loss] for loss in series.before]
     after = [steps[loss] for loss in series.after]
-    on_knots = start.size > MANY and len(set(before)) == len(set(after)) == 1
-    budgets, correction = start, np.zeros(start.size)
+    is_alike = len(set(before)) == len(set(after)) == 1
+    budgets = start
+    correction = np.zeros(start.size)
     for _ in range(CORRECTIONS):
         problem = _LeastVariance(series.epsilon, before, after, correction)
         begin = problem.fit(budgets, tolerance=1e-9)
-        solutions = solve_on_knots(problem, [begin]) if on_knots else [problem.solve(begin)]
-        budgets = np.exp(np.log(min(map(problem.fit, solutions), key=problem.cost)).round(DIGITS))
-        leakages = np.minimum(series.leakage(budgets), 4.0 * series.epsilon)  # may be inf
-        error = series.budget(leakages) - problem.tpl(budgets, np.empty((budgets.size, 0)))[0]
+        if is_alike and start.size > MANY:
+            solutions = solve_on_knots(problem, [begin])
+        else:
+            solutions = [problem.solve(begin)]
+        best = min(map(problem.fit, solutions), key=problem.cost)
+        budgets = np.exp(np.log(best).round(DIGITS))
+        leakages = np.minimum(series.leakages(budgets), 4.0 * series.epsilon)  # may be inf
+        approximate, _derivative = problem.tpl(budgets, np.empty((budgets.size, 0)))
+        error = series.budgets(leakages) - approximate
         correction = correction + error
         if np.abs(error).max() <= SETTLED * series.epsilon:
             break

@@ -6,6 +6,7 @@ the data of time t alone. It is the epsilon of that time in `temporal_privacy_le
 """
 
 from __future__ import annotations
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -28,114 +29,196 @@ SMALL = 1e-150  # squares of smaller numbers underflow
 UNDERFLOW = 1e-310  # exceeds what underflows in a sum
 
 
-def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
+def event_level_budgets(
+    strategy: Any,
+    scale: ArrayLike,
+    sensitivity: float = 1.0,
+) -> np.ndarray:
     """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) /
     scale[r], (T,).
 
     Parameters
     ----------
-    strategy : array-like or scipy.sparse matrix (R, T), a row for each of R published answers
-        The identity publishes each number, a lower triangle of ones their running totals.
-    scale : float > 0 or array-like (R,), the scale of each answer's noise
-    sensitivity : float > 0, by how much the number of one time changes with the data of that time
-        For a vector of numbers, which all go through the same matrix, in the L1 norm.
+    strategy : array-like or scipy.sparse matrix (R, T)
+        A row for each of R published answers. The identity publishes each number, a lower triangle
+        of ones their running totals.
+    scale : float > 0 or array-like (R,)
+        The scale of each answer's noise.
+    sensitivity : float > 0, optional
+        By how much the number of one time changes with the data of that time. For a vector of
+        numbers, which all go through the same matrix, in the L1 norm.
 
-    The budgets are rounded up. ValueError for entries that are not finite and scales that are not
-    above 0.
+    Returns
+    -------
+    ndarray (T,)
+        In nats, rounded up.
 
+    Raises
+    ------
+    ValueError
+        For entries that are not finite, and scales or a sensitivity that are not above 0.
+
+    Examples
+    --------
     >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).round(9).tolist()
     [0.5, 0.375, 0.25, 0.125]
     """
-    weights, exponent, up = _weights(strategy, scale, sensitivity)
-    sums = weights.sum(axis=0)
-    return _rounded_up(sums > 0.0, [(sums * up, exponent)])
+    scaled = _scale_strategy(strategy, scale, sensitivity)
+    sums = scaled.weights.sum(axis=0)
+    return _sum_rounded_up(sums > 0.0, [(sums * scaled.up, scaled.exponent)])
 
 
 def gaussian_event_level_budgets(
-    strategy: Any, scale: ArrayLike, delta: float, *, n_states: int, sensitivity: float = sqrt(2.0)
+    strategy: Any,
+    scale: ArrayLike,
+    delta: float,
+    *,
+    n_states: int,
+    sensitivity: float = sqrt(2.0),
 ) -> np.ndarray:
     """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 -
     delta.
 
-    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem
-    1'). The data of one person have one of `n_states` values at each time. `strategy` as in
-    `event_level_budgets`, `scale` in standard deviations, `sensitivity` in the L2 norm: by default
-    who moves changes two counts by
-    1. ValueError for numbers outside their ranges.
+    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T: theorem
+    1' of docs/theory/promises.md.
 
+    Parameters
+    ----------
+    strategy : array-like or scipy.sparse matrix (R, T)
+        A row for each of R published answers.
+    scale : float > 0 or array-like (R,)
+        The standard deviation of each answer's noise.
+    delta : float
+        Above 0 and below 1.
+    n_states : int >= 1
+        The number of values that the data of one person have at each time.
+    sensitivity : float > 0, optional
+        By how much the numbers of one time change with the data of that time, in the L2 norm: by
+        default who moves changes two counts by 1.
+
+    Returns
+    -------
+    ndarray (T,)
+        In nats, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For numbers outside their ranges.
+
+    Examples
+    --------
     >>> totals = np.tril(np.ones((4, 4)))
     >>> gaussian_event_level_budgets(totals, 100.0, 1e-6, n_states=10).round(3).tolist()
     [0.166, 0.144, 0.118, 0.083]
     """
-    weights, exponent, up = _weights(strategy, scale, sensitivity)
+    scaled = _scale_strategy(strategy, scale, sensitivity)
+    weights = scaled.weights
     quantile = _quantile(weights.shape[1], delta, n_states)
-    sums, squares = weights.sum(axis=0), (weights * weights).sum(axis=0)
+    sums = weights.sum(axis=0)
+    squares = (weights * weights).sum(axis=0)
     norms = np.where(sums < SMALL, sums, np.sqrt(squares))
     together = weights.T @ weights.sum(axis=1)
-    terms = [((together - squares / 2.0) * up, 2 * exponent), (norms * quantile * up, exponent)]
-    return _rounded_up(sums > 0.0, terms)
+    change_of_means = (together - squares / 2.0) * scaled.up
+    change_of_noise = norms * quantile * scaled.up
+    return _sum_rounded_up(
+        sums > 0.0,
+        [(change_of_means, 2 * scaled.exponent), (change_of_noise, scaled.exponent)],
+    )
 
 
 def gaussian_budgets_of_columns(
-    squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
+    squares: np.ndarray,
+    together: np.ndarray,
+    delta: float,
+    n_states: int,
+    sensitivity: float,
 ) -> np.ndarray:
     """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1
     (T,)."""
-    width, quantile = check_sensitivity(sensitivity), _quantile(squares.size, delta, n_states)
-    return (width * (width * (together - squares / 2.0)) + width * np.sqrt(squares) * quantile) * (
-        1.0 + 1e-12
-    )
+    width = check_sensitivity(sensitivity)
+    quantile = _quantile(squares.size, delta, n_states)
+    change_of_means = width * (width * (together - squares / 2.0))
+    change_of_noise = width * np.sqrt(squares) * quantile
+    return (change_of_means + change_of_noise) * (1.0 + 1e-12)
 
 
-def _quantile(horizon: int, delta: float, n_states: int) -> float:
+def _quantile(
+    horizon: int,
+    delta: float,
+    n_states: int,
+) -> float:
     """q of theorem 1', rounded up, at least 0."""
     changes = horizon * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
-    return max(-float(ndtri(check_delta(delta) / changes)), 0.0) * (1.0 + 1e-13) + 1e-15
+    quantile = -float(ndtri(check_delta(delta) / changes))
+    return max(quantile, 0.0) * (1.0 + 1e-13) + 1e-15
 
 
-def _rounded_up(used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The sum of numbers times 2^exponent, 0 in columns that are not `used`, rounded up to inf if
+def _sum_rounded_up(
+    is_used: np.ndarray,
+    terms: list[tuple[np.ndarray, int]],
+) -> np.ndarray:
+    """The sum of numbers times 2^exponent, 0 in columns that are not used, rounded up to inf if
     need be."""
     with np.errstate(over="ignore", under="ignore"):
         parts = [np.ldexp(numbers + UNDERFLOW, exponent) + SMALLEST for numbers, exponent in terms]
-        return np.where(used, np.sum(parts, axis=0) * (1.0 + 4.0 * EPS), 0.0)
+        total = np.sum(parts, axis=0) * (1.0 + 4.0 * EPS)
+        return np.where(is_used, total, 0.0)
 
 
-def _weights(strategy: Any, scale: ArrayLike, sensitivity: float) -> tuple[csr_array, int, float]:
-    """sensitivity abs(strategy[r, t]) / scale[r] / 2^exponent, (R, T), the exponent, and a factor
-    above rounding.
+@dataclass(frozen=True)
+class _ScaledStrategy:
+    """sensitivity abs(strategy[r, t]) / scale[r] = `weights` (R, T) times 2^`exponent`, up to a
+    factor `up` above rounding."""
 
-    Mantissas and exponents are divided separately, as their products may be no floats.
-    """
-    matrix = (
-        strategy
-        if hasattr(strategy, "tocsr")
-        else as_numbers(strategy, "strategy must be numbers", "give rows")
-    )
+    weights: csr_array
+    exponent: int
+    up: float
+
+
+def _scale_strategy(
+    strategy: Any,
+    scale: ArrayLike,
+    sensitivity: float,
+) -> _ScaledStrategy:
+    """Mantissas and exponents are divided separately, as their products may be no floats."""
+    matrix = strategy
+    if not hasattr(strategy, "tocsr"):
+        matrix = as_numbers(strategy, "strategy must be numbers", "give rows")
     if matrix.ndim != 2:
         raise ValueError(
             f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer"
         )
-    scales = as_numbers(
-        scale, "scale must be numbers above 0", "give one for all answers, or one for each"
-    )
-    if scales.shape not in ((), matrix.shape[:1]) or not ((scales > 0.0) & (scales < np.inf)).all():
-        raise ValueError(
-            f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
-        )
+    scales = _check_scales(scale, matrix.shape[0])
     weights = csr_array(abs(csr_array(matrix)))
     check_entries(weights.data, "entries of the strategy, over the scale,")
     rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    numbers = (
-        weights.data,
-        np.broadcast_to(scales, matrix.shape[:1])[rows],
-        check_sensitivity(sensitivity),
-    )
-    (entry, entry_power), (noise, noise_power), (width, width_power) = map(np.frexp, numbers)
+    entry, entry_power = np.frexp(weights.data)
+    noise, noise_power = np.frexp(scales[rows])
+    width, width_power = np.frexp(check_sensitivity(sensitivity))
     powers = entry_power - noise_power + width_power + 1
     exponent = int(powers[entry > 0.0].max(initial=-5000))
     with np.errstate(under="ignore"):
-        weights.data = np.ldexp(entry * width / noise, powers - 1 - exponent) + SMALLEST * (
-            entry > 0.0
+        scaled = np.ldexp(entry * width / noise, powers - 1 - exponent)
+        weights.data = scaled + SMALLEST * (entry > 0.0)
+    up = 1.0 + (sum(weights.shape) + 8) * EPS
+    return _ScaledStrategy(weights, exponent, up)
+
+
+def _check_scales(
+    scale: ArrayLike,
+    answers: int,
+) -> np.ndarray:
+    """The scale of each answer's noise, (R,)."""
+    scales = as_numbers(
+        scale,
+        "scale must be numbers above 0",
+        "give one for all answers, or one for each",
+    )
+    are_in_range = ((scales > 0.0) & (scales < np.inf)).all()
+    if scales.shape not in ((), (answers,)) or not are_in_range:
+        raise ValueError(
+            f"scale must be above 0 and finite, one or {answers} of them, found {scales}; "
+            "leave out other rows"
         )
-    return weights, exponent, 1.0 + (sum(weights.shape) + 8) * EPS
+    return np.broadcast_to(scales, (answers,))

@@ -39,17 +39,40 @@ class EndlessBudgets(FrozenArrays):
     def budgets(self, horizon: int) -> np.ndarray:
         """The budgets of the first `horizon` releases, (horizon,)."""
         horizon = check_horizon(horizon)
-        return np.concatenate(
-            [self.first[:horizon], np.full(max(horizon - self.first.size, 0), self.tail)]
-        )
+        later = max(horizon - self.first.size, 0)
+        return np.concatenate([self.first[:horizon], np.full(later, self.tail)])
 
     @np.errstate(over="ignore")  # inf where no double is as large
-    def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
-        """E[sum_{t <= T} 1 / epsilon_t] for a geometric T; of 1 / epsilon_t^2 for error =
-        "squared"."""
-        p, power = _probability(stopping_probability), check_power(error)
+    def expected_error(
+        self,
+        stopping_probability: float,
+        error: str = "absolute",
+    ) -> float:
+        """E[sum_{t <= T} 1 / epsilon_t] for a geometric T.
+
+        Parameters
+        ----------
+        stopping_probability : float
+            In (0, 1): the probability that a release is the last.
+        error : {"absolute", "squared"}, optional
+            The expected sum of 1 / epsilon_t, or of 1 / epsilon_t^2.
+
+        Returns
+        -------
+        float
+            inf where no double is as large.
+
+        Raises
+        ------
+        ValueError
+            If the probability is out of range, or the error another one.
+        """
+        p = _check_stopping_probability(stopping_probability)
+        power = check_power(error)
         reached = (1.0 - p) ** np.arange(self.first.size + 1)
-        return float((reached[:-1] / self.first**power).sum() + reached[-1] / p / self.tail**power)
+        error_of_first = (reached[:-1] / self.first**power).sum()
+        error_of_tail = reached[-1] / p / self.tail**power
+        return float(error_of_first + error_of_tail)
 
 
 def allocate_with_stopping(
@@ -63,16 +86,43 @@ def allocate_with_stopping(
     """Budgets of least expected error within alpha however long the series, if it may end after
     each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each
-    release is the last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`,
-    with its arguments and errors, to which it tends as p tends to 0; the best of several local
-    optima, with at most 768 first budgets; deterministic. Takes 0.03 to 1 s. Where the series
+    Minimises E[sum_{t <= T} 1 / epsilon_t] for a geometric length T. Never worse than
+    `allocate_by_upper_bound`, to which it tends as the probability tends to 0; the best of several
+    local optima, with at most 768 first budgets; deterministic. Takes 0.03 to 1 s. Where the series
     probably ends soon, or the correlation is strong, the best budgets fall for a long time, so that
     a series that continues gets very noisy. Look at `tail`.
 
+    Parameters
+    ----------
+    alpha : float > 0
+        The level of temporal privacy leakage in nats.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        Pr(l^{t-1} | l^t), the same at all times. None: the adversary does not know it.
+    forward : as `backward`
+        Pr(l^t | l^{t-1}).
+    stopping_probability : float
+        In (0, 1): the probability that a release is the last.
+    error : {"absolute", "squared"}, optional
+        Whether to minimise the sum of 1 / epsilon_t, or of 1 / epsilon_t^2.
+
+    Returns
+    -------
+    EndlessBudgets
+        The `first` budgets and the `tail`, in nats.
+
+    Raises
+    ------
+    NoFiniteSupremumError
+        If no constant budget keeps the level.
+    ValueError
+        For a number out of range, or matrices that are not row-stochastic or whose states disagree.
+    TypeError
+        If one of the sides is not given.
+
     Examples
     --------
-    >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
+    >>> backward = [[0.8, 0.2], [0.2, 0.8]]  # Fig. 8 of [1]
+    >>> forward = [[0.8, 0.2], [0.1, 0.9]]
     >>> endless = allocate_with_stopping(1.0, backward, forward, 0.2)
     >>> endless.budgets(6).round(4).tolist()
     [0.3906, 0.2673, 0.2039, 0.2039, 0.2039, 0.2039]
@@ -80,50 +130,82 @@ def allocate_with_stopping(
     >>> round(endless.expected_error(0.2), 4), round(5 / constant, 4)
     (21.2487, 24.5252)
     """
-    alpha, p, power = check_level(alpha), _probability(stopping_probability), check_power(error)
+    alpha = check_level(alpha)
+    p = _check_stopping_probability(stopping_probability)
+    power = check_power(error)
     sides = loss_functions(backward, forward)
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
     if all(loss is None or loss.is_zero for loss in sides):
         return constant
-    best, without_improvement = constant, 0
+
+    def expected_error(budgets: EndlessBudgets) -> float:
+        return budgets.expected_error(p, error)
+
+    best = constant
+    without_improvement = 0
     for count in FIRST:
         problem = Endless(alpha, *sides, p, power, count)
-        knots = np.append(np.arange(min(count, EACH)), count)
-        if count > EACH:
-            knots = np.unique(
-                np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int))
-            )
-        starts = [np.append(best.budgets(count), best.tail)]
-        if count <= MANY_STARTS:
-            starts += [
-                problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)
-            ]
-        solutions = [problem.result(problem.solve(start, knots)) for start in starts]
-        before = best.expected_error(p, error)
-        best = min(
-            [best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error)
-        )
-        improved = best.expected_error(p, error) < before * (1.0 - IMPROVEMENT)
-        without_improvement = 0 if improved else without_improvement + 1
+        solutions = _local_optima(problem, best, constant.tail, p)
+        before = expected_error(best)
+        best = min([best, *solutions], key=expected_error)
+        if expected_error(best) < before * (1.0 - IMPROVEMENT):
+            without_improvement = 0
+        else:
+            without_improvement += 1
         if without_improvement == 2:
             break
     return best
+
+
+def _local_optima(
+    problem: Endless,
+    best: EndlessBudgets,
+    constant: float,
+    p: float,
+) -> list[EndlessBudgets]:
+    """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few."""
+    count = problem.count
+    starts = [np.append(best.budgets(count), best.tail)]
+    if count <= MANY_STARTS:
+        for shape in _shapes(problem, constant, p):
+            starts.append(problem.fit(shape, tolerance=1e-3))
+    knots = _knots(count)
+    results = [problem.result(problem.solve(start, knots)) for start in starts]
+    return [budgets for budgets in results if budgets is not None]
+
+
+def _knots(count: int) -> np.ndarray:
+    """The first budgets that are unknowns, and the tail: all up to `EACH`, then ever fewer."""
+    knots = np.append(np.arange(min(count, EACH)), count)
+    if count > EACH:
+        sparse = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int)
+        knots = np.unique(np.append(knots, sparse))
+    return knots
 
 
 class Endless(LeastError):
     """The TPL in an endless series of `count` first budgets, of the first tail budget, and its
     limit there."""
 
-    def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
+    def __init__(
+        self,
+        alpha: float,
+        backward: PrivacyLossFunction | None,
+        forward: PrivacyLossFunction | None,
+        p: float,
+        power: int,
+        count: int,
+    ):
         weights = p * (1.0 - p) ** np.arange(count + 1)
         weights[-1] /= p
         super().__init__(alpha, weights, power)
-        self.sides = backward, forward
-        self.backward, self.forward = (Recursion([loss] * count) for loss in self.sides)
+        self.count = count
+        self.sides = (backward, forward)
+        self.backward = Recursion([backward] * count)
+        self.forward = Recursion([forward] * count)
         # for a larger tail, the supremum of one side alone exceeds alpha
-        self.upper[-1] = np.log(
-            min(L.budget_for(alpha) for L in self.sides if L is not None) / alpha
-        )
+        largest_tail = min(L.budget_for(alpha) for L in self.sides if L is not None)
+        self.upper[-1] = np.log(largest_tail / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
         """The largest multiple within alpha, each budget less the margin of Algorithm 7 for
@@ -131,27 +213,44 @@ class Endless(LeastError):
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None
-        tail, count = float(budgets[-1]), budgets.size - 1
+        tail = float(budgets[-1])
+        count = budgets.size - 1
         # the tail's budget leaks no more
         while count > 0 and tail <= budgets[count - 1] <= tail * (1.0 + SAME):
             count -= 1
         return EndlessBudgets(budgets[:count], tail)
 
-    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tail, dtail = budgets[-1], change[-1]
-        (limit_b, slope_b), (limit_f, slope_f) = (_supremum(loss, tail) for loss in self.sides)
+    def tpl(
+        self,
+        budgets: np.ndarray,
+        change: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        backward, forward = self.sides
+        tail = budgets[-1]
+        dtail = change[-1]
+        limit_b, slope_b = _supremum(backward, tail)
+        limit_f, slope_f = _supremum(forward, tail)
         if not np.isfinite(limit_b + limit_f):
-            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, change.shape[1]))
+            infinite = np.full(budgets.size + 1, np.inf)
+            return infinite, np.zeros((budgets.size + 1, change.shape[1]))
         bpl, dbpl = self.backward.ascend(budgets, change)
         # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
-        from_end, change_f = budgets[::-1].copy(), change[::-1].copy()
-        from_end[0], change_f[0] = limit_f, slope_f * dtail
-        fpl, dfpl = (values[::-1] for values in self.forward.ascend(from_end, change_f))
-        tpl = np.append(bpl + fpl - budgets, limit_b + limit_f - tail)
-        return tpl, np.vstack([dbpl + dfpl - change, (slope_b + slope_f - 1.0) * dtail])
+        budgets_from_end = budgets[::-1].copy()
+        budgets_from_end[0] = limit_f
+        change_from_end = change[::-1].copy()
+        change_from_end[0] = slope_f * dtail
+        fpl_from_end, dfpl_from_end = self.forward.ascend(budgets_from_end, change_from_end)
+        tpl = bpl + fpl_from_end[::-1] - budgets
+        derivative = dbpl + dfpl_from_end[::-1] - change
+        limit = limit_b + limit_f - tail
+        dlimit = (slope_b + slope_f - 1.0) * dtail
+        return np.append(tpl, limit), np.vstack([derivative, dlimit])
 
 
-def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, float]:
+def _supremum(
+    loss: PrivacyLossFunction | None,
+    epsilon: float,
+) -> tuple[float, float]:
     """The supremum for a constant budget, and its derivative 1 / (1 - L') at the fixed point."""
     if loss is None:
         return epsilon, 1.0
@@ -161,7 +260,11 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
     return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15)
 
 
-def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
+def _shapes(
+    problem: Endless,
+    constant: float,
+    p: float,
+) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
     size = problem.weights.size
     first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)
@@ -170,6 +273,6 @@ def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]
     yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 
 
-def _probability(p: float) -> float:
+def _check_stopping_probability(p: float) -> float:
     remedy = "for a known number of releases: allocate_optimally"
     return check_probability(p, "stopping_probability", remedy, zero=False, one=False)

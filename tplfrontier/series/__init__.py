@@ -1,1 +1,2 @@
-"""Normal series with normal noise: their exact leakage, and the least noise that keeps a promise."""
+"""Normal series with normal noise: their exact leakage, and the least noise that keeps a
+promise."""

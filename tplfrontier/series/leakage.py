@@ -13,6 +13,7 @@ contributes 1/r.
 """
 
 from __future__ import annotations
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -44,167 +45,320 @@ def gaussian_series_leakage(
 
     Parameters
     ----------
-    covariance : array-like (T, T), or LinearGaussianSeries, which takes O(T) time unless the noise is (T, T)
+    covariance : array-like (T, T), or LinearGaussianSeries
+        A model takes O(T) time unless the noise is (T, T).
     noise : float, array-like (T,) or (T, T), or LinearGaussianSeries
         A variance > 0, one for each time (inf: no release), the noise's covariance, or its model.
-    change : float > 0, the distance of the two values that the outputs must not distinguish
+    change : float > 0
+        The distance of the two values that the outputs must not distinguish.
 
-    ValueError for covariances that are not symmetric and positive semidefinite, values or noise
-    without variance, other shapes, or a change that is not positive.
+    Returns
+    -------
+    ndarray (T,)
+        The mu of mu-GDP at each time.
+
+    Raises
+    ------
+    ValueError
+        For covariances that are not symmetric and positive semidefinite, values or noise without
+        variance, other shapes, or a change that is not positive.
 
     Examples
     --------
     >>> series = LinearGaussianSeries.autoregressive(0.9, 5)
     >>> gaussian_series_leakage(series, 4.0, 1.0).round(6).tolist()
     [0.856698, 0.931272, 0.955187, 0.931272, 0.856698]
-    >>> gaussian_series_leakage(series, 4.0 * series.covariance, 1.0).round(6).tolist()  # noise like the series itself
+    >>> like_the_series = 4.0 * series.covariance
+    >>> gaussian_series_leakage(series, like_the_series, 1.0).round(6).tolist()
     [0.5, 0.5, 0.5, 0.5, 0.5]
     """
     return check_level(change, "change") * np.sqrt(information(covariance, noise))
 
 
 def gaussian_series_limit(
-    series: LinearGaussianSeries, noise: LinearGaussianSeries | float, change: float
+    series: LinearGaussianSeries,
+    noise: LinearGaussianSeries | float,
+    change: float,
 ) -> float:
     """The mu of a value in the middle of an endless stationary series: no series, however long,
     leaks more.
 
-    Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons
-    do not matter. It is the fixed point of the Riccati equation. ValueError also where the series
-    is not stationary, or changes so slowly that the equation cannot be solved to 10 digits.
+    It is the fixed point of the Riccati equation.
 
-    >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
+    Parameters
+    ----------
+    series : LinearGaussianSeries
+        A stationary one, whose horizon does not matter.
+    noise : float or LinearGaussianSeries
+        A variance > 0, or a stationary model.
+    change : float > 0
+        The distance of the two values that the outputs must not distinguish.
+
+    Returns
+    -------
+    float
+        The mu of mu-GDP.
+
+    Raises
+    ------
+    ValueError
+        If the series is not stationary, has no variance, or changes so slowly that the equation
+        cannot be solved to 10 digits; or a number is out of range.
+
+    Examples
+    --------
+    >>> series = LinearGaussianSeries.autoregressive(0.9, 1)
+    >>> round(gaussian_series_limit(series, 4.0, 1.0), 6)
     1.188966
     """
-    from scipy.linalg import solve_discrete_are
-
     change = check_level(change, "change")
     if not isinstance(series, LinearGaussianSeries):
         kind = type(series).__name__
         raise ValueError(
             f"a limit needs a LinearGaussianSeries, found {kind}; give LinearGaussianSeries(...)"
         )
-    F, Q, H, c, prior, variances = _joint(series, noise, 1)
-    moved = _change(prior, F @ prior @ F.T + Q)
-    if spectral_radius(F) >= 1.0 or moved > 1e-9:
+    joint = _join(series, noise, 1)
+    _check_stationary(joint)
+    if joint.F.size > 1:
+        return change * sqrt(_limit_by_riccati(joint))
+    scale = float(joint.c[0]) ** 2
+    _check_variance(scale * float(joint.P[0, 0]))
+    limit = _scalar_limit(
+        a=float(joint.F[0, 0]),
+        innovation=scale * float(joint.Q[0, 0]),
+        noise=float(joint.variances[0]),
+    )
+    return change * sqrt(limit)
+
+
+@dataclass(frozen=True)
+class _JointSeries:
+    """The joint state s of series and noise, and independent noise beside it.
+
+    s_{t+1} = F s_t + N(0, Q), s_1 ~ N(0, P); the value is c . s_t, and the output H . s_t plus
+    noise of the variance `variances[t]`.
+    """
+
+    F: np.ndarray  # (d, d)
+    Q: np.ndarray  # (d, d)
+    H: np.ndarray  # (d,)
+    c: np.ndarray  # (d,)
+    P: np.ndarray  # (d, d)
+    variances: np.ndarray  # (T,)
+
+
+@dataclass(frozen=True)
+class _Update:
+    """One step of the Kalman filter."""
+
+    filtered: np.ndarray  # the covariance of the state given the outputs so far, (d, d)
+    explained: np.ndarray  # what the output explains of the covariance before it, (d, d)
+    closed: np.ndarray  # F (1 - gain H), (d, d)
+    output_variance: float  # given the outputs before
+    beside: np.ndarray  # filtered @ c, (d,)
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """The variance of a value that all outputs explain, and the one that remains."""
+
+    explained: float
+    remaining: float
+
+    @property
+    def information(self) -> float:
+        """1 / Var(x_t | outputs) - 1 / Var(x_t)."""
+        return self.explained / self.remaining / (self.remaining + self.explained)
+
+
+def _check_stationary(joint: _JointSeries) -> None:
+    radius = spectral_radius(joint.F)
+    following = joint.F @ joint.P @ joint.F.T + joint.Q
+    moved = _relative_change(joint.P, following)
+    if radius >= 1.0 or moved > 1e-9:
         raise ValueError(
-            f"a limit needs a stationary series, found an eigenvalue of modulus {spectral_radius(F):.9g} and a "
-            f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 "
-            "and the covariance that it leaves as it is"
+            f"a limit needs a stationary series, found an eigenvalue of modulus {radius:.9g} and a "
+            f"covariance that at first changes by a share of {moved:.3g}; "
+            "give a transition with eigenvalues below 1 and the covariance that it leaves as it is"
         )
-    if F.size == 1:
-        scale = float(c[0]) ** 2
-        _check_variance(scale * float(prior[0, 0]))
-        return change * sqrt(
-            _scalar_limit(float(F[0, 0]), scale * float(Q[0, 0]), float(variances[0]))
-        )
+
+
+def _limit_by_riccati(joint: _JointSeries) -> float:
+    """The information about a value in the middle of an endless series, for any state."""
+    from scipy.linalg import solve_discrete_are
+
+    F = joint.F
+    variance = joint.variances[0]
     try:
-        P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
+        P = solve_discrete_are(F.T, joint.H[:, None], joint.Q, [[variance]])
     except ValueError as failure:  # LinAlgError, or eigenvalues that cannot be told apart
         raise ValueError(
             f"the Riccati equation must have a solution, found none ({failure}); add noise"
         ) from None
     for _ in range(2):  # a step of Newton's method, and how far another one would go
-        filtered, gained, closed, S, beside = _updated(P, F, H, variances[0], c)
-        step, _ = stationary_covariance(closed, F @ filtered @ F.T + Q - P)
+        update = _update(P, joint, variance)
+        residual = F @ update.filtered @ F.T + joint.Q - P
+        step, _ = stationary_covariance(update.closed, residual)
         P = P + step
-    explained, unsure = stationary_covariance(F, F @ gained @ F.T)
-    future, lost = stationary_covariance(closed.T, np.outer(H, H) / S)
-    E, V = _variances(beside, explained + gained, F, future, c)
-    ahead = F @ beside  # twice the share of mu that rounding of E and of V may change
-    shares = (
-        c @ unsure @ c / E * V / (V + E),
-        2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ beside)) / V,
-    )
-    error = max(_change(P - step, P), abs(shares[0]) + shares[1])
+    explained, unsure = stationary_covariance(F, F @ update.explained @ F.T)
+    of_one_output = np.outer(joint.H, joint.H) / update.output_variance
+    future, lost = stationary_covariance(update.closed.T, of_one_output)
+    c = joint.c
+    variances = _split_variance(update.beside, explained + update.explained, future, joint)
+    E = variances.explained
+    V = variances.remaining
+    ahead = F @ update.beside
+    # twice the share of mu that rounding of E and of V may change
+    share_of_E = c @ unsure @ c / E * V / (V + E)
+    share_of_V = 2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ update.beside)) / V
+    error = max(_relative_change(P - step, P), abs(share_of_E) + share_of_V)
     if not error <= LIMIT_ERROR:
         raise ValueError(
-            f"the Riccati equation must be solved to {LIMIT_ERROR:g}, found an error of about {error:.3g}; "
+            f"the Riccati equation must be solved to {LIMIT_ERROR:g}, "
+            f"found an error of about {error:.3g}; "
             "the series hardly forgets: take gaussian_series_leakage of a long one"
         )
-    return change * sqrt(E / V / (V + E))
+    return variances.information
 
 
-def information(covariance: Any, noise: Any) -> np.ndarray:
+def information(
+    covariance: Any,
+    noise: Any,
+) -> np.ndarray:
     """1 / Var(x_t | outputs) - 1 / Var(x_t), (T,), of a series and noise as in
     `gaussian_series_leakage`."""
     if not isinstance(covariance, LinearGaussianSeries):
         return _dense_information(check_covariance(covariance, "covariance"), noise)
     if not isinstance(noise, LinearGaussianSeries) and np.ndim(noise) == 2:
         return _dense_information(covariance.covariance, noise)
-    F, Q, H, c, initial, variances = _joint(covariance, noise, covariance.horizon)
-    if F.size > 1:
+    joint = _join(covariance, noise, covariance.horizon)
+    if joint.F.size > 1:
         try:
-            return _smoothed_information(F, Q, H, c, initial, variances)
+            return _smoothed_information(joint)
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 f"variances of values and noise are too far apart for doubles ({error}); add noise"
             ) from None
-    scale = float(c[0]) ** 2
+    scale = float(joint.c[0]) ** 2
     return _scalar_information(
-        float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), variances
+        a=float(joint.F[0, 0]),
+        innovation=scale * float(joint.Q[0, 0]),
+        variance=scale * float(joint.P[0, 0]),
+        noise=joint.variances,
     )
 
 
-def _checked_noise(noise: Any, T: int) -> np.ndarray:
+def _check_noise(
+    noise: Any,
+    T: int,
+) -> np.ndarray:
     """A noise variance, one for each time, or a covariance, as (T,) or (T, T)."""
-    noise = noise.covariance if isinstance(noise, LinearGaussianSeries) else noise
+    if isinstance(noise, LinearGaussianSeries):
+        noise = noise.covariance
     values = as_numbers(noise, "noise must be variances or a covariance", "give numbers")
     if values.ndim == 0:
         values = np.full(T, values)
     if values.shape not in ((T,), (T, T)):
         raise ValueError(
-            f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; give one variance, one for each "
-            "time, or the covariance"
+            f"noise must have shape (), ({T},) or ({T}, {T}), found {values.shape}; "
+            "give one variance, one for each time, or the covariance"
         )
-    variances = values if values.ndim == 1 else np.diagonal(values)
-    if not (variances > 0.0).all():
-        least = variances[~(variances > 0.0)][0]
+    variances = values
+    if values.ndim == 2:
+        variances = np.diagonal(values)
+    out_of_range = variances[~(variances > 0.0)]
+    if out_of_range.size:
         raise ValueError(
-            f"noise must have variances greater than 0, found {least:g}; give sigma^2, or inf where nothing is released"
+            f"noise must have variances greater than 0, found {out_of_range[0]:g}; "
+            "give sigma^2, or inf where nothing is released"
         )
-    return values if values.ndim == 1 else check_covariance(values, "noise")
+    if values.ndim == 1:
+        return values
+    return check_covariance(values, "noise")
 
 
 def _check_variance(least: float) -> None:
     if not least > 0.0:
         raise ValueError(
-            f"values must have a variance greater than 0, found {least:g}; leave out constant values"
+            f"values must have a variance greater than 0, found {least:g}; "
+            "leave out constant values"
         )
 
 
-def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
-    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent
-    noise."""
+def _join(
+    series: LinearGaussianSeries,
+    noise: Any,
+    T: int,
+) -> _JointSeries:
+    """The joint state of series and noise."""
     from scipy.linalg import block_diag
 
-    parts = series.transition, series.innovation, series.value, series.value, series.initial
     if not isinstance(noise, LinearGaussianSeries):
-        return *parts, _checked_noise(noise, T)
+        return _JointSeries(
+            F=series.transition,
+            Q=series.innovation,
+            H=series.value,
+            c=series.value,
+            P=series.initial,
+            variances=_check_noise(noise, T),
+        )
     if noise.horizon < T:
         raise ValueError(
             f"noise must last for the series' horizon {T}, found {noise.horizon}; give that horizon"
         )
-    F, Q, P = (
-        block_diag(getattr(series, name), getattr(noise, name))
-        for name in ("transition", "innovation", "initial")
+    return _JointSeries(
+        F=block_diag(series.transition, noise.transition),
+        Q=block_diag(series.innovation, noise.innovation),
+        H=np.concatenate((series.value, noise.value)),
+        c=np.concatenate((series.value, np.zeros(noise.value.size))),
+        P=block_diag(series.initial, noise.initial),
+        variances=np.zeros(T),
     )
-    c = np.concatenate((series.value, np.zeros(noise.value.size)))
-    return F, Q, np.concatenate((series.value, noise.value)), c, P, np.zeros(T)
 
 
-def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (T, T) of E(x_t | outputs) in column t, and the variances (T,) that they explain and
-    leave.
+@dataclass(frozen=True)
+class Regression:
+    """E(x_t | outputs) = weights[:, t] . outputs, and the variances (T,) that it explains and
+    leaves."""
 
-    O(T^3); the noise is a covariance or variances, inf without a release. Neither variance is a
-    difference.
+    weights: np.ndarray  # (T, T)
+    explained: np.ndarray
+    remaining: np.ndarray
+
+
+def regress_values(
+    K: np.ndarray,
+    noise: np.ndarray,
+) -> Regression:
+    """The regression of each value on all outputs; neither variance is a difference.
+
+    Parameters
+    ----------
+    K : ndarray (T, T)
+        The covariance of the values.
+    noise : ndarray (T, T) or (T,)
+        The covariance of the noise, or variances, inf without a release.
+
+    Returns
+    -------
+    Regression
+        In O(T^3).
+
+    Raises
+    ------
+    ValueError
+        If the covariance of the outputs is not positive definite.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-    kept = np.flatnonzero(np.isfinite(noise)) if noise.ndim == 1 else np.arange(len(K))
-    weights, explained = np.zeros(K.shape), np.zeros(len(K))
-    released = np.diag(noise[kept]) if noise.ndim == 1 else noise
+    if noise.ndim == 1:
+        kept = np.flatnonzero(np.isfinite(noise))
+        released = np.diag(noise[kept])
+    else:
+        kept = np.arange(len(K))
+        released = noise
+    weights = np.zeros(K.shape)
+    explained = np.zeros(len(K))
     if kept.size:
         try:
             root = cholesky(K[np.ix_(kept, kept)] + released, lower=True)
@@ -217,113 +371,197 @@ def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray
         explained = np.sum(whitened**2, axis=0)
     residual = np.eye(len(K)) - weights
     of_noise = np.sum(weights[kept] * (released @ weights[kept]), axis=0)
-    return weights, explained, np.sum(residual * (K @ residual), axis=0) + of_noise
+    of_values = np.sum(residual * (K @ residual), axis=0)
+    return Regression(weights, explained, of_values + of_noise)
 
 
-def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
-    noise = _checked_noise(noise, len(K))
-    _check_variance(np.diagonal(K).min())
-    _, explained, remaining = regression(K, noise)
-    return explained / (remaining * np.diagonal(K))
+def _dense_information(
+    K: np.ndarray,
+    noise: Any,
+) -> np.ndarray:
+    noise = _check_noise(noise, len(K))
+    variances = np.diagonal(K)
+    _check_variance(variances.min())
+    fit = regress_values(K, noise)
+    return fit.explained / (fit.remaining * variances)
 
 
 def _scalar_information(
-    a: float, innovation: float, variance: float, noise: np.ndarray
+    a: float,
+    innovation: float,
+    variance: float,
+    noise: np.ndarray,
 ) -> np.ndarray:
     """The information (T,) for a state of one number: of the outputs up to t, plus that of later
     ones."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = present[:1]
-    for e in present[1:]:
+    for of_output in present[1:]:
         following = a * a * variance + innovation
-        # of x_{t-1} on x_t
-        slope, rest = a * variance / following, variance * innovation / following
-        past.append(e + slope * slope * past[-1] / (1.0 + rest * past[-1]))
+        # the regression of x_{t-1} on x_t
+        slope = a * variance / following
+        rest = variance * innovation / following
+        before = past[-1]
+        past.append(of_output + slope * slope * before / (1.0 + rest * before))
         variance = following
-    future, squared = present[-1:], a * a
-    for e in present[-2::-1]:
-        future.append(e + squared * future[-1] / (1.0 + innovation * future[-1]))
+    future = present[-1:]
+    squared = a * a
+    for of_output in present[-2::-1]:
+        after = future[-1]
+        future.append(of_output + squared * after / (1.0 + innovation * after))
     return np.array(past) + (np.array(future)[::-1] - present)
 
 
-def _scalar_limit(a: float, innovation: float, noise: float) -> float:
+def _scalar_limit(
+    a: float,
+    innovation: float,
+    noise: float,
+) -> float:
     """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation
     I)."""
     present = 1.0 / noise
     forgotten = (1.0 - a) * (1.0 + a) - innovation * present
     root = sqrt(forgotten * forgotten + 4.0 * innovation * present)
-    side = (
-        2.0 * present / (forgotten + root)
-        if forgotten > 0.0
-        else (root - forgotten) / (2.0 * innovation)
-    )
+    if forgotten > 0.0:
+        side = 2.0 * present / (forgotten + root)
+    else:
+        side = (root - forgotten) / (2.0 * innovation)
     return 2.0 * side - present
 
 
-def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class _FilterStep:
+    """An update, and what all outputs so far explain of the covariance of the state, (d, d)."""
+
+    update: _Update
+    explained: np.ndarray
+
+
+def _smoothed_information(joint: _JointSeries) -> np.ndarray:
     """For any state: Kalman filter, then the backward recursion of de Jong (1989), each until it
     settles."""
-    T, constant, unit = noise.size, np.ptp(noise) == 0.0, np.eye(H.size)
-    explained, steps, change = np.zeros_like(P), [], np.inf
-    for variance in noise.tolist():
-        _check_variance(c @ (P + explained) @ c)
-        filtered, gained, closed, S, beside = _updated(P, F, H, variance, c)
-        steps.append((filtered, explained + gained, closed, S, beside))
-        following = F @ filtered @ F.T + Q, F @ (explained + gained) @ F.T
-        last, change = change, max(_change(P, following[0]), _change(explained, following[1]))
-        P, explained = following
-        if constant and last <= change < SETTLED:
+    return _smooth_backwards(joint, _filter_forwards(joint))
+
+
+def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
+    """The steps of the Kalman filter; those after the last are like it."""
+    is_constant = np.ptp(joint.variances) == 0.0
+    F = joint.F
+    P = joint.P
+    explained = np.zeros_like(P)
+    steps: list[_FilterStep] = []
+    change = np.inf
+    for variance in joint.variances.tolist():
+        _check_variance(joint.c @ (P + explained) @ joint.c)
+        update = _update(P, joint, variance)
+        steps.append(_FilterStep(update, explained + update.explained))
+        following = F @ update.filtered @ F.T + joint.Q
+        following_explained = F @ (explained + update.explained) @ F.T
+        last_change = change
+        change = max(
+            _relative_change(P, following),
+            _relative_change(explained, following_explained),
+        )
+        P = following
+        explained = following_explained
+        if is_constant and last_change <= change < SETTLED:
             break
-    E, V, change, t = np.empty(T), np.empty(T), np.inf, T - 1
-    future, known = np.zeros_like(P), np.zeros_like(P)
+    return steps
+
+
+def _smooth_backwards(
+    joint: _JointSeries,
+    steps: list[_FilterStep],
+) -> np.ndarray:
+    """The information (T,) of all outputs, from the last time to the first."""
+    F = joint.F
+    Q = joint.Q
+    noise = joint.variances
+    of_value = np.outer(joint.H, joint.H)
+    unit = np.eye(joint.H.size)
+    E = np.empty(noise.size)
+    V = np.empty(noise.size)
+    future = np.zeros_like(joint.P)
+    known = np.zeros_like(joint.P)
+    change = np.inf
+    t = noise.size - 1
     while t >= 0:
-        filtered, gained, closed, S, beside = steps[min(t, len(steps) - 1)]
-        E[t], V[t] = _variances(beside, gained, F, future, c)
+        step = steps[min(t, len(steps) - 1)]
+        update = step.update
+        variances = _split_variance(update.beside, step.explained, future, joint)
+        E[t] = variances.explained
+        V[t] = variances.remaining
         if noise[t] > 0.0:  # independent noise: no difference of variances, which may lose digits
-            V[t] = c @ np.linalg.solve(unit + filtered @ known, beside)
-            seen = known + np.outer(H, H) / noise[t]
+            V[t] = joint.c @ np.linalg.solve(unit + update.filtered @ known, update.beside)
+            seen = known + of_value / noise[t]
             known = F.T @ np.linalg.solve(unit + seen @ Q, seen @ F)
-        following = np.outer(H, H) / S + closed.T @ future @ closed
-        last, change = change, _change(future, following)
-        if t >= len(steps) and last <= change < SETTLED:
-            E[len(steps) : t], V[len(steps) : t] = E[t], V[t]
+        following = of_value / update.output_variance + update.closed.T @ future @ update.closed
+        last_change = change
+        change = _relative_change(future, following)
+        if t >= len(steps) and last_change <= change < SETTLED:
+            E[len(steps) : t] = E[t]
+            V[len(steps) : t] = V[t]
             t = len(steps)
         future = following
         t -= 1
     return E / V / (V + E)
 
 
-def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float, c: np.ndarray) -> tuple:
-    """The filtered covariance, what an output explains of it, F (1 - gain H), the output's
-    variance, filtered @ c."""
+def _update(
+    P: np.ndarray,
+    joint: _JointSeries,
+    variance: float,
+) -> _Update:
+    """The Kalman filter's update of a covariance P by an output with noise of a variance."""
+    H = joint.H
     ahead = P @ H
-    S = float(H @ ahead) + variance
-    if not S > 0.0:
+    of_value = float(H @ ahead)
+    output_variance = of_value + variance
+    if not output_variance > 0.0:
         raise ValueError(
-            f"outputs must have a variance greater than 0 given those before, found {S:g}; add noise"
+            "outputs must have a variance greater than 0 given those before, "
+            f"found {output_variance:g}; add noise"
         )
-    gain = ahead / S
+    gain = ahead / output_variance
     rest = np.eye(H.size) - np.outer(gain, H)
-    filtered = rest @ P @ rest.T + min(variance, LARGEST) * np.outer(gain, gain)
-    # With independent noise H is c, and this no difference.
-    beside = ahead / (1.0 + float(H @ ahead) / variance) if variance > 0.0 else filtered @ c
-    return filtered, np.outer(gain, ahead), F @ rest, S, beside
+    of_noise = min(variance, LARGEST) * np.outer(gain, gain)
+    filtered = rest @ P @ rest.T + of_noise
+    if variance > 0.0:
+        # With independent noise H is c, and this no difference.
+        beside = ahead / (1.0 + of_value / variance)
+    else:
+        beside = filtered @ joint.c
+    return _Update(filtered, np.outer(gain, ahead), joint.F @ rest, output_variance, beside)
 
 
-def _variances(beside, explained, F, future, c) -> tuple[float, float]:
-    """The variance of a value that all outputs explain, and the one that remains; beside = filtered
-    @ c."""
-    ahead = F @ beside
+def _split_variance(
+    beside: np.ndarray,
+    explained: np.ndarray,
+    future: np.ndarray,
+    joint: _JointSeries,
+) -> _Variances:
+    """The variance of a value that all outputs explain, and the one that remains.
+
+    `beside` is the filtered covariance times c, `explained` what outputs so far explain of the
+    state's covariance, and `future` the information of later ones.
+    """
+    c = joint.c
+    ahead = joint.F @ beside
     later = float(ahead @ future @ ahead)
     before = float(c @ beside)
     if not later <= (1.0 - LEAST_SHARE) * before:
         raise ValueError(
-            f"a value must keep more than {LEAST_SHARE:g} of its variance from later outputs, found "
-            f"{1.0 - later / before:.3g}; give its covariance as a matrix, or more noise"
+            f"a value must keep more than {LEAST_SHARE:g} of its variance from later outputs, "
+            f"found {1.0 - later / before:.3g}; "
+            "give its covariance as a matrix, or more noise"
         )
-    return float(c @ explained @ c) + later, before - later
+    return _Variances(float(c @ explained @ c) + later, before - later)
 
 
-def _change(before: np.ndarray, after: np.ndarray) -> float:
-    return float(abs(after - before).max() / max(abs(after).max(), 1e-300))
+def _relative_change(
+    before: np.ndarray,
+    after: np.ndarray,
+) -> float:
+    size = max(abs(after).max(), 1e-300)
+    return float(abs(after - before).max() / size)

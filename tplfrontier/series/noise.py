@@ -13,33 +13,57 @@ leaks at each time as if nothing else had been released, and no noise of less va
 
 from __future__ import annotations
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplfrontier.series.leakage import gaussian_series_limit, information, regression
+from tplfrontier.series.leakage import gaussian_series_limit, information, regress_values
 from tplfrontier.series.state_space import LinearGaussianSeries, check_covariance
 from tplrepro.leakage.temporal import safely_below
 from tplrepro.progress import Bar, with_progress
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_level, warn_caller
 
-# largest relative distance of the cost from the least, and most linear programs
-GAP, ROUNDS = 1e-4, 200
+GAP = 1e-4  # largest relative distance of the cost from the least
+ROUNDS = 200  # most linear programs
 # largest variance, in that of equal independent noise; the cost may not depend on some of the noise
 MOST = 100.0
 MAX_TIMES = 1000  # the linear programs hold matrices of this many times at most
 
 
 def allocate_series_noise(
-    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, *, equal: bool = True
+    mu: float,
+    covariance: LinearGaussianSeries | ArrayLike,
+    change: float,
+    *,
+    equal: bool = True,
 ) -> np.ndarray:
     """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at
     every time.
 
-    `mu` > 0 is `gaussian_mu` of a given (epsilon, delta); `covariance` and `change` as in
-    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all
-    times, or those of the least sum (to 1e-4), for T <= 1,000.
+    Parameters
+    ----------
+    mu : float > 0
+        `gaussian_mu` of a given (epsilon, delta).
+    covariance : array-like (T, T), or LinearGaussianSeries
+        Of the values, or their model.
+    change : float > 0
+        The distance of the two values that the outputs must not distinguish.
+    equal : bool, optional
+        Whether the variances are the least that are equal at all times, or those of the least sum
+        (to 1e-4), for T <= 1,000.
+
+    Returns
+    -------
+    ndarray (T,)
+        Variances of the noise.
+
+    Raises
+    ------
+    ValueError
+        For covariances that are not symmetric and positive semidefinite, values without variance,
+        numbers out of range, or too many times.
 
     Examples
     --------
@@ -47,32 +71,58 @@ def allocate_series_noise(
     >>> allocate_series_noise(1.0, series, 1.0).round(4).tolist()
     [3.6234, 3.6234, 3.6234, 3.6234, 3.6234]
     """
-    mu, change = check_level(mu, "mu"), check_level(change, "change")
+    mu = check_level(mu, "mu")
+    change = check_level(change, "change")
     if equal:
-        return _least_equal(mu, covariance, change)
-    K = _dense(covariance)
-    return _least_cost(
-        mu, K, change, np.ones(len(K)), _least_equal(mu, K, change), np.square, np.asarray
-    )
+        return _least_equal_variances(mu, covariance, change)
+    K = _covariance_of_few_times(covariance)
+    start = _least_equal_variances(mu, K, change)
+    return _find_least_noise(mu, K, change, _IndependentNoise(), np.ones(len(K)), start)
 
 
-def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
+def endless_series_noise(
+    mu: float,
+    series: LinearGaussianSeries,
+    change: float,
+) -> float:
     """The least variance of independent noise that keeps values mu-GDP in a stationary series of
     any length.
 
-    Arguments, rounding and errors as in `allocate_series_noise` and `gaussian_series_limit`.
+    Parameters
+    ----------
+    mu : float > 0
+        `gaussian_mu` of a given (epsilon, delta).
+    series : LinearGaussianSeries
+        A stationary one, whose horizon does not matter.
+    change : float > 0
+        The distance of the two values that the outputs must not distinguish.
+
+    Returns
+    -------
+    float
+        The variance, rounded up.
+
+    Raises
+    ------
+    ValueError
+        If the series is not stationary, has no variance, or changes so slowly that its limit cannot
+        be computed; or a number is out of range.
 
     Examples
     --------
-    >>> round(endless_series_noise(1.0, LinearGaussianSeries.autoregressive(0.9, 1), 1.0), 4)
+    >>> series = LinearGaussianSeries.autoregressive(0.9, 1)
+    >>> round(endless_series_noise(1.0, series, 1.0), 4)
     6.4029
     """
-    mu, change = check_level(mu, "mu"), check_level(change, "change")
+    mu = check_level(mu, "mu")
+    change = check_level(change, "change")
     gaussian_series_limit(series, 1.0, change)  # refuses series without a limit
-    level = _level(mu, series, 1)
-    return _least_variance(
-        lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change
-    )
+    level = _level_of_computed_mu(mu, series, 1)
+
+    def is_enough(variance: float) -> bool:
+        return gaussian_series_limit(series, variance, change) <= level
+
+    return _least_variance(is_enough, mu, change)
 
 
 def correlate_series_noise(
@@ -86,194 +136,361 @@ def correlate_series_noise(
     """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP
     throughout.
 
-    Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the
-    `band`. The total variance of the linear answers `workload` (k, T), by default of each value by
-    itself, is least to 1e-4, else a UserWarning says so. Other arguments, rounding and errors as in
-    `allocate_series_noise`.
+    Parameters
+    ----------
+    mu : float > 0
+        `gaussian_mu` of a given (epsilon, delta).
+    covariance : array-like (T, T), or LinearGaussianSeries
+        Of the values, or their model.
+    change : float > 0
+        The distance of the two values that the outputs must not distinguish.
+    band : int, 0 <= band < T
+        Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more.
+    workload : array-like (k, T), optional
+        The linear answers whose total variance is least, by default each value by itself.
+
+    Returns
+    -------
+    ndarray (T, T)
+        The covariance of the noise, rounded up. The total variance is least to 1e-4, else a
+        UserWarning says so.
+
+    Raises
+    ------
+    ValueError
+        For covariances that are not symmetric and positive semidefinite, values without variance,
+        numbers out of range, another shape, or more than 1,000 times.
 
     Examples
     --------
     >>> series = LinearGaussianSeries.autoregressive(0.9, 5)
-    >>> [round(float(correlate_series_noise(1.0, series, 1.0, band)[0, 0]), 3) for band in (0, 1, 2, 4)]
-    [3.623, 2.13, 1.448, 1.0]
+    >>> for band in (0, 1, 2, 4):
+    ...     noise = correlate_series_noise(1.0, series, 1.0, band)
+    ...     print(round(float(noise[0, 0]), 3))
+    3.623
+    2.13
+    1.448
+    1.0
     """
-    mu, change, K = check_level(mu, "mu"), check_level(change, "change"), _dense(covariance)
+    mu = check_level(mu, "mu")
+    change = check_level(change, "change")
+    K = _covariance_of_few_times(covariance)
     T = len(K)
-    if isinstance(band, bool) or not isinstance(band, (int, np.integer)) or not 0 <= band < T:
+    is_whole = isinstance(band, (int, np.integer)) and not isinstance(band, bool)
+    if not is_whole or not 0 <= band < T:
         raise ValueError(
-            f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags"
+            f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; "
+            "give how many lags"
         )
-    A = (
-        np.eye(T)
-        if workload is None
-        else as_numbers(workload, "workload must be numbers", "give a row an answer")
-    )
-    if A.ndim != 2 or A.shape[1] != T or not np.isfinite(A).all() or not A.any():
+    answers = _check_workload(workload, T)
+    shape = _BandedNoise(T, band)
+    cost = shape.coefficients(answers.T).sum(axis=1)
+    start = np.append(_least_equal_variances(mu, K, change)[0], np.zeros(band))
+    return _find_least_noise(mu, K, change, shape, cost, start)
+
+
+def _check_workload(
+    workload: ArrayLike | None,
+    T: int,
+) -> np.ndarray:
+    if workload is None:
+        return np.eye(T)
+    answers = as_numbers(workload, "workload must be numbers", "give a row an answer")
+    has_shape = answers.ndim == 2 and answers.shape[1] == T
+    if not has_shape or not np.isfinite(answers).all() or not answers.any():
         raise ValueError(
-            f"workload must be finite, not 0 and of shape (k, {T}), found {A.shape}; give a row an answer"
+            f"workload must be finite, not 0 and of shape (k, {T}), found {answers.shape}; "
+            "give a row an answer"
         )
-    distance = abs(np.subtract.outer(np.arange(T), np.arange(T)))
-
-    def toeplitz(lags: np.ndarray) -> np.ndarray:
-        return np.where(distance <= band, lags[np.minimum(distance, band)], 0.0)
-
-    def products(v: np.ndarray) -> np.ndarray:
-        sums = np.array([np.sum(v[: T - lag] * v[lag:], axis=0) for lag in range(band + 1)])
-        return sums * np.where(np.arange(band + 1) > 0, 2.0, 1.0)[:, None]
-
-    start = np.append(_least_equal(mu, K, change)[0], np.zeros(band))
-    return _least_cost(mu, K, change, products(A.T).sum(axis=1), start, products, toeplitz)
+    return answers
 
 
-def _least_cost(
+class _IndependentNoise:
+    """Noise of T variances x."""
+
+    is_correlated = False
+
+    def noise(self, x: np.ndarray) -> np.ndarray:
+        """The variances of the noise, (T,)."""
+        return np.asarray(x)
+
+    def coefficients(self, v: np.ndarray) -> np.ndarray:
+        """a with v^T noise v = a^T x for each column v of (T, k), (T, k)."""
+        return np.square(v)
+
+
+class _BandedNoise:
+    """Noise whose covariance at each distance up to the band is a number of x (band + 1,)."""
+
+    is_correlated = True
+
+    def __init__(
+        self,
+        T: int,
+        band: int,
+    ):
+        self.T = T
+        self.band = band
+        times = np.arange(T)
+        self._distance = abs(np.subtract.outer(times, times))
+
+    def noise(self, x: np.ndarray) -> np.ndarray:
+        """The covariance of the noise, (T, T)."""
+        nearest = np.minimum(self._distance, self.band)
+        return np.where(self._distance <= self.band, x[nearest], 0.0)
+
+    def coefficients(self, v: np.ndarray) -> np.ndarray:
+        """a with v^T noise v = a^T x for each column v of (T, k), (band + 1, k)."""
+        lags = np.arange(self.band + 1)
+        sums = np.array([np.sum(v[: self.T - lag] * v[lag:], axis=0) for lag in lags])
+        orders = np.where(lags > 0, 2.0, 1.0)
+        return sums * orders[:, None]
+
+
+def _find_least_noise(
     mu: float,
     K: np.ndarray,
     change: float,
+    shape: _IndependentNoise | _BandedNoise,
     cost: np.ndarray,
     start: np.ndarray,
-    coefficients: Callable[[np.ndarray], np.ndarray],
-    noise_of: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """The noise_of(x) of least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
-
-    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks
-    too much is mixed with twice the `start`, which leaks less than mu, in the share that concavity
-    requires.
-    """
-    from scipy.optimize import linprog
-
+    """The noise of a shape with the least cost @ x that keeps mu, from a `start` that keeps it."""
     unit = (change / mu) ** 2
-    K, variances = K / unit, np.diagonal(K) / unit
-
-    def tightest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least v^T (K + noise) v - Var(x_t), (T,), >= 1 where mu is kept, and its v, the
-        columns (T, T)."""
-        weights, explained, remaining = regression(K, noise_of(x))
-        return remaining * variances / explained, weights * (variances / explained)
-
-    T, correlated = len(K), noise_of(start).ndim == 2
+    K_in_units = K / unit
     most = MOST * start.max() / unit
-    bounds = [(1.0, most), *[(-most if correlated else 1.0, most)] * (start.size - 1)]
-    rows, least = [np.zeros((0, start.size))], [np.zeros(0)]  # the constraints rows @ x >= least
-    if correlated:  # the variance of each wave is at least 0
-        phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
-        rows.append(coefficients(np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))).T)
-        least.append(np.zeros(len(rows[-1])))
-    best = start / unit
-    inner = 2.0 * best
-    inner_values, _ = tightest(inner)
-    lowest = float(cost[0])  # until a program says more
-    for _round in with_progress(range(ROUNDS), "least noise, at most", "round"):
-        solved = linprog(
-            cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs"
-        )
-        # rounding leaves no solution beside variances of very different sizes
-        if solved.fun is None:
+    programme = _CuttingPlanes(K_in_units, shape, cost, start / unit, most)
+    rounds = 0
+    for _ in with_progress(range(ROUNDS), "least noise, at most", "round"):
+        rounds += 1
+        if not programme.improve():
             break
-        lowest = solved.fun
-        if cost @ best <= (1.0 + GAP) * lowest:
-            break
-        for x in (solved.x, 0.5 * (solved.x + best)):
-            if correlated:
-                eigenvalues, vectors = np.linalg.eigh(noise_of(x))
-                rows.append(coefficients(vectors[:, eigenvalues < 0.0]).T)
-                least.append(np.zeros(len(rows[-1])))
-                x = x.copy()
-                x[0] += max(-eigenvalues[0], 0.0) * (1.0 + 1e-9)
-            values, v = tightest(x)
-            short = values < 1.0
-            rows.append(coefficients(v[:, short]).T)
-            least.append((1.0 - np.sum(v * (K @ v), axis=0) + variances)[short])
-            share = np.max((1.0 - values[short]) / (inner_values - values)[short], initial=0.0)
-            best = min(best, (1.0 - share) * x + share * inner, key=lambda x: cost @ x)
-    if not cost @ best <= (1.0 + GAP) * lowest:
+    if not programme.is_solved:
         warn_caller(
-            f"the least noise must be found to a share of {GAP:g}, found {cost @ best / lowest - 1.0:.3g} after "
-            f"{_round + 1} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
+            f"the least noise must be found to a share of {GAP:g}, found {programme.gap:.3g} after "
+            f"{rounds} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
         )
-    noise, step = noise_of(unit * best), 2.0**-52
-    while not _within(mu, K * unit, noise, change):
+    noise = shape.noise(unit * programme.best)
+    step = 2.0**-52
+    while not _keeps_mu(mu, K_in_units * unit, noise, change):
         noise = noise * (1.0 + step)
         step *= 2.0
     return noise
 
 
-def _least_equal(
-    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float
+class _CuttingPlanes:
+    """Kelley's cutting planes, in units of the variance that a single output needs.
+
+    `best` is the noise of least cost so far that keeps mu; `lowest` a bound below the least cost. A
+    noise that leaks too much is mixed with twice the start, which leaks less than mu, in the share
+    that concavity requires. No variance exceeds `most`.
+    """
+
+    def __init__(
+        self,
+        K: np.ndarray,
+        shape: _IndependentNoise | _BandedNoise,
+        cost: np.ndarray,
+        start: np.ndarray,
+        most: float,
+    ):
+        self._K = K
+        self._variances = np.diagonal(K)
+        self._shape = shape
+        self._cost = cost
+        self._inner = 2.0 * start
+        self._inner_values = self._tightest(self._inner).values
+        self.best = start
+        self.lowest = float(cost[0])  # until a program says more
+        # the constraints rows @ x >= least
+        self._rows = [np.zeros((0, start.size))]
+        self._least = [np.zeros(0)]
+        least = 1.0
+        if shape.is_correlated:
+            least = -most
+            self._require_waves_of_variance()
+        self._bounds = [(1.0, most), *[(least, most)] * (start.size - 1)]
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the cost of the best noise is within `GAP` of the least."""
+        return bool(self._cost @ self.best <= (1.0 + GAP) * self.lowest)
+
+    @property
+    def gap(self) -> float:
+        """How far the cost of the best noise is above the lower bound, as a share."""
+        return self._cost @ self.best / self.lowest - 1.0
+
+    def improve(self) -> bool:
+        """Solve a linear program, and cut near its solution; False where this ends."""
+        from scipy.optimize import linprog
+
+        solved = linprog(
+            self._cost,
+            A_ub=-np.vstack(self._rows),
+            b_ub=-np.concatenate(self._least),
+            bounds=self._bounds,
+            method="highs",
+        )
+        # rounding leaves no solution beside variances of very different sizes
+        if solved.fun is None:
+            return False
+        self.lowest = solved.fun
+        if self.is_solved:
+            return False
+        halfway = 0.5 * (solved.x + self.best)
+        for x in (solved.x, halfway):
+            self._cut_at(x)
+        return True
+
+    def _cut_at(self, x: np.ndarray) -> None:
+        """Exclude x by what it violates, and keep the noise between it and the inner one."""
+        if self._shape.is_correlated:
+            x = self._require_semidefinite(x)
+        tightest = self._tightest(x)
+        is_short = tightest.values < 1.0
+        v = tightest.v
+        least = 1.0 - np.sum(v * (self._K @ v), axis=0) + self._variances
+        self._require(v[:, is_short], least[is_short])
+        missing = 1.0 - tightest.values[is_short]
+        gained = (self._inner_values - tightest.values)[is_short]
+        share = np.max(missing / gained, initial=0.0)
+        mixed = (1.0 - share) * x + share * self._inner
+        if self._cost @ mixed < self._cost @ self.best:
+            self.best = mixed
+
+    def _require(
+        self,
+        v: np.ndarray,
+        least: np.ndarray,
+    ) -> None:
+        """Add the constraints v^T noise v >= least, for each column v."""
+        self._rows.append(self._shape.coefficients(v).T)
+        self._least.append(least)
+
+    def _require_waves_of_variance(self) -> None:
+        """The variance of each wave is at least 0."""
+        T = len(self._K)
+        phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
+        waves = np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))
+        self._require(waves, np.zeros(waves.shape[1]))
+
+    def _require_semidefinite(self, x: np.ndarray) -> np.ndarray:
+        """Cut where the noise has no variance, and return it with as much more at each time."""
+        eigenvalues, vectors = np.linalg.eigh(self._shape.noise(x))
+        negative = vectors[:, eigenvalues < 0.0]
+        self._require(negative, np.zeros(negative.shape[1]))
+        raised = x.copy()
+        raised[0] += max(-eigenvalues[0], 0.0) * (1.0 + 1e-9)
+        return raised
+
+    def _tightest(self, x: np.ndarray) -> _Tightest:
+        fit = regress_values(self._K, self._shape.noise(x))
+        values = fit.remaining * self._variances / fit.explained
+        return _Tightest(values, fit.weights * (self._variances / fit.explained))
+
+
+@dataclass(frozen=True)
+class _Tightest:
+    """The least v^T (K + noise) v - Var(x_t) for each time, (T,), at least 1 where mu is kept, and
+    its v, the columns of (T, T)."""
+
+    values: np.ndarray
+    v: np.ndarray
+
+
+def _least_equal_variances(
+    mu: float,
+    covariance: LinearGaussianSeries | ArrayLike,
+    change: float,
 ) -> np.ndarray:
     """The least variance of independent noise, the same at all T times, (T,)."""
-    T = (
-        covariance.horizon
-        if isinstance(covariance, LinearGaussianSeries)
-        else len(check_covariance(covariance))
-    )
-    return np.full(
-        T,
-        _least_variance(
-            lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change
-        ),
-    )
+    if isinstance(covariance, LinearGaussianSeries):
+        T = covariance.horizon
+    else:
+        T = len(check_covariance(covariance))
+
+    def is_enough(variance: float) -> bool:
+        return _keeps_mu(mu, covariance, np.full(T, variance), change)
+
+    return np.full(T, _least_variance(is_enough, mu, change))
 
 
-def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -> float:
+def _least_variance(
+    is_enough: Callable[[float], bool],
+    mu: float,
+    change: float,
+) -> float:
     """The least variance for which a predicate holds, at least that of a single output."""
     single = (change / mu) ** 2 * (1.0 - 2.0**-50)
     high = single
     with Bar(None, "search", "step") as bar:
 
-        def within(negative: float) -> bool:
+        def is_negative_enough(negative: float) -> bool:
             bar.update()
-            return enough(-negative)
+            return is_enough(-negative)
 
-        while not within(-high):
+        while not is_negative_enough(-high):
             high *= 2.0
-        return -largest_within(within, -high, -max(high / 2.0, single))
+        low = max(high / 2.0, single)
+        return -largest_within(is_negative_enough, -high, -low)
 
 
-def _within(
-    mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float
+def _keeps_mu(
+    mu: float,
+    covariance: LinearGaussianSeries | ArrayLike,
+    noise: np.ndarray,
+    change: float,
 ) -> bool:
     if not isinstance(covariance, LinearGaussianSeries):
-        mu = mu * (1.0 - _rounding(check_covariance(covariance), noise))
-    return change * np.sqrt(information(covariance, noise).max()) <= _level(
-        mu, covariance, len(noise)
-    )
+        mu = mu * (1.0 - _rounding_of_mu(check_covariance(covariance), noise))
+    largest = change * np.sqrt(information(covariance, noise).max())
+    return largest <= _level_of_computed_mu(mu, covariance, len(noise))
 
 
-def _level(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
+def _level_of_computed_mu(
+    mu: float,
+    covariance: LinearGaussianSeries | ArrayLike,
+    T: int,
+) -> float:
     """What a computed mu may be: the recursions of a state of several numbers have fewer digits
     than that of one."""
-    several = isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1
-    return mu * (1.0 - 1e-8) if several else safely_below(mu, T)
+    if isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1:
+        return mu * (1.0 - 1e-8)
+    return safely_below(mu, T)
 
 
-def _rounding(K: np.ndarray, noise: np.ndarray) -> float:
+def _rounding_of_mu(
+    K: np.ndarray,
+    noise: np.ndarray,
+) -> float:
     """The share by which rounding, of the covariance of a series as well, may change mu.
 
     It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most,
     and an error of the best v only to second order.
     """
-    weights, explained, remaining = regression(K, noise)
-    v = abs(weights) * (np.diagonal(K) / explained)
-    sizes = np.sum(
-        v * (abs(K + (np.diag(noise) if noise.ndim == 1 else noise)) @ v), axis=0
-    ) + np.diagonal(K)
-    return float(len(K) * 2.0**-51 * (sizes * explained / (remaining * np.diagonal(K))).max())
+    fit = regress_values(K, noise)
+    variances = np.diagonal(K)
+    v = abs(fit.weights) * (variances / fit.explained)
+    if noise.ndim == 1:
+        noise = np.diag(noise)
+    sizes = np.sum(v * (abs(K + noise) @ v), axis=0) + variances
+    shares = sizes * fit.explained / (fit.remaining * variances)
+    return float(len(K) * 2.0**-51 * shares.max())
 
 
-def _dense(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
+def _covariance_of_few_times(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
     """The covariance (T, T) of a series of at most `MAX_TIMES` times."""
-    T = (
-        covariance.horizon
-        if isinstance(covariance, LinearGaussianSeries)
-        else len(np.atleast_1d(covariance))
-    )
+    if isinstance(covariance, LinearGaussianSeries):
+        _check_few_times(covariance.horizon)
+        return covariance.covariance
+    _check_few_times(len(np.atleast_1d(covariance)))
+    return check_covariance(covariance)
+
+
+def _check_few_times(T: int) -> None:
     if T > MAX_TIMES:
         raise ValueError(
-            f"the program takes at most {MAX_TIMES} times, found {T}; take a shorter series, or equal variances"
+            f"the program takes at most {MAX_TIMES} times, found {T}; "
+            "take a shorter series, or equal variances"
         )
-    return (
-        covariance.covariance
-        if isinstance(covariance, LinearGaussianSeries)
-        else check_covariance(covariance)
-    )
