@@ -18,16 +18,13 @@ def find_problems(root=ROOT, profiles=PROFILES):
     """Mismatches between the configuration and the notebooks, one sentence each; empty if there are
     none."""
     try:
+        for profile in profiles:
+            read_profile(profile, root)
         registered = read_notebooks(root)
-        settings = [read_profile(profile, root) for profile in profiles]
     except ConfigurationError as error:
         return [str(error)]
     used = {entry.notebook for entry in registered.values()}
-    paths = [path.relative_to(root / "notebooks") for path in (root / "notebooks").rglob("*.ipynb")]
-    present = {
-        path.with_suffix("").as_posix() for path in paths if ".ipynb_checkpoints" not in path.parts
-    }
-    present -= {"index"}  # the start page, which makes nothing
+    present = _notebooks_below(root / "notebooks")
     absent = "which is not in notebooks/; write it or remove the line"
     problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
     missing = "notebooks.yaml: does not list notebooks"
@@ -45,9 +42,19 @@ def find_problems(root=ROOT, profiles=PROFILES):
                 declared[name] = entry.declared_parameters(root)
             except (ValueError, SyntaxError) as error:
                 problems.append(f"notebooks/{entry.notebook}.ipynb: {error}")
-    for profile in settings:
-        problems += _problems_of(profile, registered, declared)
+    for name, defaults in declared.items():
+        for profile in profiles:
+            where = f"notebooks.yaml: {name}: {profile}"
+            parameters = registered[name].parameters[profile]
+            problems += [f"{where}: {problem}" for problem in unusable(parameters, defaults)]
     return problems
+
+
+def _notebooks_below(folder):
+    """Names (set) of the notebooks in a folder, but for the start page, which makes nothing."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*.ipynb")]
+    kept = [path for path in paths if ".ipynb_checkpoints" not in path.parts]
+    return {path.with_suffix("").as_posix() for path in kept} - {"index"}
 
 
 def main():
@@ -55,17 +62,6 @@ def main():
     problems = find_problems()
     print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
     return 2 if problems else 0
-
-
-def _problems_of(profile, registered, declared):
-    file = f"{profile.name}.yaml"
-    for name in sorted(set(profile.notebooks) - set(registered)):
-        yield f"{file}: sets parameters for {name}, which notebooks.yaml does not list"
-    for name in sorted(set(registered) - set(profile.notebooks)):
-        yield f"{file}: does not mention {name}; add the line '{name}: {{}}'"
-    for name, defaults in declared.items():
-        for problem in unusable(profile.notebooks.get(name, {}), defaults):
-            yield f"{file}: {name}: {problem}"
 
 
 if __name__ == "__main__":

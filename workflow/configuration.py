@@ -1,15 +1,15 @@
 """The notebooks of a batch, the parameters with which a profile runs them, and the records that
 they leave.
 
-``config/notebooks.yaml`` lists what a batch makes, by paper and figure; ``config/quick.yaml`` and
-``config/paper.yaml`` are profiles.
+``config/notebooks.yaml`` lists what a batch makes, by paper and figure, with the parameters of each
+profile; ``config/profiles.yaml`` says what a profile asks of a whole batch.
 """
 
 import json
 import math
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -58,6 +58,8 @@ class Notebook:
     data: tuple = ()  # folders below TPLREPRO_DATA that it reads
     timing: bool = False  # measures running time, so nothing may run beside it where that counts
     figure: bool = True  # saves a figure or table under its own name
+    # by profile, the parameters that differ from those of its parameters cell
+    parameters: dict = field(default_factory=dict)
 
     def path(self, root=ROOT):
         return root / "notebooks" / f"{self.notebook}.ipynb"
@@ -75,26 +77,32 @@ class Notebook:
 
 @dataclass(frozen=True)
 class Profile:
-    """Parameters of one batch."""
+    """What one batch is like, apart from the parameters of its notebooks."""
 
     name: str
-    # by name of the entry, the parameters that differ from those of its parameters cell
-    notebooks: dict
     hours: float = 24.0  # that a notebook may take
     alone: bool = True  # whether nothing runs beside a notebook that measures time
 
 
 def read_notebooks(root=ROOT):
     """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
-    entries = {}
-    for name, facts in _read(root / "config" / "notebooks.yaml").items():
-        facts = _only(
-            facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing"
-        )
-        entries[name] = Notebook(
-            name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))}
-        )
-    return entries
+    profiles = tuple(_read(root / "config" / "profiles.yaml"))
+    facts_by_name = _read(root / "config" / "notebooks.yaml")
+    return {name: _entry(name, facts or {}, profiles) for name, facts in facts_by_name.items()}
+
+
+def _entry(name, facts, profiles):
+    """The entry that the facts in ``config/notebooks.yaml`` describe."""
+    where = f"notebooks.yaml: {name}"
+    allowed = ("data", "figure", "notebook", "parameters", "timing", *profiles)
+    facts = dict(_only(_mapping(facts, where), where, *allowed))
+    common = _mapping(facts.pop("parameters", {}), f"{where}: parameters")
+    parameters = {}
+    for profile in profiles:
+        own = _mapping(facts.pop(profile, {}), f"{where}: {profile}")
+        parameters[profile] = common | own
+    data = tuple(facts.pop("data", ()))
+    return Notebook(name, **{"notebook": name, **facts}, data=data, parameters=parameters)
 
 
 def title_of(path):
@@ -136,26 +144,22 @@ def write_json(path, content):
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def read_profile(profile, root=ROOT):
-    """The profile in ``config/<profile>.yaml``."""
-    folder = root / "config"
-    known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
-    if profile not in known:
+def read_profile(name, root=ROOT):
+    """The profile of this name in ``config/profiles.yaml``."""
+    profiles = _read(root / "config" / "profiles.yaml")
+    if name not in profiles:
+        known = ", ".join(sorted(profiles))
         raise ConfigurationError(
-            f"PROFILE must be one of {', '.join(known)}, found {profile!r}; write PROFILE=quick"
+            f"PROFILE must be one of {known}, found {name!r}; write PROFILE=quick"
         )
-    content = _only(
-        _read(folder / f"{profile}.yaml"), f"{profile}.yaml", "alone", "hours", "notebooks"
-    )
-    hours = content.get("hours", Profile.hours)
-    if type(hours) not in (int, float) or not 0 < hours < math.inf:
+    facts = _only(profiles[name] or {}, f"profiles.yaml: {name}", "alone", "hours")
+    profile = Profile(name, **facts)
+    if type(profile.hours) not in (int, float) or not 0 < profile.hours < math.inf:
         raise ConfigurationError(
-            f"{profile}.yaml: hours must be a positive number, found {hours!r}; correct it"
+            f"profiles.yaml: {name}: hours must be a positive number, "
+            f"found {profile.hours!r}; correct it"
         )
-    notebooks = {
-        name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()
-    }
-    return Profile(profile, notebooks, hours, content.get("alone", True) is not False)
+    return profile
 
 
 def writing_problems(folder, megabytes=16):
@@ -176,6 +180,7 @@ def writing_problems(folder, megabytes=16):
 
 
 def _only(facts, where, *allowed):
+    """The facts; ConfigurationError for one that is not allowed there."""
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
         raise ConfigurationError(
@@ -185,12 +190,19 @@ def _only(facts, where, *allowed):
 
 
 def _read(path):
+    """The mapping in a file; ConfigurationError if it holds anything else."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path.name}: must be YAML; {error}") from None
+    return _mapping(content, path.name)
+
+
+def _mapping(content, where):
+    """The content; ConfigurationError if it is no mapping."""
     if not isinstance(content, dict):
+        found = type(content).__name__
         raise ConfigurationError(
-            f"{path.name}: must be a mapping, found {type(content).__name__}; see its first lines"
+            f"{where}: must be a mapping, found {found}; see the first lines of that file"
         )
     return content

@@ -124,8 +124,8 @@ def quick_parameters(name: str, root: Path) -> dict | None:
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if "parameters" in cell["metadata"].get("tags", ()):
             defaults = literal_assignments("".join(cell["source"]))
-            quick = _read_yaml(root / "config" / "quick.yaml").get("notebooks", {})
-            return json.loads(json.dumps(defaults | (quick.get(owner) or {})))
+            values = defaults | facts.get("parameters", {}) | facts.get("quick", {})
+            return json.loads(json.dumps(values))
     return None
 
 

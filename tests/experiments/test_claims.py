@@ -291,8 +291,7 @@ def test_only_the_notebook_that_saves_a_record_says_which_values_are_of_the_quic
     entries = repository / "config/notebooks.yaml"
     entries.write_text("tkde2019/fig3: {notebook: tkde2019/other}\n")
     assert judged(0.3)
-    quick = repository / "config/quick.yaml"
-    quick.write_text("notebooks:\n  tkde2019/fig3: {epsilon: 0.4}\n")
+    entries.write_text("tkde2019/fig3: {notebook: tkde2019/other, quick: {epsilon: 0.4}}\n")
     assert [judged(epsilon) for epsilon in (0.3, 0.4)] == [False, True]
 
 

@@ -49,19 +49,16 @@ class SmallRepository:
         nbformat.write(content, path)
         return path
 
-    def configure(self, notebooks="", quick="", paper=None):
-        """Each argument is the YAML text of one file; the paper's profile is the quick one by
-        default."""
+    def configure(self, notebooks="", profiles="quick:\npaper:\n"):
+        """Each argument is the YAML text of one file."""
         self.write("config/notebooks.yaml", notebooks)
-        self.write("config/quick.yaml", quick)
-        self.write("config/paper.yaml", quick if paper is None else paper)
+        self.write("config/profiles.yaml", profiles)
 
     def of(self, *names):
         """Notebooks of these names, configured with nothing of their own."""
         for name in names:
             self.notebook(name)
-        quick = "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
-        self.configure("".join(f"{name}:\n" for name in names), quick)
+        self.configure("".join(f"{name}:\n" for name in names))
 
     def entry(self, name):
         """What functions of the workflow take: the notebook's entry, the quick profile and the

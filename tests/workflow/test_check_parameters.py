@@ -2,28 +2,25 @@ import pytest
 
 from workflow.batch.fingerprint import fingerprint
 from workflow.check_parameters import find_problems
-from workflow.configuration import read_notebooks, read_profile
+from workflow.configuration import read_notebooks
 
 ONLY = "the parameters cell may hold only 'name = literal' lines"
-OF_ONE = "notebooks:\n  a/one: {}\n"
 
 
 @pytest.fixture
 def one(repository):
     """A repository with one notebook whose configuration is right."""
     repository.notebook("a/one", "print(value)")
-    repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.7}\n")
+    repository.configure("a/one: {quick: {value: 0.7}}")
     assert find_problems(repository.root) == []
     return repository
 
 
 def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick_profile():
     assert find_problems() == []
-    quick = read_profile("quick")
-    assert set(quick.notebooks) == set(read_profile("paper").notebooks) == set(read_notebooks())
     for name, entry in read_notebooks().items():
         if entry.notebook == name:  # others are one notebook with several sets of parameters
-            assert quick.notebooks[name].items() <= entry.declared_parameters().items(), name
+            assert entry.parameters["quick"].items() <= entry.declared_parameters().items(), name
 
 
 @pytest.mark.parametrize(
@@ -47,31 +44,34 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     ("file", "text", "problem"),
     [
         (
-            "paper",
-            "notebooks: {a/one: {va: 0}}",
-            "paper.yaml: a/one: there is no parameter 'va'; the parameters cell declares value, seed",
+            "notebooks",
+            "a/one: {paper: {va: 0}}",
+            "notebooks.yaml: a/one: paper: there is no parameter 'va'; "
+            "the parameters cell declares value, seed",
         ),
         (
-            "quick",
-            "notebooks: {a/one: {value: null}}",
-            "a/one: value must be a number, found None; its default is 0.5",
+            "notebooks",
+            "a/one: {quick: {value: null}}",
+            "a/one: quick: value must be a number, found None; its default is 0.5",
         ),
         (
-            "quick",
-            "notebooks: {a/one: {seed: 1.5}}",
+            "notebooks",
+            "a/one: {quick: {seed: 1.5}}",
             "seed must be a whole number, found 1.5; its default is 1",
         ),
-        ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
+        ("notebooks", "a/one: {quick: 7}", "a/one: quick: must be a mapping, found int; see"),
         (
-            "quick",
-            f"hours: 0\n{OF_ONE}",
-            "quick.yaml: hours must be a positive number, found 0; correct it",
+            "profiles",
+            "quick: {hours: 0}\npaper:",
+            "profiles.yaml: quick: hours must be a positive number, found 0; correct it",
         ),
-        ("quick", "a: [", "quick.yaml: must be YAML"),
+        ("profiles", "quick:\n", "PROFILE must be one of quick, found 'paper'; write"),
+        ("profiles", "a: [", "profiles.yaml: must be YAML"),
         (
             "notebooks",
             "a/one: {timimg: true}",
-            "a/one may say data, figure, notebook, timing, found timimg; correct it",
+            "a/one may say data, figure, notebook, parameters, timing, quick, paper, "
+            "found timimg; correct it",
         ),
         (
             "notebooks",
@@ -81,7 +81,7 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     ],
 )
 def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, problem):
-    one.configure(**({"notebooks": "a/one:", "quick": OF_ONE, "paper": OF_ONE} | {file: text}))
+    one.configure(**({"notebooks": "a/one:"} | {file: text}))
     (found,) = find_problems(one.root)
     assert problem in found
     status, words = one.batch()
@@ -90,19 +90,17 @@ def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, p
 
 
 def test_one_notebook_may_serve_several_figures_but_notebooks_and_configuration_name_the_same(one):
-    one.configure(
-        "a/one:\na/two: {notebook: a/one}", "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n"
-    )
+    two = "a/two: {notebook: a/one, parameters: {seed: 3}, quick: {value: 2}}"
+    one.configure(f"a/one:\n{two}\n")
     assert find_problems(one.root) == []
     assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [
         {},
-        {"value": 2},
+        {"seed": 3, "value": 2},
     ]
     one.notebook("a/new")
     one.notebook("a/.ipynb_checkpoints/one-checkpoint")  # is no notebook
-    one.configure("a/one:\na/gone:", "notebooks:\n  a/one: {}\n  a/lost: {}\n  a/gone: {}\n")
-    assert find_problems(one.root)[:3] == [
+    one.configure("a/one:\na/gone:")
+    assert find_problems(one.root) == [
         "notebooks.yaml: lists a/gone, which is not in notebooks/; write it or remove the line",
         "notebooks.yaml: does not list notebooks/a/new.ipynb; add the line 'a/new:'",
-        "quick.yaml: sets parameters for a/lost, which notebooks.yaml does not list",
     ]

@@ -23,7 +23,7 @@ def fingerprint(entry, profile, root=ROOT):
     content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     return {
-        "parameters": profile.notebooks.get(entry.name, {}),
+        "parameters": entry.parameters[profile.name],
         "notebook": _digest(source.encode()),
         "environment": _digest((root / "requirements.lock").read_bytes()),
         "data": {name: _data_state(name) for name in entry.data},

@@ -44,7 +44,7 @@ def main(names):
     os.environ["TPLREPRO_PROGRESS"] = "/dev/tty" if sys.stderr.isatty() else os.devnull
     print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
     source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
-    error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data", {}))
+    error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data"))
     if error is not None:
         print(
             f"{as_make_knows_them(error)}\nThe notebook as far as it came: {executed}",

@@ -77,7 +77,7 @@ def execute(source, target, parameters, profile, progress_bar=False):
     from papermill.exceptions import PapermillExecutionError
 
     def too_late(number, frame):
-        limit = f"the limit in config/{profile.name}.yaml; find what hangs, or raise the limit"
+        limit = "the limit in config/profiles.yaml; find what hangs, or raise the limit"
         raise TimeLimitError(f"ran for {profile.hours:g} h, {limit}")
 
     signal.signal(signal.SIGALRM, too_late)

@@ -19,6 +19,7 @@ from tplfrontier.pairs.leakage import compile_kernels
 from tplreport.files import write_whole
 from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import METADATA, ROOT, sources
+from workflow.publishing.start_page import write_start_page
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -109,9 +110,17 @@ def main(arguments=None):
     os.environ.pop("TPLREPRO_DATA", None)
     for name in options.names or notebooks:
         started = time.monotonic()
-        state = "changed" if refresh(notebooks[name].path()) else "as before"
-        print(f"{name:<34}{state:>10}{time.monotonic() - started:8.1f} s", flush=True)
+        is_changed = refresh(notebooks[name].path())
+        print(_progress_line(name, is_changed, time.monotonic() - started), flush=True)
+    if write_start_page():
+        print(_progress_line("index", True, 0.0))
     return 0
+
+
+def _progress_line(name, is_changed, seconds):
+    """One notebook, whether it changed, and how long it took."""
+    state = "changed" if is_changed else "as before"
+    return f"{name:<34}{state:>10}{seconds:8.1f} s"
 
 
 if __name__ == "__main__":

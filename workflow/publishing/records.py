@@ -128,7 +128,7 @@ def older_records(root=ROOT):
             for file in (notebook, *files)
             if file not in there or _is_changed(file, commit, root)
         ]
-        if entry.declared_parameters(root) | profile.notebooks[entry.name] != record["parameters"]:
+        if entry.declared_parameters(root) | entry.parameters[profile.name] != record["parameters"]:
             changed.append("parameters")
         if changed:
             older[name] = changed

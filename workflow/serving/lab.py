@@ -5,9 +5,8 @@ import sys
 
 from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import METADATA, ROOT
+from workflow.publishing.start_page import START
 from workflow.serving.explore import become_server
-
-START = "notebooks/index.ipynb"
 
 
 def lab_command(port=None):

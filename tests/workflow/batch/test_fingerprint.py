@@ -6,14 +6,14 @@ import pytest
 from workflow.batch.fingerprint import fingerprint, is_current, of_modules, write_status
 from workflow.publishing.publish_figures import publish
 
+ENTRY = "a/one: {{data: [kosarak, eventlogs], quick: {{value: {value}}}}}\n"
+
 
 @pytest.fixture
 def one(repository, monkeypatch):
     monkeypatch.setenv("TPLREPRO_CACHE", str(repository.root / "downloads"))
     repository.notebook("a/one", "print(value)")
-    repository.configure(
-        "a/one: {data: [kosarak, eventlogs]}", "notebooks:\n  a/one: {value: 0.7}\n"
-    )
+    repository.configure(ENTRY.format(value=0.7))
     return repository
 
 
@@ -30,7 +30,7 @@ def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
     path = one.notebook("a/one", "print(value, seed)")
     assert changed(one, before) == {"notebook"}
     for name, text, part in (
-        ("config/quick.yaml", "notebooks:\n  a/one: {value: 0.8}\n", "parameters"),
+        ("config/notebooks.yaml", ENTRY.format(value=0.8), "parameters"),
         ("tplrepro/module.py", "answer = 43\n", "package"),
         ("requirements.lock", "numpy==2.1\n", "environment"),
     ):
@@ -40,6 +40,14 @@ def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
     before = take(one)
     path.write_text(path.read_text().replace("# Title", "# Better title"))
     assert changed(one, before) == set()
+
+
+def test_only_its_own_entry_counts_and_of_its_profiles_the_one_that_is_run(one):
+    before = take(one)
+    for own in ("", "  paper: {value: 0.9}\n", "  timing: true\n"):
+        entry = f"a/one:\n  data: [kosarak, eventlogs]\n  parameters: {{value: 0.7}}\n{own}"
+        one.configure(f"a/two: {{data: [gaze], parameters: {{value: 2}}}}\n{entry}")
+        assert changed(one, before) == set()
 
 
 def test_only_the_modules_that_a_run_imported_count(one):

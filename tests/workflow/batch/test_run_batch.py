@@ -30,8 +30,8 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
     repository.notebook("a/one", "print(f'value {value}')", BAR, SAVE)
     repository.notebook("a/slow", wait)
-    profile = "notebooks:\n  a/bad: {}\n  a/one: {value: 0.75}\n  a/slow: {}\n"
-    repository.configure("a/bad: {figure: false}\na/one:\na/slow: {figure: false}", profile)
+    one = "a/one: {quick: {value: 0.75}}"
+    repository.configure(f"a/bad: {{figure: false}}\n{one}\na/slow: {{figure: false}}")
     build = repository.root / "build/quick"
 
     # One notebook fails, and the next one still runs; a third is in the middle.
@@ -186,8 +186,7 @@ def hung(repository):
     started = repository.root / "started"
     hang = f"import ctypes\nopen({str(started)!r}, 'w').close()\nctypes.PyDLL(None).sleep(600)"
     repository.notebook("a/hung", hang)
-    notebooks = "notebooks:\n  a/hung: {}"
-    repository.configure("a/hung: {figure: false}", f"hours: 0.05\n{notebooks}", notebooks)
+    repository.configure("a/hung: {figure: false}", "quick: {hours: 0.05}\npaper:\n")
     return started
 
 
@@ -209,7 +208,7 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
     assert 0.0 < left[0] < 3600 * 0.05
     assert status["status"] == "failed"
     assert status["error"].startswith(
-        "TimeLimitError: ran for 0.05 h, the limit in config/quick.yaml; find what"
+        "TimeLimitError: ran for 0.05 h, the limit in config/profiles.yaml; find what"
     )
     assert not set(psutil.Process().children()) - set(before)
 
@@ -232,7 +231,7 @@ def test_a_kernel_that_dies_at_its_start_is_started_once_more(
             raise left.pop(0)
 
     monkeypatch.setattr("papermill.execute_notebook", execute_notebook)
-    profile = Profile("quick", {})
+    profile = Profile("quick")
     assert run_notebook.execute(tmp_path / "a.ipynb", tmp_path / "b.ipynb", {}, profile) == error
     assert left == []
 
@@ -274,8 +273,7 @@ def test_timing_notebooks_run_alone_where_times_are_evidence(repository, alone):
         parameters = f"folder = {str(repository.root)!r}\nlabel = {name!r}"
         repository.notebook(f"a/{name}", note, parameters=parameters)
     facts = "\n".join(f"a/{name}: {{figure: false, timing: {name == 'timing'}}}" for name in names)
-    parameters = "\n".join(f"  a/{name}: {{}}" for name in names)
-    repository.configure(facts, f"alone: {alone}\nnotebooks:\n{parameters}")
+    repository.configure(facts, f"quick: {{alone: {alone}}}\npaper:\n")
     assert repository.batch()[0] == 0
     spans = {
         name: tuple(map(float, (repository.root / name).read_text().split())) for name in names

@@ -5,6 +5,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from workflow.batch.run_notebook import kernel_environment
 from workflow.checks.committed_notebooks import clean, refresh
 from workflow.configuration import METADATA, ROOT
+from workflow.publishing.start_page import START, write_start_page
 
 
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():
@@ -60,3 +61,17 @@ def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(
         tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path
     )
     assert (shown["TPLREPRO_DATA"], shown["NUMBA_NUM_THREADS"]) == (str(tmp_path), "1")
+
+
+def test_a_new_notebook_is_listed_on_the_start_page_whose_introduction_stays(repository):
+    introduction = new_markdown_cell("# What is where", id="cell-0")
+    page = repository.write(START, "")
+    nbformat.write(new_notebook(cells=[introduction]), page)
+    repository.of("explore/one", "explore/two", "tkde2019/fig1")
+    assert write_start_page(repository.root)
+    first, *lists = nbformat.read(page, as_version=4).cells
+    assert first.source == "# What is where"
+    links = ["- [one](explore/one.ipynb): Title", "- [two](explore/two.ipynb): Title"]
+    assert lists[0].source.splitlines()[2:] == links
+    assert lists[1].source.splitlines()[2:] == ["- [fig1](tkde2019/fig1.ipynb): Title"]
+    assert not write_start_page(repository.root)

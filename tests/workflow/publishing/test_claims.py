@@ -18,7 +18,9 @@ from workflow.publishing.claims import OPEN, render
 from workflow.publishing.code_map import items
 from workflow.publishing.judging import outcomes_of, read_pages
 
-NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
+NOTEBOOKS = read_notebooks()
+#: What the quick profile gives to notebooks beside their own parameters.
+QUICK = {name: entry.parameters["quick"] for name, entry in NOTEBOOKS.items()}
 STATED = [claim for content in read_pages().values() for claim in claims_of(content)]
 
 
@@ -52,7 +54,7 @@ def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_somethi
 ):
     """nbval compares what the notebooks show with a new run, so this holds for today's code."""
     owner = owner_of(record, NOTEBOOKS)
-    if QUICK.notebooks[owner]:
+    if QUICK[owner]:
         pytest.skip("committed with the values of another figure; the next test runs it")
     shown = outputs(owner)
     page = (ROOT / "docs/claims" / f"{record.partition('/')[0]}.md").read_text()
@@ -71,15 +73,14 @@ def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_somethi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, given in QUICK.notebooks.items() if given])
+@pytest.mark.parametrize("name", [name for name, given in QUICK.items() if given])
 def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_published_verdicts(
     name, tmp_path
 ):
     environment = kernel_environment(tmp_path, "quick", "pytest", real_data=False)
+    source, target = NOTEBOOKS[name].path(), tmp_path / "executed.ipynb"
     with mock.patch.dict(os.environ, environment, clear=True):
-        failure = execute(
-            NOTEBOOKS[name].path(), tmp_path / "executed.ipynb", QUICK.notebooks[name], QUICK
-        )
+        failure = execute(source, target, QUICK[name], read_profile("quick"))
     assert failure is None
     assert [
         problem for problem in render(tmp_path, "quick")[1] if "found none" not in problem

@@ -94,7 +94,7 @@ PUBLISHED = "figures/a/one_more.json"
 def published(repository):
     """A figure made by a committed notebook and module."""
     repository.notebook("a/one", "import tplrepro.module", "answer = 1  # the answer")
-    repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.75}\n")
+    repository.configure("a/one: {paper: {value: 0.75}}")
     repository.write("tplrepro/module.py", '"""What it is."""\nanswer = 42\n')
     repository.write("experiments/claims/judging.py", "answer = 0\n")
     git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -138,7 +138,7 @@ def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named
     )
     assert older_records(published.root) == {"a/one_more": ["notebooks/a/one.ipynb", "parameters"]}
     published.notebook("a/other", "answer = 1")
-    published.configure("a/one: {notebook: a/other}", "notebooks:\n  a/one: {value: 0.75}\n")
+    published.configure("a/one: {notebook: a/other, paper: {value: 0.75}}")
     assert older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
     record = json.loads((published.root / PUBLISHED).read_text())
     published.write(PUBLISHED, json.dumps(record | {"commit": {"id": "0123456789"}}))
