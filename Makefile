@@ -89,7 +89,6 @@ $(MORE): requirements-more.lock $(READY)
 	@set -e; $(call install,requirements-more.lock); touch $(MORE)
 endif
 
-
 #: Every day
 
 help: ## show this list

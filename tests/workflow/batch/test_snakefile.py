@@ -63,10 +63,7 @@ def test_a_job_that_reads_the_snakefile_plans_nothing_and_removes_nothing(finish
 @pytest.mark.slow
 def test_an_executor_of_clusters_runs_three_notebooks_and_keeps_each_result(finished):
     pytest.importorskip("snakemake_executor_plugin_cluster_generic")
-    finished.configure(
-        "".join(f"{name}: {{figure: false}}\n" for name in NAMES),
-        "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in NAMES),
-    )
+    finished.configure("".join(f"{name}: {{figure: false}}\n" for name in NAMES))
     for name in NAMES:
         finished.notebook(name, "print('edited')")
     submit = ("--executor=cluster-generic", "--cluster-generic-submit-cmd=sh")
