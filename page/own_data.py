@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tplreport.reading.limits import PAGE
 from tplreport.reading.matrices import read_text
 from tplreport.reading.observations import read_sequences
 from tplreport.reading.sizes import check_size
 from tplreport.reading.table import column_names
+from tplreport.reading.text_files import PAGE
 from tplreport.reporting.report import Report, report
 from tplrepro.markov.sequences import Sequences
 

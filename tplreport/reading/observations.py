@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.limits import limits_of_command
 from tplreport.reading.rows_by_user import MISSING, Codes, RowsByUser, Spill, plain_label
-from tplreport.reading.sizes import check_size
 from tplreport.reading.table import (
     USUAL_NAMES,
+    check_first_line,
     column_names,
     first_rows,
     format_of,
@@ -34,7 +33,7 @@ from tplreport.reading.table import (
     read_workbook,
     unlike_columns,
 )
-from tplreport.reading.text_files import DataFormatError, ahead
+from tplreport.reading.text_files import DataFormatError, ahead, limits_of_command
 from tplreport.reading.time_steps import Cutter, Duration, Pieces
 from tplreport.reading.times import (
     LOCAL,
@@ -194,8 +193,13 @@ def read_table(
             raise FileNotFoundError(
                 f"there must be a file or folder {data}, found none; check its name"
             )
-        check_size(data, limits_of_command())
         kind = format_of(data)
+        if kind is None:
+            check_first_line(data, kind, limits_of_command())
+        else:
+            from tplreport.reading.sizes import check_size
+
+            check_size(data, limits_of_command())
         if kind == "spmf":
             _check_unused("an SPMF file", user=user, time=time, state=state, until=until)
             data, order = read_spmf(data), "rows"

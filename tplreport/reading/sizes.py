@@ -5,7 +5,6 @@ of an archive and the cells of a workbook, the groups of rows of a Parquet file,
 table.
 """
 
-import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -16,9 +15,15 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
-from tplreport.reading.limits import Limits
-from tplreport.reading.table import BROKEN, format_of
-from tplreport.reading.text_files import COMPRESSED, DAMAGES, DataFormatError, file_blocks
+from tplreport.reading.table import BROKEN, check_first_line, format_of
+from tplreport.reading.text_files import (
+    COMPRESSED,
+    DAMAGES,
+    DataFormatError,
+    Limits,
+    file_blocks,
+    refuse_more,
+)
 
 #: Bytes of a value of a Parquet or Feather file in memory.
 VALUE_BYTES = 8
@@ -59,14 +64,7 @@ def check_size(path: Path, limits: Limits) -> None:
     if limits.growth == 0:
         _check_stream(path, limits)
     if kind in (None, "json"):
-        _check_first_line(path, kind, limits)
-
-
-def _refuse(path: Path, what: str, most: int, found: int, limits: Limits) -> None:
-    if found > most:
-        raise DataFormatError(
-            f"there must be at most {most:,} {what}, found {found:,}; {limits.remedy}", path
-        )
+        check_first_line(path, kind, limits)
 
 
 def _check_workbook(path: Path, limits: Limits) -> None:
@@ -79,7 +77,7 @@ def _check_workbook(path: Path, limits: Limits) -> None:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             unpacked = sum(member.file_size for member in members)
-            _refuse(path, "bytes when it is unpacked", most, unpacked, limits)
+            refuse_more(path, "bytes when it is unpacked", most, unpacked, limits)
             if "xl/workbook.bin" in archive.namelist():
                 raise DataFormatError(
                     "a workbook must be of the kind .xlsx, found a binary one; save it as .xlsx",
@@ -103,9 +101,9 @@ def _check_cells(content: Any, path: Path, limits: Limits) -> None:
         end = max(block.rfind(b"<"), 0)  # a tag may go on in the next block
         sheet.add(block[:end])
         rest = block[end:]
-        _refuse(path, "cells", limits.cells, sheet.cells, limits)
+        refuse_more(path, "cells", limits.cells, sheet.cells, limits)
     sheet.add(rest)
-    _refuse(path, "cells", limits.cells, sheet.cells, limits)
+    refuse_more(path, "cells", limits.cells, sheet.cells, limits)
 
 
 class Sheet:
@@ -151,9 +149,9 @@ def _column_number(letters: bytes) -> int:
 
 def _check_values(path: Path, columns: int, values: int, limits: Limits) -> None:
     """Of a file whose columns hold so many values in all."""
-    _refuse(path, "columns", limits.columns, columns, limits)
+    refuse_more(path, "columns", limits.columns, columns, limits)
     most = max(limits.values, limits.growth * path.stat().st_size // VALUE_BYTES)
-    _refuse(path, "values", most, values, limits)
+    refuse_more(path, "values", most, values, limits)
 
 
 def _check_parquet(path: Path, limits: Limits) -> None:
@@ -163,7 +161,7 @@ def _check_parquet(path: Path, limits: Limits) -> None:
         groups = found.num_row_groups
         _check_values(path, found.num_columns, found.num_rows * found.num_columns, limits)
         chunks = groups * found.num_columns
-        _refuse(path, "groups of rows, times columns", limits.values // 100, chunks, limits)
+        refuse_more(path, "groups of rows, times columns", limits.values // 100, chunks, limits)
         values = 0
         for number in range(groups):
             group = found.row_group(number)
@@ -199,24 +197,4 @@ def _check_stream(path: Path, limits: Limits) -> None:
     unpacked = 0
     for block in file_blocks(path, lambda: 1, BLOCK_BYTES):
         unpacked += len(block)
-        _refuse(path, "bytes when it is unpacked", limits.stream_bytes, unpacked, limits)
-
-
-def _check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
-    line = b""
-    for block in file_blocks(path, lambda: 1, BLOCK_BYTES):
-        line, end, _ = (line + block.lstrip() if not line else line + block).partition(b"\n")
-        _refuse(path, "bytes in the first line", limits.line_bytes, len(line), limits)
-        if end:
-            break
-    columns = 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
-    if kind == "json":
-        columns = _keys_of(line)
-    _refuse(path, "columns", limits.columns, columns, limits)
-
-
-def _keys_of(line: bytes) -> int:
-    try:
-        return len(json.loads(line))
-    except (ValueError, RecursionError, TypeError):
-        return 0  # which its reader says better
+        refuse_more(path, "bytes when it is unpacked", limits.stream_bytes, unpacked, limits)

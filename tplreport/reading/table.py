@@ -31,6 +31,7 @@ from tplreport.reading.text_files import (
     COMPRESSED,
     DataFormatError,
     Defects,
+    Limits,
     Rows,
     ahead,
     describe_content,
@@ -38,6 +39,7 @@ from tplreport.reading.text_files import (
     line_blocks,
     parse_table,
     read_rows,
+    refuse_more,
 )
 from tplreport.reading.times import SAMPLE
 from tplrepro.display import count_noun
@@ -105,6 +107,7 @@ TABLES = (
     ".zip",
 )
 MARK = b"\xef\xbb\xbf"
+FIRST_LINE_BYTES = 1 << 20  # of a block, until the first line ends
 
 
 def plain_name(name: Hashable) -> str:
@@ -157,6 +160,30 @@ def find_columns(
             f"there must be one column of {named}, found {shown}; {remedy}", source
         )
     return places
+
+
+def check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
+    """DataFormatError if the first line of a text, or its columns, are more than is read."""
+    line = b""
+    for block in file_blocks(path, lambda: 1, FIRST_LINE_BYTES):
+        if not line:
+            block = block.lstrip()
+        line, end, _ = (line + block).partition(b"\n")
+        refuse_more(path, "bytes in the first line", limits.line_bytes, len(line), limits)
+        if end:
+            break
+    if kind == "json":
+        columns = _count_keys(line)
+    else:
+        columns = 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
+    refuse_more(path, "columns", limits.columns, columns, limits)
+
+
+def _count_keys(line: bytes) -> int:
+    try:
+        return len(json.loads(line))
+    except (ValueError, RecursionError, TypeError):
+        return 0  # which its reader says better
 
 
 def read_header(path: str | Path) -> tuple[str, list[str], str]:

@@ -10,6 +10,10 @@ The contract of all readers in this folder:
 
 pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the
 malformed line, so exact messages cost nothing for good files.
+
+Small files may hold very much. `Limits` say how much is read, by the command and by the page: a
+compressed stream is measured while it is unpacked, the first line of a table by `table`, and other
+formats by `sizes`.
 """
 
 import bz2
@@ -18,11 +22,13 @@ import gzip
 import itertools
 import json
 import lzma
+import os
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +37,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from tplreport.reading.limits import limits_of_command
 from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
@@ -65,6 +70,74 @@ class DataFormatError(ValueError):
 
 def _at(file: str | Path, line: int | None) -> str:
     return str(file) if line is None else f"{file}, line {line}"
+
+
+#: Environment variable of a factor for the limits of the command.
+FACTOR = "TPLREPRO_LIMITS"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is read of one file, by the command or by the page."""
+
+    columns: int
+    line_bytes: int  # of the first line of a text
+    values: int  # of a Parquet or Feather file; more if the file is large, see `growth`
+    cells: int  # of a workbook, the empty ones between others included
+    workbook_bytes: int  # of the unpacked members of a workbook; with `growth`, more of a large one
+    stream_bytes: int  # of a compressed text when it is unpacked; likewise
+    growth: int  # times the size of the file: so much is allowed in any case
+    remedy: str
+
+
+COMMAND = Limits(
+    columns=20_000,
+    line_bytes=4 << 20,
+    values=100_000_000,
+    cells=10_000_000,
+    workbook_bytes=256 << 20,
+    stream_bytes=64 << 20,
+    growth=100,
+    remedy=f"leave out what is not needed, or set {FACTOR}=10 to read ten times as much",
+)
+PAGE = Limits(
+    columns=1_000,
+    line_bytes=1 << 20,
+    values=10_000_000,
+    cells=1_000_000,
+    workbook_bytes=64 << 20,
+    stream_bytes=32 << 20,
+    growth=0,
+    remedy="leave out what is not needed, or use the command tplrepro report, which reads more",
+)
+
+
+def limits_of_command() -> Limits:
+    """The limits of the command, times the factor that the user has set."""
+    text = os.environ.get(FACTOR, "1")
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise ValueError(
+            f"{FACTOR} must be a whole number from 1 on, found {text!r}; set it to such as 10"
+        )
+    factor = int(text)
+    return replace(
+        COMMAND,
+        columns=factor * COMMAND.columns,
+        line_bytes=factor * COMMAND.line_bytes,
+        values=factor * COMMAND.values,
+        cells=factor * COMMAND.cells,
+        workbook_bytes=factor * COMMAND.workbook_bytes,
+        stream_bytes=factor * COMMAND.stream_bytes,
+        growth=factor * COMMAND.growth,
+    )
+
+
+def refuse_more(path: Path, what: str, most: int, found: int, limits: Limits) -> None:
+    """DataFormatError if a file holds more of something than the limits allow."""
+    if found > most:
+        raise DataFormatError(
+            f"there must be at most {most:,} {what}, found {found:,}; {limits.remedy}", path
+        )
 
 
 class Defects:

@@ -14,9 +14,8 @@ import pytest
 
 import tplreport as tr
 from page.own_data import columns_of, read
-from tplreport.reading.limits import COMMAND, PAGE, limits_of_command
 from tplreport.reading.sizes import check_size
-from tplreport.reading.text_files import DataFormatError
+from tplreport.reading.text_files import COMMAND, PAGE, DataFormatError, limits_of_command
 from workflow.configuration import ROOT
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
