@@ -49,8 +49,12 @@ def callables() -> Iterator[str]:
 
 
 def callables_of_class(kind: type) -> Iterator[str]:
-    """Its constructor, unless fields with comments document it, and its public methods."""
-    if not dataclasses.is_dataclass(kind) and has_several_arguments(kind.__init__):
+    """Its constructor, if a caller uses it and no fields with comments document it, and its public
+    methods."""
+    is_raised = issubclass(kind, BaseException)
+    is_documented_by_fields = dataclasses.is_dataclass(kind)
+    is_constructed = not (is_raised or is_documented_by_fields)
+    if is_constructed and has_several_arguments(kind.__init__):
         yield qualified_name(kind)
     for name, member in vars(kind).items():
         function = getattr(member, "__func__", member)
