@@ -48,8 +48,8 @@ def load(
     Returns
     -------
     DataFrame
-        user, recording : categorical; time : float64, seconds since the recording's beginning; x, y : float64, in
-        `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples.
+        user, recording : categorical; time : float64, seconds since the recording's beginning;
+        x, y : float64, in `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples.
     """
     wanted = {"time": time, "x": x, "y": y}
     if len(set(wanted.values())) != 3:
@@ -63,30 +63,34 @@ def load(
         raise DataFormatError(
             "there must be CSV files, one a recording, found none; correct path=", path
         )
-    frame = pd.concat([_read(file, wanted, defects) for file in files], ignore_index=True)
-    frame = frame[["user", "recording", "time", "x", "y"]].astype(
-        {"user": "category", "recording": "category"}
-    )
+    recordings = [_read_recording(file, wanted, defects) for file in files]
+    frame = pd.concat(recordings, ignore_index=True)[["user", "recording", "time", "x", "y"]]
+    frame = frame.astype({"user": "category", "recording": "category"})
     frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
     return finish(frame, path, defects, unit=unit)
 
 
 def _csv_files(path: Path) -> list[Path]:
+    """A file itself, or the recordings of a folder."""
     if path.is_file():
         return [path]
-    return sorted(
-        p
-        for p in path.iterdir()
-        if p.name.endswith((".csv", ".csv.gz")) and not p.name.startswith(".")
-    )
+    return sorted(file for file in path.iterdir() if _is_csv(file.name))
+
+
+def _is_csv(name: str) -> bool:
+    return name.endswith((".csv", ".csv.gz")) and not name.startswith(".")
 
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
     """Whether the first file of a folder has these columns; distinguishes several sets."""
-    return any(set(wanted) <= set(read_header(file)[1]) for file in _csv_files(path)[:1])
+    files = _csv_files(path)
+    if not files:
+        return False
+    _, columns, _ = read_header(files[0])
+    return set(wanted) <= set(columns)
 
 
-def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
+def _read_recording(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
     match = NAME.fullmatch(file.name)
     if not match:
@@ -94,17 +98,19 @@ def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
             "the file's name must tell user and recording, as P1_READ.csv does; rename it", file
         )
     tables: list[pa.Table] = []
-    filled = False
+    has_samples = False
     types = dict.fromkeys(wanted, pa.float64())
     for rows in table_blocks(file, wanted, types, defects, quotes=False):
-        filled |= bool(rows.block.strip())
-        finite = np.isfinite([rows[name] for name in wanted]).all(axis=0)
-        rows.drop(~finite | ((rows["x"] == 0) & (rows["y"] == 0)), "lost sample")
+        has_samples |= bool(rows.block.strip())
+        is_finite = np.isfinite([rows[name] for name in wanted]).all(axis=0)
+        is_lost = ~is_finite | ((rows["x"] == 0) & (rows["y"] == 0))
+        rows.drop(is_lost, "lost sample")
         rows.put_in_time()
         tables.append(rows.table)
-    defects.known("file without samples", not filled, lambda: (file, 2))
+    defects.known("file without samples", not has_samples, lambda: (file, 2))
     frame = pa.concat_tables(tables).to_pandas().assign(user=match[1], recording=match[2])
-    return frame.iloc[in_time(frame["time"].to_numpy(), defects, lambda row: (file, None))]
+    order = in_time(frame["time"].to_numpy(), defects, lambda row: (file, None))
+    return frame.iloc[order]
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
@@ -117,13 +123,20 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]
     """
-    columns, rows = check_horizon(columns, "columns"), check_horizon(rows, "rows")
+    columns = check_horizon(columns, "columns")
+    rows = check_horizon(rows, "rows")
     if not (width > 0 and height > 0):
         raise ValueError(
             f"width and height must be positive, found {width} and {height}; give the screen's size"
         )
-    across, down = frame["x"].to_numpy(), frame["y"].to_numpy()
-    on = (across >= 0) & (across <= width) & (down >= 0) & (down <= height)
-    column = np.minimum(np.where(on, across, 0) / width * columns, columns - 1).astype(np.int32)
-    row = np.minimum(np.where(on, down, 0) / height * rows, rows - 1).astype(np.int32)
-    return np.where(on, row * columns + column, -1).astype(np.int32)
+    across = frame["x"].to_numpy()
+    down = frame["y"].to_numpy()
+    is_on_screen = (across >= 0) & (across <= width) & (down >= 0) & (down <= height)
+    column = _interval(np.where(is_on_screen, across, 0) / width, columns)
+    row = _interval(np.where(is_on_screen, down, 0) / height, rows)
+    return np.where(is_on_screen, row * columns + column, -1).astype(np.int32)
+
+
+def _interval(share: np.ndarray, count: int) -> np.ndarray:
+    """In which of `count` equal parts of [0, 1] each share is; 1 is in the last one."""
+    return np.minimum(share * count, count - 1).astype(np.int32)

@@ -17,9 +17,10 @@ import itertools
 import re
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,7 @@ COLUMNS = {
     "clock": pa.time32("s"),
 }
 FOOT = 0.3048  # metres
+UNKNOWN = -777  # feet
 #: Errors of `zipfile` for damaged or encrypted archives and unknown methods.
 DAMAGE = (*DAMAGES, struct.error, ValueError)
 
@@ -64,116 +66,142 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     Parameters
     ----------
     path : path-like, optional
-        The zip, or a folder above the folders NNN/Trajectory; by default found by `registry.locate`.
-    box : (south, north, west, east), optional: keep only points in it, and count the others in ``attrs["outside_box"]``
+        The zip, or a folder above the folders NNN/Trajectory; by default found by
+        `registry.locate`.
+    box : (south, north, west, east), optional
+        Keep only points in it, and count the others in ``attrs["outside_box"]``.
 
     Returns
     -------
     DataFrame
-        user : int32; trajectory : categorical, "NNN/name of the file"; time : datetime64[us, UTC]; latitude,
-        longitude : float64, degrees of WGS 84; altitude : float32, metres, NaN where unknown.
-        ``attrs``: source, synthetic, skipped, skipped_examples, outside_box.
+        user : int32; trajectory : categorical, "NNN/name of the file"; time : datetime64[us, UTC];
+        latitude, longitude : float64, degrees of WGS 84; altitude : float32, metres, NaN where
+        unknown. ``attrs``: source, synthetic, skipped, skipped_examples, outside_box.
 
-    Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot
-    be read.
+    Raises
+    ------
+    DatasetNotFoundError, DataFormatError, OSError
+        If there is nothing to read or it cannot be read.
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
-    defects = Defects(EXPECTED)
-    positions = Positions(box, defects, earliest="2007-01-01")
+    positions = Positions(box, Defects(EXPECTED), earliest="2007-01-01")
     with contextlib.ExitStack() as stack:
-        files = _files(path, stack, defects)
-        if not files:
+        if path.is_dir():
+            files = _files_of_folder(path)
+        else:
+            files = _files_of_archive(path, stack)
+        trajectories = _select_trajectories(files, positions.defects)
+        if not trajectories:
             raise DataFormatError(
                 "there must be trajectories NNN/Trajectory/*.plt, found none; "
                 "give the official zip or the folder that holds its folders NNN",
                 path,
             )
-        users = [
-            _joined([_trajectory(number, file, positions) for number, file in own], files, defects)
-            for _, own in itertools.groupby(enumerate(files), key=lambda one: one[1].user)
-        ]
-    return positions.finish(_frame(users, files), path)
+        users = list(_read_users(trajectories, positions))
+    return positions.finish(_join_users(users, trajectories), path)
 
 
-class _File(NamedTuple):
-    """One trajectory: its user, its label "NNN/name", its place for messages, and a function that
-    reads it."""
+@dataclass(frozen=True)
+class File:
+    """One file of the data set, by its name."""
 
-    user: int
-    label: str
-    place: str
+    name: str  # with folders, separated by "/"
+    place: str  # for messages
     read: Callable[[], bytes]
+
+    @functools.cached_property
+    def member(self) -> re.Match | None:
+        """User and name of a trajectory; None for other files."""
+        return MEMBER.search(self.name)
+
+    @functools.cached_property
+    def user(self) -> int:
+        """The number of the folder; -1 for files that are no trajectories."""
+        if self.member is None:
+            return -1
+        return int(self.member[1])
+
+    @functools.cached_property
+    def label(self) -> str:
+        """The name of the trajectory, "NNN/name"."""
+        if self.member is None:
+            return self.name
+        return f"{self.member[1]}/{self.member[2]}"
 
 
 def _holds_trajectories(path: Path) -> bool:
-    return path.suffix == ".zip" if path.is_file() else bool(_plt_files(path))
+    """Whether a file or folder can be Geolife."""
+    if path.is_file():
+        return path.suffix == ".zip"
+    return bool(_plt_files(path))
 
 
 def _plt_files(folder: Path) -> list[Path]:
     """Trajectories of a folder that is, or holds, or whose only kind of content is,
     Data/NNN/Trajectory."""
-    below = (
-        list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]"))
-        for depth in ("", "Data/", "*/Data/", "*/")
-    )
-    return next(filter(None, below), [])
+    for above in ("", "Data/", "*/Data/", "*/"):
+        found = list(folder.glob(f"{above}[0-9]*/Trajectory/*.[pP][lL][tT]"))
+        if found:
+            return found
+    return []
 
 
-def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_File]:
-    """The trajectories of a folder or a zip, ordered by user and label."""
-    if path.is_dir():
-        found = [(plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path)]
-    else:
-        archive = _archive(path, stack)
-        places = ((f"{path}::{info.filename}", info) for info in archive.infolist())
-        found = [
-            (info.filename, at, functools.partial(_unpacked, archive, info, at))
-            for at, info in places
-        ]
-    files = sorted((_file(*one) for one in found), key=lambda file: file[:2])
+def _files_of_folder(folder: Path) -> list[File]:
+    return [File(plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(folder)]
+
+
+def _files_of_archive(path: Path, stack: contextlib.ExitStack) -> list[File]:
+    """The files of a zip, which is closed with the stack."""
+    archive = _open_archive(path, stack)
+    files = []
+    for info in archive.infolist():
+        place = f"{path}::{info.filename}"
+        files.append(File(info.filename, place, functools.partial(_unpack, archive, info, place)))
+    return files
+
+
+def _select_trajectories(files: list[File], defects: Defects) -> list[File]:
+    """The trajectories, ordered by user and label; counts those in a wrong folder."""
+    files = sorted(files, key=lambda file: (file.user, file.label))
     for before, file in itertools.pairwise(files):
         if before.label == file.label:
             raise DataFormatError(
                 "there must be one trajectory of a name, found two; remove one", file.place
             )
-    others = [file for file in files if file.user < 0]
-    for file in others:
-        file.read()  # which tells a damaged name
-        is_plt = file.label.lower().endswith(".plt")
-        defects.known(
-            "trajectory in another folder than NNN/Trajectory",
-            is_plt,
-            lambda: (file.place, None),  # noqa: B023 - called before the next file
-        )
-    return files[len(others) :]
+    for file in files:
+        if file.member is None:
+            file.read()  # which tells a damaged name
+            if file.label.lower().endswith(".plt"):
+                _count_misplaced(file, defects)
+    return [file for file in files if file.member is not None]
 
 
-def _file(name: str, place: str, read: Callable[[], bytes]) -> _File:
-    """A file by its name; user -1 for files that are no trajectories."""
-    match = MEMBER.search(name)
-    return (
-        _File(int(match[1]), f"{match[1]}/{match[2]}", place, read)
-        if match
-        else _File(-1, name, place, read)
-    )
+def _count_misplaced(file: File, defects: Defects) -> None:
+    reason = "trajectory in another folder than NNN/Trajectory"
+    defects.known(reason, 1, lambda: (file.place, None))
 
 
-def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
+def _open_archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
+    """The zip, whose directory is sound; it is closed with the stack."""
     raw = stack.enter_context(open(path, "rb"))
     try:
         archive = zipfile.ZipFile(raw)
-        if any(b"PK\1\2" in info.comment + info.extra for info in archive.infolist()):
-            raise zipfile.BadZipFile("one entry of its directory holds another")
+        for info in archive.infolist():
+            if b"PK\1\2" in info.comment + info.extra:
+                raise zipfile.BadZipFile("one entry of its directory holds another")
     except DAMAGE as error:
         raw.seek(0)
-        found = f"found {describe_content(raw.read(4096))} ({error})"
-        problem = f"expected Geolife's whole zip archive or a folder, {found}; download it again"
-        raise DataFormatError(problem, path) from None
+        content = describe_content(raw.read(4096))
+        raise DataFormatError(
+            f"expected Geolife's whole zip archive or a folder, found {content} ({error}); "
+            "download it again",
+            path,
+        ) from None
     check_growth(sum(info.file_size for info in archive.infolist()), path)
     return archive
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
     try:
         with archive.open(info) as member:
             return member.read(info.file_size + 1)  # the declared sizes were checked before
@@ -183,14 +211,25 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> by
         ) from None
 
 
-def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
+def _read_users(trajectories: list[File], positions: Positions) -> Iterator[pa.Table]:
+    """The points of each user by time; users are joined one by one, to keep memory low."""
+    number = 0
+    for _, files in itertools.groupby(trajectories, key=lambda file: file.user):
+        parts = []
+        for file in files:
+            parts.append(_read_trajectory(number, file, positions))
+            number += 1
+        yield _merge_trajectories(parts, trajectories, positions.defects)
+
+
+def _read_trajectory(number: int, file: File, positions: Positions) -> pa.Table:
     """One trajectory without its defects, each row with the `number` of the file."""
     data = file.read()
     header = HEADER.match(data)
     if not header:
         raise DataFormatError(
-            f"expected six header lines, 'Geolife trajectory' to a number, found {describe_content(data)}; "
-            "mend the header, or check the file",
+            "expected six header lines, 'Geolife trajectory' to a number, "
+            f"found {describe_content(data)}; mend the header, or check the file",
             file.place,
             1,
         )
@@ -198,9 +237,8 @@ def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
     positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7))
     rows = rows_of(attempt(_parse, lines), lines, 7, file.place, _parse, positions.defects)
     positions.select(rows)
-    return rows.table.append_column(
-        "trajectory", pa.array(np.full(len(rows), number, dtype=np.int32))
-    )
+    numbers = np.full(len(rows), number, dtype=np.int32)
+    return rows.table.append_column("trajectory", pa.array(numbers))
 
 
 def _parse(lines: bytes) -> pa.Table:
@@ -208,28 +246,37 @@ def _parse(lines: bytes) -> pa.Table:
     table = parse_table(lines, COLUMNS, ",")
     if lines.count(b":") != 2 * table.num_rows:
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
-    days, seconds = (
-        table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock")
-    )
+    days = _whole_numbers(table["date"])
+    seconds = _whole_numbers(table["clock"])
     feet = table["altitude"].to_numpy()
-    metres = np.where(
-        np.isfinite(feet) & (feet != -777), feet * np.float32(FOOT), np.float32(np.nan)
-    )
-    positions = {name: table[name] for name in ("latitude", "longitude")}
-    return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
+    metres = feet * np.float32(FOOT)
+    metres[~np.isfinite(feet) | (feet == UNKNOWN)] = np.nan
+    columns = {
+        "time": (days * 86_400 + seconds) * 10**6,
+        "latitude": table["latitude"],
+        "longitude": table["longitude"],
+        "altitude": metres,
+    }
+    return pa.table(columns)
 
 
-def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.Table:
+def _whole_numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """Days since 1970, or seconds of a day."""
+    return column.cast(pa.int32()).to_numpy().astype(np.int64)
+
+
+def _merge_trajectories(parts: list[pa.Table], files: list[File], defects: Defects) -> pa.Table:
     """The points of one user by time, without points that overlapping trajectories repeat."""
     table = pa.concat_tables(parts)
-    time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
-    if not (np.diff(time) <= 0).any():
+    time = table["time"].to_numpy()
+    if (np.diff(time) > 0).all():
         return table.combine_chunks()
+    trajectory = table["trajectory"].to_numpy()
     order = in_time(time, defects, lambda row: (files[trajectory[row]].place, None))
     return table.take(pa.array(order))
 
 
-def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
+def _join_users(users: list[pa.Table], files: list[File]) -> pd.DataFrame:
     """The points of all users; each column is freed once it is joined, to keep memory low."""
     table = pa.concat_tables(users)
     users.clear()
@@ -237,15 +284,15 @@ def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
     for name in table.column_names:
         columns[name] = table[name].to_numpy()
         table = table.drop_columns(name)
+    user_of_file = np.array([file.user for file in files], dtype=np.int32)
+    labels = pd.Index([file.label for file in files])
     trajectory = columns["trajectory"].astype(np.min_scalar_type(-len(files)))
-    return pd.DataFrame(
-        {
-            "user": np.array([file.user for file in files], dtype=np.int32)[trajectory],
-            "trajectory": pd.Categorical.from_codes(
-                trajectory, pd.Index([file.label for file in files])
-            ),
-            "time": pd.DatetimeIndex(columns["time"].view("datetime64[us]"), tz="UTC"),
-            **{name: columns[name] for name in ("latitude", "longitude", "altitude")},
-        },
-        copy=False,
-    )
+    tidy = {
+        "user": user_of_file[trajectory],
+        "trajectory": pd.Categorical.from_codes(trajectory, labels),
+        "time": pd.DatetimeIndex(columns["time"].view("datetime64[us]"), tz="UTC"),
+        "latitude": columns["latitude"],
+        "longitude": columns["longitude"],
+        "altitude": columns["altitude"],
+    }
+    return pd.DataFrame(tidy, copy=False)

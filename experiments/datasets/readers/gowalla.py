@@ -18,7 +18,10 @@ import pyarrow as pa
 from experiments.datasets.readers import registry
 from tplreport.reading.text_files import Defects, Positions, in_time, parse_table, read_rows
 
-EXPECTED = "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, location id)"
+EXPECTED = (
+    "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, "
+    "location id)"
+)
 COLUMNS = {
     "user": pa.int64(),
     "time": pa.timestamp("s", tz="UTC"),
@@ -36,41 +39,46 @@ def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84; location : int64.
-        ``attrs``: as in `geolife.load`.
+        user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84;
+        location : int64. ``attrs``: as in `geolife.load`.
     """
     path = registry.locate("gowalla", path)
     defects = Defects(EXPECTED)
     positions = Positions(box, defects)
     parts = []
     for rows in read_rows(path, _parse, defects):
-        missing = [
-            column.is_null().to_numpy() for column in rows.table.columns if column.null_count
-        ]
-        rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
+        rows.drop(_has_missing_field(rows.table), "missing field")
         rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
         positions.select(rows, "user")
         parts.append(rows.table)
-    return positions.finish(_tidy(parts, path, defects), path)
+    return positions.finish(_join_check_ins(parts, path, defects), path)
+
+
+def _has_missing_field(table: pa.Table) -> np.ndarray:
+    """Whether a field of each row is null, (rows,)."""
+    is_missing = np.zeros(table.num_rows, dtype=bool)
+    for column in table.columns:
+        if column.null_count:
+            is_missing |= column.is_null().to_numpy()
+    return is_missing
 
 
 def _parse(lines: bytes) -> pa.Table:
+    """The columns, with times in microseconds since 1970 and null for empty fields."""
     table = parse_table(lines, COLUMNS, "\t", nulls=("",))
     if lines.count(b":") != 2 * (table.num_rows - table["time"].null_count):
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
-    return table.set_column(
-        1, "time", table["time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    )
+    microseconds = table["time"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    return table.set_column(1, "time", microseconds)
 
 
-def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
+def _join_check_ins(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with at most one check-in per user and
     second."""
     table = pa.concat_tables(parts)
-    user, time = table["user"].to_numpy(), table["time"].to_numpy()
+    user = table["user"].to_numpy()
+    time = table["time"].to_numpy()
     order = in_time(time, defects, lambda row: (path, None), user)
-    columns = {name: table[name].to_numpy()[order] for name in COLUMNS}
-    return pd.DataFrame(
-        columns | {"time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC")},
-        copy=False,
-    )
+    columns: dict[str, Any] = {name: table[name].to_numpy()[order] for name in COLUMNS}
+    columns["time"] = pd.DatetimeIndex(columns["time"].view("datetime64[us]"), tz="UTC")
+    return pd.DataFrame(columns, copy=False)

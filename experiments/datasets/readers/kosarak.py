@@ -19,7 +19,9 @@ from tplreport.reading.text_files import Defects, finish, parse_table, read_rows
 from tplrepro.markov.sequences import Sequences
 
 EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"
-BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
+BLANKS_TO_LINE_ENDS = bytes.maketrans(b" \t\r", b"\n\n\n")
+BLANK = ord(" ")
+LINE_END = ord("\n")
 
 
 def load(path: str | Path | None = None) -> pd.DataFrame:
@@ -31,32 +33,41 @@ def load(path: str | Path | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        session : int32, the number of its line in the file, from 0; position : int32, the number of the click in its
-        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples.
+        session : int32, the number of its line in the file, from 0; position : int32, the number of
+        the click in its session, from 0; page : int32. ``attrs``: source, synthetic, skipped,
+        skipped_examples.
     """
     path = registry.locate("kosarak", path)
     defects = Defects(EXPECTED)
-    parts = []
+    pages, lengths, sessions = [], [], []
     for rows in read_rows(path, _parse, defects):
-        count = _line_lengths(rows.block)
-        empty = np.flatnonzero(count == 0) + rows.first_line
-        defects.known("empty session", len(empty), lambda: (path, int(empty[0])))  # noqa: B023 (called at once)
-        filled = np.flatnonzero(count)
-        parts.append(
-            (rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32))
-        )
-    pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))
-    frame = pd.DataFrame(
-        {
-            "session": np.repeat(sessions, length),
-            "position": (
-                np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-            ).astype(np.int32),
-            "page": pages,
-        },
-        copy=False,
-    )
-    return finish(frame, path, defects)
+        length = _count_ids(rows.block)
+        _count_empty_sessions(length, rows.first_line, path, defects)
+        filled = np.flatnonzero(length)
+        pages.append(rows["page"])
+        lengths.append(length[filled])
+        sessions.append((filled + (rows.first_line - 1)).astype(np.int32))
+    length = np.concatenate(lengths)
+    columns = {
+        "session": np.repeat(np.concatenate(sessions), length),
+        "position": _positions(length),
+        "page": np.concatenate(pages),
+    }
+    return finish(pd.DataFrame(columns, copy=False), path, defects)
+
+
+def _count_empty_sessions(
+    length: np.ndarray, first_line: int, path: Path, defects: Defects
+) -> None:
+    """Count the lines without an id of a block that begins at this line of the file."""
+    empty = np.flatnonzero(length == 0) + first_line
+    defects.known("empty session", len(empty), lambda: (path, int(empty[0])))
+
+
+def _positions(length: np.ndarray) -> np.ndarray:
+    """Numbers 0, 1, ... of the clicks of sessions of these lengths, one after the other."""
+    begins = np.cumsum(length) - length
+    return (np.arange(length.sum()) - np.repeat(begins, length)).astype(np.int32)
 
 
 def to_sequences(frame: pd.DataFrame) -> Sequences:
@@ -66,23 +77,36 @@ def to_sequences(frame: pd.DataFrame) -> Sequences:
     >>> [s.tolist() for s in to_sequences(frame)]
     [[0, 1], [0]]
     """
-    step = np.diff(frame["session"].to_numpy())
-    if (step < 0).any() or (np.diff(frame["position"].to_numpy()) < 1)[step == 0].any():
+    if not _is_in_order(frame):
         frame = frame.sort_values(["session", "position"], kind="stable")
     session = frame["session"].to_numpy()
-    starts = np.flatnonzero(np.append(True, np.diff(session) != 0)[: len(session)])
-    return Sequences.from_flat(
-        frame["page"].to_numpy(), np.append(starts, len(session)), session[starts]
-    )
+    is_first = np.ones(len(session), dtype=bool)
+    is_first[1:] = np.diff(session) != 0
+    starts = np.flatnonzero(is_first)
+    offsets = np.append(starts, len(session))
+    return Sequences.from_flat(frame["page"].to_numpy(), offsets, session[starts])
+
+
+def _is_in_order(frame: pd.DataFrame) -> bool:
+    """Whether the clicks are ordered by session and position."""
+    session_step = np.diff(frame["session"].to_numpy())
+    position_step = np.diff(frame["position"].to_numpy())
+    follows = (session_step > 0) | ((session_step == 0) & (position_step >= 1))
+    return bool(follows.all())
 
 
 def _parse(block: bytes) -> pa.Table:
-    table = parse_table(block.translate(BLANKS), {"page": pa.uint32()}, "\t")
+    """All ids of a block as one column."""
+    table = parse_table(block.translate(BLANKS_TO_LINE_ENDS), {"page": pa.uint32()}, "\t")
     return table.cast(pa.schema([("page", pa.int32())]))  # raises for ids beyond int32
 
 
-def _line_lengths(block: bytes) -> np.ndarray:
+def _count_ids(block: bytes) -> np.ndarray:
     """Number of ids in each line, (lines,)."""
     content = np.frombuffer(b"\n" + block, dtype=np.uint8)
-    begins = np.flatnonzero((content[1:] > 32) & (content[:-1] <= 32))
-    return np.diff(np.searchsorted(begins, np.flatnonzero(content[1:] == 10)), prepend=0)
+    before = content[:-1]
+    here = content[1:]
+    id_begins = np.flatnonzero((here > BLANK) & (before <= BLANK))
+    line_ends = np.flatnonzero(here == LINE_END)
+    ids_up_to_end = np.searchsorted(id_begins, line_ends)
+    return np.diff(ids_up_to_end, prepend=0)
