@@ -39,7 +39,9 @@ def load(path: str | Path | None = None) -> pd.DataFrame:
     """
     path = registry.locate("kosarak", path)
     defects = Defects(EXPECTED)
-    pages, lengths, sessions = [], [], []
+    pages = []
+    lengths = []
+    sessions = []
     for rows in read_rows(path, _parse, defects):
         length = _count_ids(rows.block)
         _count_empty_sessions(length, rows.first_line, path, defects)

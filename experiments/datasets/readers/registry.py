@@ -17,7 +17,8 @@ from tplrepro.validation import check_choice
 
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
-RETRIES, TIMEOUT = 5, 30.0  # of a failed download; seconds without an answer
+RETRIES = 5  # of a failed download
+TIMEOUT = 30.0  # seconds without an answer
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,15 @@ SOURCES = {
         patterns=("gaze/andersson2017", "gaze/gazegraph", "gaze"),
         terms="the recordings' own; Andersson et al.: GPL-3",
         cite="Andersson et al. 2017, doi 10.3758/s13428-016-0738-9; GazeGraph, SenSys 2020",
-        remark="the recordings are published in forms of their own: convert them to one CSV a recording, with columns "
-        "of time and two coordinates, in the folder gaze/andersson2017 or gaze/gazegraph",
+        remark="the recordings are published in forms of their own: convert them to one CSV a "
+        "recording, with columns of time and two coordinates, in the folder gaze/andersson2017 or "
+        "gaze/gazegraph",
     ),
 }
 
 
-#: Files that hold a random part of the rows in their area, so that steps between rows are not natural.
+#: Files that hold a random part of the rows in their area, so that steps between rows are not
+#: natural.
 THINNED = ("loc-gowalla_LA_merged.txt",)
 
 
@@ -106,42 +109,89 @@ def cache_folder() -> Path:
 def data_folder() -> Path | None:
     """The folder named by TPLREPRO_DATA, or None."""
     named = os.environ.get(DATA_VARIABLE)
-    return Path(named).expanduser() if named else None
+    if not named:
+        return None
+    return Path(named).expanduser()
 
 
 def locate(
     name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None
 ) -> Path:
-    """The file or folder of a data set, a key of `SOURCES`: `path` if given, else the first that
-    exists.
+    """The file or folder of a data set: `path` if given, else the first that exists.
 
-    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the
-    places searched and how to get the set.
+    Parameters
+    ----------
+    name : str
+        A key of `SOURCES`.
+    path : path-like, optional
+    accept : callable, optional
+        Whether the reader can use an existing path.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    DatasetNotFoundError
+        With the places searched and how to get the set.
     """
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if path is not None:
-        if not Path(path).exists():
-            raise DatasetNotFoundError(
-                f"{source.title}: there is no file or folder {path}; "
-                f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
-            )
-        return Path(path)
-    folder, cache = data_folder(), cache_folder()
-    places = [(folder, pattern) for pattern in source.patterns] if folder else []
-    places.append((cache, source.filename))
-    for place, pattern in places:
-        for found in sorted(place.glob(pattern)):
-            if not found.name.endswith((".part", ".synthetic.json")) and (
-                accept is None or accept(found)
-            ):
+        return _check_exists(Path(path), source)
+    places = _places_of(source)
+    for place in places:
+        for found in sorted(place.folder.glob(place.pattern)):
+            if _is_data(found) and (accept is None or accept(found)):
                 return found
-    unset = "" if folder else f" ({DATA_VARIABLE} is not set)"
-    download = f"registry.fetch({name!r}) downloads it, " if source.url else f"{source.remark}, or "
-    searched = "; ".join(str(place / pattern) for place, pattern in places)
-    raise DatasetNotFoundError(
-        f"{source.title} not found; looked for {searched}{unset}. To get it: {download}set {DATA_VARIABLE} to the "
-        f"folder that holds it, or pass path=; experiments.datasets.{name}.synthetic() makes a stand-in. "
+    raise DatasetNotFoundError(_not_found_message(name, places))
+
+
+def _check_exists(path: Path, source: Source) -> Path:
+    if not path.exists():
+        raise DatasetNotFoundError(
+            f"{source.title}: there is no file or folder {path}; "
+            f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a data set may be: the names of a pattern below a folder."""
+
+    folder: Path
+    pattern: str
+
+
+def _places_of(source: Source) -> list[Place]:
+    """Where a data set is looked for, in this order."""
+    places = []
+    folder = data_folder()
+    if folder is not None:
+        places = [Place(folder, pattern) for pattern in source.patterns]
+    return [*places, Place(cache_folder(), source.filename)]
+
+
+def _is_data(path: Path) -> bool:
+    """Whether a file is no unfinished download and no note that marks another as synthetic."""
+    return not path.name.endswith((".part", ".synthetic.json"))
+
+
+def _not_found_message(name: str, places: list[Place]) -> str:
+    source = SOURCES[name]
+    searched = "; ".join(str(place.folder / place.pattern) for place in places)
+    if data_folder() is None:
+        searched += f" ({DATA_VARIABLE} is not set)"
+    if source.url is None:
+        remedy = f"{source.remark}, or"
+    else:
+        remedy = f"registry.fetch({name!r}) downloads it,"
+    return (
+        f"{source.title} not found; looked for {searched}. To get it: {remedy} set {DATA_VARIABLE} "
+        "to the folder that holds it, or pass path=; "
+        f"experiments.datasets.{name}.synthetic() makes a stand-in. "
         f"Terms: {source.terms}. Cite: {source.cite}."
     )
 
@@ -153,9 +203,6 @@ def fetch(name: str) -> Path:
     Raises ValueError if there is no file to download, its checksum is wrong or it is no archive,
     and requests.exceptions.RequestException if the download fails repeatedly.
     """
-    with optional_import():
-        import pooch
-
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if source.url is None:
@@ -163,26 +210,39 @@ def fetch(name: str) -> Path:
             f"{source.title}: there is no official file to download; "
             f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
         )
-    path = cache_folder() / source.filename
-    files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
-    shelf = pooch.create(
-        path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES
-    )
-    headers = {"Accept-Encoding": "identity"}
-    # A file in the cache is used again if its checksum is right, or if none is published.
-    shelf.fetch(
-        source.filename,
-        downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers),
-    )
+    path = _download(source)
     with open(path, "rb") as file:
         head = file.read(4096)
-    if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
+    if not head.startswith(ARCHIVE_BEGINS[path.suffix]):
         path.unlink()
         raise ValueError(
-            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
+            f"{source.title}: a {path.suffix} file was expected from {source.url}, "
+            f"found {describe_content(head)}; "
             "nothing was kept: open the address in a browser, or pass path="
         )
     return path
+
+
+#: The first bytes of an archive by its suffix.
+ARCHIVE_BEGINS = {".zip": b"PK\x03\x04", ".gz": b"\x1f\x8b"}
+
+
+def _download(source: Source) -> Path:
+    """The official file in the cache, used again if its checksum is right, or if none is
+    published."""
+    with optional_import():
+        import pooch
+
+    shelf = pooch.create(
+        cache_folder(),
+        base_url="",
+        registry={source.filename: source.known_hash},
+        urls={source.filename: source.url},
+        retry_if_failed=RETRIES,
+    )
+    headers = {"Accept-Encoding": "identity"}
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers)
+    return Path(shelf.fetch(source.filename, downloader=downloader))
 
 
 def is_official(name: str, path: str | Path) -> bool:
