@@ -35,14 +35,12 @@ def spare_address_space() -> None:
             CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
-def told(error: Exception) -> str:
-    """The error's message, or what want of memory is called.
+def explain(error: Exception) -> str:
+    """The error's message, or in plain words that memory is wanting.
 
-    >>> told(RuntimeError("can't start new thread")), told(ValueError("found 3"))
+    >>> explain(RuntimeError("can't start new thread")), explain(ValueError("found 3"))
     ('more memory is needed than there is; raise its limit (ulimit -v)', 'found 3')
     """
-    return (
-        "more memory is needed than there is; raise its limit (ulimit -v)"
-        if WANT.search(str(error))
-        else str(error)
-    )
+    if WANT.search(str(error)):
+        return "more memory is needed than there is; raise its limit (ulimit -v)"
+    return str(error)

@@ -8,16 +8,17 @@ import re
 import sys
 import warnings
 from codecs import lookup
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tplreport as tr
 import tplrepro as tpl
-from tplreport.address_space import spare_address_space, told
+from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.mark import files_beside
@@ -27,86 +28,118 @@ from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
 #: That the true chain is among those that the data leave possible, unless another is given.
 CONFIDENCE = 0.95
-USED, WRONG, WITHHELD, REFUSED = 0, 2, 3, 4
+#: Exit status, as `EPILOG` explains it.
+USED = 0
+WRONG = 2
+WITHHELD = 3
+REFUSED = 4
 #: As shells count a program that a signal ended: 128 and the number of SIGINT, SIGPIPE.
-INTERRUPTED, PIPE = 130, 141
+INTERRUPTED = 130
+PIPE_CLOSED = 141
 EPILOG = (
-    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds its advice, or the data "
-    "show no chain to publish by; 4 a release was refused, because a leakage would exceed alpha"
+    "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds "
+    "its advice, or the data show no chain to publish by; 4 a release was refused, because a "
+    "leakage would exceed alpha"
 )
 #: Exit status by the name of an error, whose import may fail, too.
 STATUS = {"LeakageExceededError": REFUSED, "DoubtfulModelError": WITHHELD}
-# in the order of `schemes.SCHEMES`
+# in the order of `allocation_schemes.SCHEMES`
 SCHEME_NAMES = ("composed", "constant", "quantification", "optimal")
-#: Options that go to the reader of files, with their types, and their help.
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option or an argument: the type of its value, and its help; a flag is bool."""
+
+    kind: type
+    help: str
+
+
+#: Options that go to the reader of files.
 COLUMNS = {
-    "user": (str, "column of users; by default found by its usual names, as the others"),
-    "time": (str, "column of times"),
-    "state": (str, "column of states"),
-    "latitude": (str, "column of latitudes, with --longitude and --cell-km in place of --state"),
-    "longitude": (str, "column of longitudes"),
-    "cell_km": (float, "side of the cells that positions fall into, km"),
-    "step": (
+    "user": Option(str, "column of users; by default found by its usual names, as the others"),
+    "time": Option(str, "column of times"),
+    "state": Option(str, "column of states"),
+    "latitude": Option(
+        str, "column of latitudes, with --longitude and --cell-km in place of --state"
+    ),
+    "longitude": Option(str, "column of longitudes"),
+    "cell_km": Option(float, "side of the cells that positions fall into, km"),
+    "step": Option(
         str,
         "time between two time points, such as 1h; without it each observation is a step",
     ),
-    "max_gap": (str, "how long the last known state holds, or a sequence may pause, such as 6h"),
-    "time_format": (
+    "max_gap": Option(
+        str, "how long the last known state holds, or a sequence may pause, such as 6h"
+    ),
+    "time_format": Option(
         str,
         "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
     ),
-    "time_unit": (
+    "time_unit": Option(
         str,
-        "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a spreadsheet",
+        "unit of times that are numbers: s, ms, us, ns, min, h, D, or excel for days of a "
+        "spreadsheet",
     ),
-    "same_time": (
+    "same_time": Option(
         str,
-        "which of a user's states at one time counts: first, last or rows (their order); else an error",
+        "which of a user's states at one time counts: first, last or rows (their order); else an "
+        "error",
     ),
-    "until": (str, "column of the ends of spells, which begin at --time"),
-    "bins": (int, "number of bins of a state that is a measured number"),
-    "binning": (str, "bins of equal shares (quantiles, the default) or of equal width"),
-    "order": (str, "rows, if there are no times and the rows of each user are in order of time"),
-    "missing": (
+    "until": Option(str, "column of the ends of spells, which begin at --time"),
+    "bins": Option(int, "number of bins of a state that is a measured number"),
+    "binning": Option(str, "bins of equal shares (quantiles, the default) or of equal width"),
+    "order": Option(
+        str, "rows, if there are no times and the rows of each user are in order of time"
+    ),
+    "missing": Option(
         str,
         "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
     ),
-    "box": (
+    "box": Option(
         str,
         "south,north,west,east of the cells in degrees; a position outside ends a sequence",
     ),
 }
 #: Those that go to `tr.report` beside --alpha and --horizon.
 NUMBERS = {
-    "draws": (int, "draws for the interval of the leakage; 0: none"),
-    "against": (
+    "draws": Option(int, "draws for the interval of the leakage; 0: none"),
+    "against": Option(
         str,
         "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
     ),
-    "epsilon": (
+    "epsilon": Option(
         float,
         "budget of each release, nats; by default alpha in a report, the floor where one publishes",
     ),
-    "delta": (
+    "delta": Option(
         float,
         "Gaussian noise that keeps (alpha, delta); to publish it, --plan has noise multipliers",
     ),
-    "sensitivity": (
+    "sensitivity": Option(
         float,
         "by how much one user may change the counts of a time: 2 for a histogram, 1 for one count",
     ),
-    "smoothing": (float, "steps added to each row of counts, spread over the states"),
-    "confidence": (
+    "smoothing": Option(float, "steps added to each row of counts, spread over the states"),
+    "confidence": Option(
         float,
         "that the true chain is among those that the plan withstands, such as 0.95",
     ),
-    "count": (float, "usual size of a count"),
+    "count": Option(float, "usual size of a count"),
 }
 #: Help of options that mean something else to `publish`.
 TO_PUBLISH = {
-    "step": "of a new file: time between two releases, such as 1h; without it times are whole numbers",
-    "against": "whom --plan withstands, too, where users of --data differ: 'the worst user's habits'",
+    "step": (
+        "of a new file: time between two releases, such as 1h; without it times are whole numbers"
+    ),
+    "against": (
+        "whom --plan withstands, too, where users of --data differ: 'the worst user's habits'"
+    ),
 }
+#: Options of a chain, of what is written, and of a publisher's new file.
+CHAIN = ("matrix", "backward", "data", *COLUMNS, "confidence")
+SHOWN = ("csv", "plot", "json")
+NEW_FILE = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large", "witness")
 #: Options -> what they belong to, for all subcommands that take a chain, and for `publish`.
 PART_OF = dict.fromkeys((*COLUMNS, "confidence"), "data") | {"backward": "matrix"}
 PART_OF_PUBLISHING = PART_OF | {
@@ -123,59 +156,70 @@ MORE: dict[str, dict] = {
 #: Options that name files which are read, and those that name files which are written.
 INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "witness")
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
-#: All options and arguments; a flag is bool.
+#: All options and arguments.
 OPTIONS = COLUMNS | NUMBERS
 OPTIONS |= {
-    "observations": (str, "file of observations: who was in which state at which time"),
-    "file": (str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
-    "counts": (str, "CSV of counts with a column of times; -: standard input"),
-    "alpha": (float, "level that every time point keeps, nats"),
-    "horizon": (int, "number of releases T"),
-    "anyway": (bool, "rely on the chain of the data though a check refuses or doubts it"),
-    "html": (str, "write the report as a page to this file"),
-    "budgets": (
+    "observations": Option(str, "file of observations: who was in which state at which time"),
+    "file": Option(str, "the publisher's file; a new one needs --alpha, --sensitivity and a chain"),
+    "counts": Option(str, "CSV of counts with a column of times; -: standard input"),
+    "alpha": Option(float, "level that every time point keeps, nats"),
+    "horizon": Option(int, "number of releases T"),
+    "anyway": Option(bool, "rely on the chain of the data though a check refuses or doubts it"),
+    "html": Option(str, "write the report as a page to this file"),
+    "budgets": Option(
         str,
         "CSV of budgets: a report writes a column for each plan; leakage reads the column epsilon",
     ),
-    "json": (bool, "print JSON in place of text; null stands for what is infinite or missing"),
-    "matrix": (
-        str,
-        "CSV of the forward matrix Pr(next state | state): a row for each state, with or without names",
+    "json": Option(
+        bool, "print JSON in place of text; null stands for what is infinite or missing"
     ),
-    "backward": (str, "CSV of the backward matrix; by default that of a stationary chain"),
-    "data": (str, "observations in place of --matrix: every chain that they leave possible counts"),
-    "csv": (str, "write the table to this CSV file"),
-    "plot": (str, "draw the leakages into this file (.png, .svg, .pdf)"),
-    "scheme": (
+    "matrix": Option(
+        str,
+        "CSV of the forward matrix Pr(next state | state): a row for each state, with or without "
+        "names",
+    ),
+    "backward": Option(str, "CSV of the backward matrix; by default that of a stationary chain"),
+    "data": Option(
+        str, "observations in place of --matrix: every chain that they leave possible counts"
+    ),
+    "csv": Option(str, "write the table to this CSV file"),
+    "plot": Option(str, "draw the leakages into this file (.png, .svg, .pdf)"),
+    "scheme": Option(
         str,
         f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
     ),
-    "data_step": (
+    "data_step": Option(
         str,
         "time between two time points of --data; without it each observation is a step",
     ),
-    "floor": (float, "of a new file: the budget of each time, for ever"),
-    "plan": (
+    "floor": Option(float, "of a new file: the budget of each time, for ever"),
+    "plan": Option(
         str,
-        "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose recommended plan counts; "
+        "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose "
+        "recommended plan counts; "
         "with --delta of noise multipliers",
     ),
-    "allow_large": (bool, "of a new file: alpha may be above 20 nats"),
-    "time_column": (str, "column of times of the counts; by default found by its usual names"),
-    "numbered": (bool, "times are the numbers of the rows, and the column of times stays as it is"),
-    "skip": (str, "let this time pass without a release, before anything is published"),
-    "skip_until": (str, "the last of several times to skip"),
-    "resume": (
+    "allow_large": Option(bool, "of a new file: alpha may be above 20 nats"),
+    "time_column": Option(
+        str, "column of times of the counts; by default found by its usual names"
+    ),
+    "numbered": Option(
+        bool, "times are the numbers of the rows, and the column of times stays as it is"
+    ),
+    "skip": Option(str, "let this time pass without a release, before anything is published"),
+    "skip_until": Option(str, "the last of several times to skip"),
+    "resume": Option(
         str,
         "publish from a copy: the last time that may have been published elsewhere, or none",
     ),
-    "leakage": (bool, "the leakages of all times, in place of what was spent"),
-    "noisy": (bool, "the noisy counts, in place of what was spent"),
-    "witness": (
+    "leakage": Option(bool, "the leakages of all times, in place of what was spent"),
+    "noisy": Option(bool, "the noisy counts, in place of what was spent"),
+    "witness": Option(
         str,
-        "a second mark of the publisher's file, on another disk: a disk put back as a whole is noticed",
+        "a second mark of the publisher's file, on another disk: a disk put back as a whole is "
+        "noticed",
     ),
-    "backup": (str, "write a copy of the file, which is whole also while others publish"),
+    "backup": Option(str, "write a copy of the file, which is whole also while others publish"),
 }
 
 
@@ -183,17 +227,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default those of the process; returns the exit
     status."""
     options = vars(_parser().parse_args(arguments))
-    run, command = options.pop("run"), options.pop("command")
+    run = options.pop("run")
+    command = options.pop("command")
     _write_any_label()
     try:
-        status = _run(run, command, options)
+        status = _run_and_report_errors(run, command, options)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
     except BrokenPipeError:
         # what reads it, such as head, has had enough; else Python complains when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE
+        return PIPE_CLOSED
     except KeyboardInterrupt:
         print(f"tplrepro {command}: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -206,7 +251,7 @@ def _write_any_label() -> None:
             stream.reconfigure(encoding="utf-8")
 
 
-def _run(run: Callable[[dict], int], command: str, options: dict) -> int:
+def _run_and_report_errors(run: Callable[[dict], int], command: str, options: dict) -> int:
     try:
         spare_address_space()
         with optional_import(), warnings.catch_warnings():
@@ -220,91 +265,120 @@ def _run(run: Callable[[dict], int], command: str, options: dict) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
-        # a fault of ours
-        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
-            raise
-        print(f"tplrepro {command}: {_as_typed(told(error), options)}", file=sys.stderr)
+        is_want_of_threads = "start new thread" in str(error)
+        if isinstance(error, RuntimeError) and not is_want_of_threads:
+            raise  # a fault of ours
+        print(f"tplrepro {command}: {_as_typed(explain(error), options)}", file=sys.stderr)
         return STATUS.get(type(error).__name__, WRONG)
 
 
 def _as_typed(message: str, options: dict) -> str:
     """A message with options as they are typed here: --time-format '%d' for time_format='%d'."""
 
-    def option(found: re.Match) -> str:
-        space = " " if found[2] and found[2] not in ",;.)" else ""
-        return f"--{found[1].replace('_', '-')}{space}{found[2]}"
+    def type_option(found: re.Match) -> str:
+        name, following = found.groups()
+        typed = f"--{name.replace('_', '-')}"
+        if following and following not in ",;.)":
+            typed += " "
+        return typed + following
 
-    return re.sub(rf"\b({'|'.join(options)})=(?:True\b)?(\S?)", option, message)
+    return re.sub(rf"\b({'|'.join(options)})=(?:True\b)?(\S?)", type_option, message)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tplrepro", allow_abbrev=False, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"tplrepro {tpl.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    chain, shown = ("matrix", "backward", "data", *COLUMNS, "confidence"), ("csv", "plot", "json")
-    trusted = (*chain, "data_step", "against", "anyway")
-    reported = (*COLUMNS, *NUMBERS, "anyway", "html", "budgets", "json")
-    new_file = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large", "witness")
-    once = ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume", "csv", "json")
-    asked = ("leakage", "noisy", "csv", "json", "backup", "witness")
-    for run, about, required, names in (
-        (
-            _leakage,
-            "what a series of budgets leaks over time",
-            (),
-            (*chain, "epsilon", "horizon", "budgets", *shown),
-        ),
-        (
-            _budgets,
-            "budgets that keep a level at every time",
-            ("alpha", "horizon"),
-            (*chain, "scheme", *shown),
-        ),
-        (
-            _report,
-            "which budgets keep a promise about the people in a file",
-            ("alpha", "horizon"),
-            reported,
-        ),
-        (_publish, "publish noisy counts that cannot leak twice", (), (*trusted, *new_file, *once)),
-        (_ledger, "what was spent and handed out", (), asked),
-    ):
-        words: dict[str, Any] = {
-            "help": about,
-            "description": about,
-            "epilog": EPILOG,
-            "allow_abbrev": False,
-        }
-        command = commands.add_parser(run.__name__.strip("_"), **words)
-        command.set_defaults(run=run)
-        for name in {
-            _report: ["observations"],
-            _publish: ["file", "counts"],
-            _ledger: ["file"],
-        }.get(run, []):
-            command.add_argument(
-                name, help=OPTIONS[name][1], nargs="?" if name == "counts" else None
-            )
-        for name in (*required, *names):
-            kind, about = OPTIONS[name]
-            if run is _publish:
-                about = TO_PUBLISH.get(name, about)
-            words = (
-                {"action": "store_true"}
-                if kind is bool
-                else {"type": kind, "required": name in required}
-            )
-            command.add_argument(
-                f"--{name.replace('_', '-')}", help=about, **words, **MORE.get(name, {})
-            )
+    _add_leakage_parser(commands)
+    _add_budgets_parser(commands)
+    _add_report_parser(commands)
+    _add_publish_parser(commands)
+    _add_ledger_parser(commands)
     return parser
+
+
+def _add_leakage_parser(commands: Any) -> None:
+    about = "what a series of budgets leaks over time"
+    parser = _add_parser(commands, "leakage", about, _show_leakage_of_budgets)
+    _add_options(parser, CHAIN)
+    _add_options(parser, ("epsilon", "horizon", "budgets"))
+    _add_options(parser, SHOWN)
+
+
+def _add_budgets_parser(commands: Any) -> None:
+    about = "budgets that keep a level at every time"
+    parser = _add_parser(commands, "budgets", about, _allocate_budgets)
+    _add_options(parser, ("alpha", "horizon"), required=True)
+    _add_options(parser, CHAIN)
+    _add_options(parser, ("scheme",))
+    _add_options(parser, SHOWN)
+
+
+def _add_report_parser(commands: Any) -> None:
+    about = "which budgets keep a promise about the people in a file"
+    parser = _add_parser(commands, "report", about, _report)
+    _add_argument(parser, "observations")
+    _add_options(parser, ("alpha", "horizon"), required=True)
+    _add_options(parser, COLUMNS)
+    _add_options(parser, NUMBERS)
+    _add_options(parser, ("anyway", "html", "budgets", "json"))
+
+
+def _add_publish_parser(commands: Any) -> None:
+    about = "publish noisy counts that cannot leak twice"
+    parser = _add_parser(commands, "publish", about, _publish)
+    _add_argument(parser, "file")
+    _add_argument(parser, "counts", nargs="?")
+    _add_options(parser, CHAIN, help_of=TO_PUBLISH)
+    _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
+    _add_options(parser, NEW_FILE)
+    _add_options(parser, ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume"))
+    _add_options(parser, ("csv", "json"))
+
+
+def _add_ledger_parser(commands: Any) -> None:
+    about = "what was spent and handed out"
+    parser = _add_parser(commands, "ledger", about, _show_ledger)
+    _add_argument(parser, "file")
+    _add_options(parser, ("leakage", "noisy", "csv", "json", "backup", "witness"))
+
+
+def _add_parser(
+    commands: Any, name: str, about: str, run: Callable[[dict], int]
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name, help=about, description=about, epilog=EPILOG, allow_abbrev=False
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_argument(parser: argparse.ArgumentParser, name: str, nargs: str | None = None) -> None:
+    parser.add_argument(name, help=OPTIONS[name].help, nargs=nargs)
+
+
+def _add_options(
+    parser: argparse.ArgumentParser,
+    names: Iterable[str],
+    required: bool = False,
+    help_of: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add the options of these names; `help_of` replaces the help of some."""
+    for name in names:
+        option = OPTIONS[name]
+        words: dict[str, Any] = {"help": help_of.get(name, option.help)}
+        if option.kind is bool:
+            words["action"] = "store_true"
+        else:
+            words |= {"type": option.kind, "required": required}
+        parser.add_argument(f"--{name.replace('_', '-')}", **words, **MORE.get(name, {}))
 
 
 def _check_outputs(command: str, options: dict) -> None:
     """ValueError if a file that is to be written is one that is read, or another one to be
     written."""
     budgets_are_read = command == "leakage"
-    needed = [*_given(options, INPUTS).values()]
+    needed = list(_given(options, INPUTS).values())
     if "file" in options:
         needed += files_beside(Path(options["file"]))
     for name, path in _given(options, OUTPUTS).items():
@@ -319,8 +393,11 @@ def _check_parts(command: str, options: dict) -> None:
         return
     parts = PART_OF_PUBLISHING if command == "publish" else PART_OF
     for name, whole in parts.items():
-        if options.get(name) not in (None, False) and options.get(whole) is None:
-            remedy = "give them" if whole == "counts" else f"give {whole}="
+        is_given = options.get(name) not in (None, False)
+        if is_given and options.get(whole) is None:
+            remedy = f"give {whole}="
+            if whole == "counts":
+                remedy = "give them"
             raise ValueError(
                 f"{name}= belongs to {whole}, found none; {remedy}, or leave {name}= out"
             )
@@ -340,12 +417,17 @@ def _report(options: dict) -> int:
     sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
     result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
-    print(_as_json(result.to_dict(), indent=2) if options["json"] else result)
+    if options["json"]:
+        print(_as_json(result.to_dict(), indent=2))
+    else:
+        print(result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())
     if options["budgets"]:
         write_whole(Path(options["budgets"]), result.budgets.to_csv(index=False).encode())
-    return WITHHELD if result.withheld else USED
+    if result.withheld:
+        return WITHHELD
+    return USED
 
 
 def _chain(options: dict) -> tuple[Any, Any]:
@@ -381,22 +463,25 @@ def _matrices(options: dict) -> tuple[Any, Any]:
         raise ValueError(f"{reason}; give backward=, or smooth the matrix") from None
 
 
-def _leakage(options: dict) -> int:
+def _show_leakage_of_budgets(options: dict) -> int:
     if (options["epsilon"] is None) == (options["budgets"] is None):
         raise ValueError(
             "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
         )
-    budgets = options["epsilon"]
-    if options["budgets"] is not None:
+    if options["budgets"] is None:
+        budgets = options["epsilon"]
+    else:
         budgets = read_column(options["budgets"], EPSILON)
     leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
     return _show_leakage(leakage, options)
 
 
-def _budgets(options: dict) -> int:
+def _allocate_budgets(options: dict) -> int:
     from tplreport.reporting.allocation_schemes import SCHEMES, rounded_down
 
-    pair, allocate = _chain(options), [*SCHEMES.values()][SCHEME_NAMES.index(options["scheme"])]
+    pair = _chain(options)
+    allocate_of = dict(zip(SCHEME_NAMES, SCHEMES.values(), strict=True))
+    allocate = allocate_of[options["scheme"]]
     budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
     return _show_leakage(tpl.temporal_privacy_leakage(budgets, *pair), options)
 
@@ -430,23 +515,25 @@ def _unit_of(times: Any) -> str:
     nanoseconds = times.as_unit("ns").asi8
     if not (nanoseconds % 10**6).any():
         return "ms"
-    return "ns" if (nanoseconds % 1000).any() else "us"
+    if not (nanoseconds % 1000).any():
+        return "us"
+    return "ns"
 
 
 def _publish(options: dict) -> int:
     """Publish; a new file is gone again if the command is refused before anything is spent."""
     path = Path(options["file"])
     has_file = path.is_file() and path.stat().st_size > 0
-    publisher = _opened(options) if has_file else _made(options)
+    publisher = _open_publisher(options) if has_file else _make_publisher(options)
     try:
-        return _use(publisher, options)
+        return _use_publisher(publisher, options)
     except BaseException:
         if not has_file:
             publisher._remove_unused()
         raise
 
 
-def _made(options: dict) -> tr.Publisher:
+def _make_publisher(options: dict) -> tr.Publisher:
     """The publisher of a new file; without settings, an error that there is none."""
     settings = _given(options, ("alpha", "sensitivity", "floor", "delta"))
     plan = _plan(options)
@@ -454,10 +541,12 @@ def _made(options: dict) -> tr.Publisher:
         return tr.Publisher(options["file"], witness=options["witness"])
     if plan is None and options["floor"] is None and options["epsilon"] is None:
         raise ValueError(
-            "a new file needs the budget of each time, found none; give floor= or plan=, or counts with epsilon="
+            "a new file needs the budget of each time, found none; "
+            "give floor= or plan=, or counts with epsilon="
         )
-    settings |= {"plan": plan, "allow_large": options["allow_large"]}
-    settings |= {"step": _time(options["step"] or "1")}
+    settings["plan"] = plan
+    settings["allow_large"] = options["allow_large"]
+    settings["step"] = _parse_time(options["step"] or "1")
     backward, forward = _publishing_chain(options, plan)
     return tr.Publisher(
         options["file"],
@@ -472,7 +561,9 @@ def _plan(options: dict) -> Any:
     """The budgets, or with a delta the noise multipliers, if there is a plan."""
     if options["plan"] is None:
         return None
-    return read_column(options["plan"], EPSILON if options["delta"] is None else NOISE_MULTIPLIER)
+    if options["delta"] is None:
+        return read_column(options["plan"], EPSILON)
+    return read_column(options["plan"], NOISE_MULTIPLIER)
 
 
 def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
@@ -485,11 +576,13 @@ def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
 
     if options["alpha"] is None:
         raise ValueError("a new file needs the level that every TPL keeps, found none; give alpha=")
-    data = _publishing_data(options)
+    budgets = None
+    if options["delta"] is None:
+        budgets = plan
     return trusted_chain(
-        data,
+        _publishing_data(options),
         options["alpha"],
-        plan if options["delta"] is None else None,
+        budgets,
         confidence=options["confidence"] or CONFIDENCE,
         against=options["against"] or UPPER,
         anyway=options["anyway"],
@@ -512,12 +605,12 @@ def _check_steps(step: str | int | None, data_step: str | None) -> None:
         return
     if Timedelta(step) != Timedelta(data_step):
         raise ValueError(
-            f"the chain must be that of steps as long as those of the releases, found data_step={data_step} and "
-            f"step={step}; give one distance"
+            "the chain must be that of steps as long as those of the releases, "
+            f"found data_step={data_step} and step={step}; give one distance"
         )
 
 
-def _opened(options: dict) -> tr.Publisher:
+def _open_publisher(options: dict) -> tr.Publisher:
     """The publisher of a file that exists; ValueError if it was made with other settings than
     those that are given."""
     publisher = tr.Publisher(options["file"], witness=options["witness"])
@@ -526,7 +619,7 @@ def _opened(options: dict) -> tr.Publisher:
     if plan is not None:
         given["plan"] = plan.tolist()
     if options["step"] is not None:
-        given["step"] = Clock.checked_step(_time(options["step"]))
+        given["step"] = Clock.checked_step(_parse_time(options["step"]))
     different = [name for name, value in given.items() if publisher.settings[name] != value]
     sources = [name for name in ("matrix", "backward", "data") if options[name] is not None]
     if sources and not _has_chain(publisher, options):
@@ -534,8 +627,8 @@ def _opened(options: dict) -> tr.Publisher:
     if different:
         names = " or ".join(f"{name}=" for name in different)
         raise ValueError(
-            f"{publisher.path} must be used as it was made, found another {names}; leave out what it knows, or take a "
-            "new file, whose releases add to those of this one"
+            f"{publisher.path} must be used as it was made, found another {names}; leave out what "
+            "it knows, or take a new file, whose releases add to those of this one"
         )
     return publisher
 
@@ -551,22 +644,33 @@ def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     return known == [loss_to_json(loss) for loss in loss_functions(*pair)]
 
 
-def _use(publisher: tr.Publisher, options: dict) -> int:
+def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
     """Resume, skip and publish what the options ask for."""
     _check_spared(options, publisher)
-    counts = None if options["counts"] is None else _counts(publisher, options)
+    counts = None
+    if options["counts"] is not None:
+        counts = _read_counts(publisher, options)
     if options["resume"] is not None:
-        publisher.resume(_time(options["resume"]))
+        publisher.resume(_parse_time(options["resume"]))
     if options["skip"]:
-        publisher.skip(_time(options["skip"]), _time(options["skip_until"]))
+        publisher.skip(_parse_time(options["skip"]), _parse_time(options["skip_until"]))
     if counts is None:
         print(_remaining(publisher) if options["json"] else publisher)
         return USED
+    return _publish_counts(publisher, counts, options)
+
+
+def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> int:
+    """Publish a table, and show the noisy one with its times; say what got noise, and what not."""
     has_times = counts.index.name is not None
-    table = counts if has_times and not options["numbered"] else number_rows(counts, publisher)
+    table = counts
+    if options["numbered"] or not has_times:
+        table = number_rows(counts, publisher)
     noisy = publisher.publish_table(table, options["epsilon"]).set_axis(counts.index)
-    untouched = f", and not to {counts.index.name}" if has_times else ""
-    print(f"noise was added to {', '.join(map(str, counts.columns))}{untouched}", file=sys.stderr)
+    said = f"noise was added to {', '.join(map(str, counts.columns))}"
+    if has_times:
+        said += f", and not to {counts.index.name}"
+    print(said, file=sys.stderr)
     return _show(noisy, options)
 
 
@@ -593,7 +697,7 @@ def _finite(content: Any) -> Any:
     return content
 
 
-def _counts(publisher: tr.Publisher, options: dict) -> Any:
+def _read_counts(publisher: tr.Publisher, options: dict) -> Any:
     """The counts of a file or of standard input, where the heading may be left out later."""
     from tplreport.reading.table import parse_counts, read_counts
 
@@ -617,13 +721,19 @@ def number_rows(counts: Any, publisher: tr.Publisher) -> Any:
     another one."""
     from pandas import RangeIndex
 
-    first = 1 if len(publisher) == 0 else publisher.ledger["time"][0]
+    first = 1
+    if len(publisher) > 0:
+        first = publisher.ledger["time"][0]
     return counts.set_axis(RangeIndex(first, first + len(counts)))
 
 
-def _time(text: str | None) -> Any:
-    """A time that was typed, if there was one."""
-    return int(text) if text and re.fullmatch(r"-?\d+", text) else text or None
+def _parse_time(text: str | None) -> Any:
+    """A time that was typed, a whole number or a text; None if there was none."""
+    if not text:
+        return None
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    return text
 
 
 def _leakage_table(publisher: tr.Publisher) -> Any:
@@ -637,7 +747,7 @@ def _leakage_table(publisher: tr.Publisher) -> Any:
     return DataFrame({"epsilon": leakage.epsilon(delta), "delta": delta}, publisher.times)
 
 
-def _ledger(options: dict) -> int:
+def _show_ledger(options: dict) -> int:
     if options["leakage"] and options["noisy"]:
         raise ValueError("one table is shown, found leakage= and noisy=; give one")
     publisher = tr.Publisher(options["file"], witness=options["witness"])
@@ -646,9 +756,9 @@ def _ledger(options: dict) -> int:
         publisher.backup(options["backup"])
     if options["leakage"]:
         return _show(_leakage_table(publisher), options)
-    return _show(
-        publisher.to_frame() if options["noisy"] else publisher.ledger.set_index("time"), options
-    )
+    if options["noisy"]:
+        return _show(publisher.to_frame(), options)
+    return _show(publisher.ledger.set_index("time"), options)
 
 
 if __name__ == "__main__":

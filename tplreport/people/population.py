@@ -162,7 +162,8 @@ def population_leakage(
         )
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
         raise ValueError(
-            f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all processors"
+            f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all "
+            "processors"
         )
     users, first, data = _by_user(_of_users(sequences_by_user, n_states))
     observed = np.diff(data.offsets[first])
@@ -345,7 +346,8 @@ def _leakages_of_users(
             missing = np.isnan(rows).any(axis=(1, 2))
             if missing.any():
                 raise ValueError(
-                    f"user {users[members[np.argmax(missing)]]!r}: every state must be left at least once, found one "
+                    f"user {users[members[np.argmax(missing)]]!r}: every state must be left at "
+                    "least once, found one "
                     "without a step from it; give smoothing > 0 or a prior_weight"
                 )
             if side == "backward":

@@ -50,7 +50,8 @@ def posterior_draws(
     TransitionMatrix.from_counts(table, smoothing, states)
     if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
-            f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
+            f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use "
+            "bootstrap_draws"
         )
     shape, rng = table.toarray() + smoothing, as_generator(rng)
     return (_posterior_draw(shape, rng, states) for _ in range(draws))
@@ -186,7 +187,8 @@ def leakage_interval(
     needed = int(np.ceil(2.0 / (1.0 - confidence) * (1.0 - 1e-12)))
     if len(values) < needed:
         raise ValueError(
-            f"draws must be at least {needed} for confidence {confidence:g}, found {len(values)}; draw more"
+            f"draws must be at least {needed} for confidence {confidence:g}, found {len(values)}; "
+            "draw more"
         )
     if np.isnan(values).any():
         draw = np.argwhere(np.isnan(values))[0, 0]

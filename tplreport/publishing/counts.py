@@ -130,17 +130,20 @@ def release_counts(
     levels = check(arguments[wanted], horizon=counts.shape[0])
     if not gaussian and levels.max() > LARGE and not allow_large:
         raise ValueError(
-            f"budgets must be at most {LARGE:g} nats, found more, which hides nothing; the counts come "
+            f"budgets must be at most {LARGE:g} nats, found more, which hides nothing; the counts "
+            "come "
             "first, then the budgets; pass allow_large=True if it is meant"
         )
     if sensitivity is None:
         raise ValueError(
-            "sensitivity must be given, found none; give how much one user may change the counts of a time point"
+            "sensitivity must be given, found none; give how much one user may change the counts "
+            "of a time point"
         )
     sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
         warn_caller(
-            "NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'"
+            "NumPy's noise is for experiments, its lowest bits may reveal counts; release them "
+            "with 'opendp'"
         )
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
         return _labelled(counts + LaplaceNoise(scale).sample(counts.shape, rng=rng), series)
@@ -152,7 +155,8 @@ def release_counts(
     whole = counts.dtype.kind == "i"
     if whole and not gaussian and not (sensitivity < 2**63 and sensitivity.is_integer()):
         raise ValueError(
-            f"the sensitivity of whole counts must be a whole number below 2**63, found {sensitivity}; round it up, or "
+            "the sensitivity of whole counts must be a whole number below 2**63, found "
+            f"{sensitivity}; round it up, or "
             "pass float counts"
         )
     check_scale(levels, sensitivity, gaussian)
@@ -281,10 +285,12 @@ def checked_counts(series: Any) -> np.ndarray:
         counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(
-            f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1"
+            f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give "
+            "T >= 1"
         )
     if not np.isfinite(counts).all():
         raise ValueError(
-            f"counts must be finite, found {counts[~np.isfinite(counts)][0]}; fill in missing counts before the release"
+            f"counts must be finite, found {counts[~np.isfinite(counts)][0]}; fill in missing "
+            "counts before the release"
         )
     return counts

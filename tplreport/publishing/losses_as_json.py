@@ -20,7 +20,8 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
     for label in states:
         if not isinstance(label, (str, int, float, np.generic)):
             raise ValueError(
-                f"labels of states must be text or numbers to be stored, found {label!r}; rename them"
+                f"labels of states must be text or numbers to be stored, found {label!r}; rename "
+                "them"
             )
     labels = states.stop if isinstance(states, range) else [*states]
     content: dict = {"loss": type(loss).__name__, "states": labels}

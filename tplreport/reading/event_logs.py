@@ -204,7 +204,8 @@ class _Parser:
                 ) from None
             if fed - self.expat.CurrentByteIndex > LONGEST_TAG_BYTES:
                 raise self._error(
-                    f"an element must be at most {LONGEST_TAG_BYTES >> 20} MiB long, found a longer one"
+                    f"an element must be at most {LONGEST_TAG_BYTES >> 20} MiB long, found a "
+                    "longer one"
                 )
             yield from self.met
             self.met = []
@@ -225,7 +226,8 @@ class _Parser:
         if tag in PARENTS or not parent:
             if self.nested or PARENTS.get(tag) != parent:
                 raise self._error(
-                    "expected an XES event log, with events in traces and these in the outermost element <log>, "
+                    "expected an XES event log, with events in traces and these in the outermost "
+                    "element <log>, "
                     f"found <{tag}> in <{parent}>"
                 )
             self.open.append((tag, {}))

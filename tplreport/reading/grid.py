@@ -60,8 +60,10 @@ def as_box(box) -> Box:
         sound = False
     if not sound:
         raise ValueError(
-            "box must be four numbers (south, north, west, east) with -90 <= south < north <= 90 and "
-            f"-180 <= west < east <= 180, found {box!r}; give such as (39.86, 39.97, 116.27, 116.49)"
+            "box must be four numbers (south, north, west, east) with -90 <= south < north <= 90 "
+            "and "
+            f"-180 <= west < east <= 180, found {box!r}; give such as (39.86, 39.97, 116.27, "
+            "116.49)"
         )
     return box
 

@@ -123,7 +123,8 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
         raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
     if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
         raise ValueError(
-            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of {len(lines)} rows; if their "
+            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of "
+            f"{len(lines)} rows; if their "
             "commas are decimal, separate the numbers by semicolons"
         )
     labelled = _labelled(lines)
@@ -237,7 +238,8 @@ def _with_points(lines: list[Line]) -> list[Line]:
         return lines
     if point := next(filter(DECIMAL_POINT.fullmatch, cells), None):
         raise ValueError(
-            f"decimals must be written in one way, found {comma!r} and {point!r}; use commas or points"
+            f"decimals must be written in one way, found {comma!r} and {point!r}; use commas or "
+            "points"
         )
     return [
         Line(
@@ -257,7 +259,8 @@ def _labelled(lines: list[Line]) -> Labelled:
     found = found or _with_names_beside(lines) or Labelled(lines)
     if found.names and len(found.names) == 1 and not is_name(found.names[0]):
         raise ValueError(
-            f"a matrix must be clear, found one that may be of one state called {found.names[0]!r}, or of two "
+            "a matrix must be clear, found one that may be of one state called "
+            f"{found.names[0]!r}, or of two "
             "with a mistyped first entry; correct the entry, or give the state a name with letters"
         )
     return found
@@ -272,7 +275,8 @@ def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
             return None
         if names != beside and all(map(is_name, names)) and (corner or all(map(is_name, beside))):
             raise ValueError(
-                f"rows and columns must name the same states in the same order, found {beside[:5]} and "
+                "rows and columns must name the same states in the same order, found "
+                f"{beside[:5]} and "
                 f"{names[:5]}; reorder them"
             )
     if not names or names != beside:
@@ -292,8 +296,10 @@ def _with_names_above(lines: list[Line]) -> Labelled | None:
     if sum(map(int, names)) <= 1:
         shown = ",".join(names)
         raise ValueError(
-            f"the first line must be names or probabilities, found {shown!r}, which may be the names of "
-            f"{len(names)} states, or a row of a matrix that lacks a column; write names in the first cell of each "
+            f"the first line must be names or probabilities, found {shown!r}, which may be the "
+            "names of "
+            f"{len(names)} states, or a row of a matrix that lacks a column; write names in the "
+            "first cell of each "
             f"line, too, below ',{shown}', or leave the line out"
         )
     return Labelled(rows, names)
@@ -311,7 +317,8 @@ def _probabilities(line: Line, width: int) -> list[float]:
     """The probabilities in the cells of a line; TransitionMatrix would count lines from 0."""
     if len(line.cells) != width:
         raise ValueError(
-            f"each row must have {width} entries, found {len(line.cells)} in line {line.number}; correct it"
+            f"each row must have {width} entries, found {len(line.cells)} in line {line.number}; "
+            "correct it"
         )
     values = [number(cell) for cell in line.cells]
     for place, value in enumerate(values):
@@ -344,13 +351,16 @@ def _check_heading(heading: Sequence[str], name: str) -> None:
             continue
         if len(heading) == 1:
             raise ValueError(
-                f"the first line must be a number or a heading such as {name}, found {cell!r}, which may be "
+                f"the first line must be a number or a heading such as {name}, found {cell!r}, "
+                "which may be "
                 f"either; write the number such as 0.25, or the heading {name}"
             )
         shown = ",".join(heading)
         raise ValueError(
-            f"each of several columns must have a heading, found {shown!r}, which may be {len(heading)} numbers, "
-            f"or one with decimal commas; write one number per line with a point, or headings such as t,{name}"
+            f"each of several columns must have a heading, found {shown!r}, which may be "
+            f"{len(heading)} numbers, "
+            "or one with decimal commas; write one number per line with a point, or headings "
+            f"such as t,{name}"
         )
 
 
@@ -367,7 +377,8 @@ def _column_called(name: str, heading: Sequence[str]) -> int:
         return found[0]
     marks = f", or one column that begins with {RECOMMENDED!r}" if name == EPSILON else ""
     raise ValueError(
-        f"there must be one column {name}{marks}, found {', '.join(map(repr, heading))}; call the one "
+        f"there must be one column {name}{marks}, found {', '.join(map(repr, heading))}; call the "
+        "one "
         f"that is meant {name}"
     )
 
@@ -382,7 +393,8 @@ def _check_single(lines: Sequence[Line], place: int) -> None:
     for line in lines:
         if number(line.cells[place]) != 1.0:
             raise ValueError(
-                f"each line must be one release, found a count of {line.cells[place]!r} in line {line.number}; "
+                f"each line must be one release, found a count of {line.cells[place]!r} in line "
+                f"{line.number}; "
                 "write a line for each"
             )
 
@@ -394,7 +406,8 @@ def _check_order(lines: Sequence[Line], place: int) -> None:
     for line, time, expected in zip(lines, times, range(first, len(lines) + first), strict=True):
         if time != str(expected):
             raise ValueError(
-                f"the column t must count releases one by one, found {time!r} in line {line.number} "
+                f"the column t must count releases one by one, found {time!r} in line "
+                f"{line.number} "
                 f"in place of {expected}; sort the lines by t"
             )
 

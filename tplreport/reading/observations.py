@@ -262,20 +262,24 @@ def read_table(
     for text, count in table.states.absent.items():
         if text and missing is None:
             warn_caller(
-                f"{count_noun(count, 'row', ',')} of {source.name} with state {text!r}, which stands for a missing value: "
+                f"{count_noun(count, 'row', ',')} of {source.name} with state {text!r}, which "
+                "stands for a missing value: "
                 "each ends a sequence; give missing='' if it is a state"
             )
     notes = data.attrs if isinstance(data, pd.DataFrame) else {}
     if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(
-            f"{source.name} was read without {reasons}: what is left counts as if nothing lay between"
+            f"{source.name} was read without {reasons}: what is left counts as if nothing lay "
+            "between"
         )
     table.ties = "rows" if "phases" in notes else None
     if len(phases := notes.get("phases", ())) > 1:
         warn_caller(
-            f"{source.name} has events of several phases ({', '.join(phases)}), each of which counts, so that an "
-            "activity that starts and ends seems to be repeated; keep one phase to count each activity once"
+            f"{source.name} has events of several phases ({', '.join(phases)}), each of which "
+            "counts, so that an "
+            "activity that starts and ends seems to be repeated; keep one phase to count each "
+            "activity once"
         )
     return table
 
@@ -304,7 +308,8 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     ]
     if len(ends) != 2 or not 0 <= ends[0] < ends[1] < len(names):
         raise ValueError(
-            f"state 'first..last' must name two columns in order, found {given!r}; the columns of {data} are {names}"
+            f"state 'first..last' must name two columns in order, found {given!r}; the columns of "
+            f"{data} are {names}"
         )
     return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
 
@@ -384,7 +389,8 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
             begin += len(block)
     if not begin:
         raise ValueError(
-            f"there must be observations, found no row in {table.source}; check the file and the names of its columns"
+            f"there must be observations, found no row in {table.source}; check the file and the "
+            "names of its columns"
         )
 
 
@@ -488,7 +494,8 @@ def to_sequences(
         )
     elif step is not None and not table.span:
         raise ValueError(
-            f"there must be times, found none for step={step!r} in {table.source}; name their column"
+            f"there must be times, found none for step={step!r} in {table.source}; name their "
+            "column"
         )
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     rows = table.rows
@@ -585,7 +592,8 @@ def read_sequences(
             name: columns.get(name) for name in POSITION
         }
         raise ValueError(
-            f"states must be a column or the cells of positions, found {found}; give state, or cell_km with the "
+            f"states must be a column or the cells of positions, found {found}; give state, or "
+            "cell_km with the "
             "columns of positions"
         )
     table = read_table(
@@ -648,7 +656,8 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
             int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured]
         )
         raise ValueError(
-            f"states must be whole numbers or labels, found {labels[measured]} in {table.place(row)}; "
+            f"states must be whole numbers or labels, found {labels[measured]} in "
+            f"{table.place(row)}; "
             "give bins=5, with binning='quantiles' or 'width'"
         )
     check_choice(binning, "binning", ("quantiles", "width"))

@@ -60,7 +60,8 @@ class Spill:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise OSError(
-                f"there must be room for a temporary file, found none in {tempfile.gettempdir()} after "
+                f"there must be room for a temporary file, found none in {tempfile.gettempdir()} "
+                "after "
                 f"{self.size >> 20:,} MB; set TMPDIR to a folder with more"
             ) from None
 
@@ -261,11 +262,13 @@ class Codes:
                 self._code(label)
             except (TypeError, UnicodeDecodeError):
                 return ValueError(
-                    f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in {place(row)} "
+                    f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in "
+                    f"{place(row)} "
                     f"({error}); write a row for each, such as by DataFrame.explode, or correct it"
                 )
         return ValueError(
-            f"{self.name} must be one text or number a row, found {error} near {place(0)}; correct it"
+            f"{self.name} must be one text or number a row, found {error} near {place(0)}; "
+            "correct it"
         )
 
     @property

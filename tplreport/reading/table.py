@@ -461,7 +461,8 @@ def read_spmf(path: Path) -> pd.DataFrame:
         elif line.strip() and not line.startswith("@"):
             if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
                 raise DataFormatError(
-                    "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
+                    "each item of an SPMF file must be followed by -1 and each sequence by -2, "
+                    "found "
                     f"{line[:40]!r}; split sets of several items, and check that the file is whole",
                     path,
                     number,
@@ -702,7 +703,8 @@ def _files_of(path: Path) -> list[Path]:
         ]:
             ends = f"only those that end in {', '.join(TABLES)} are read"
             warn_caller(
-                f"{count_noun(len(others), 'file')} of {path} left out, such as {others[0]!r}: {ends}"
+                f"{count_noun(len(others), 'file')} of {path} left out, such as {others[0]!r}: "
+                f"{ends}"
             )
         return files
     if next(path.rglob("*.parquet"), None):

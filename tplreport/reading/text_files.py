@@ -258,7 +258,8 @@ def file_blocks(
                 yield data if decoder is None else decoder.decode(data).encode()
         except DAMAGES as damage:
             raise DataFormatError(
-                f"the compressed file ends early, is damaged or encrypted ({damage}); download it again, or unpack it",
+                f"the compressed file ends early, is damaged or encrypted ({damage}); download it "
+                "again, or unpack it",
                 path,
                 line(),
             ) from None

@@ -185,13 +185,16 @@ class Cutter:
             lost = f", which loses the states {names}" if unused else ""
             self._drop(BETWEEN + lost, between)
             warn_caller(
-                f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of {self.step!r}{lost}; give a "
+                f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of "
+                f"{self.step!r}{lost}; give a "
                 "shorter step to count more"
             )
         if self.held:
             warn_caller(
-                f"{self.held / n_values:.1%} of all states are held from an earlier step, for up to "
-                f"max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
+                f"{self.held / n_values:.1%} of all states are held from an earlier step, for up "
+                "to "
+                f"max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a "
+                "shorter max_gap, or none"
             )
 
     def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
@@ -220,11 +223,13 @@ class Cutter:
                 and time.hour < 4
             ):
                 remedy += (
-                    "; or, if clocks went back in that night, times with their offset from UTC, such as "
+                    "; or, if clocks went back in that night, times with their offset from UTC, "
+                    "such as "
                     "pandas' tz_localize(zone, ambiguous='infer') gives"
                 )
             raise ValueError(
-                f"a user must be in one state at a time, found another one in {count_noun(len(others), 'row')}, such as "
+                "a user must be in one state at a time, found another one in "
+                f"{count_noun(len(others), 'row')}, such as "
                 f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
             )
         self._drop(REPEATED, len(reports) - len(distinct))
@@ -240,7 +245,8 @@ class Cutter:
         ]
         if len(wrong):
             raise ValueError(
-                f"a spell must end after its begin and before the next one, found one until {wrong['until'].iloc[0]} "
+                "a spell must end after its begin and before the next one, found one until "
+                f"{wrong['until'].iloc[0]} "
                 f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
             )
         closing = reports[~(same & (following == reports["until"]))]
@@ -261,7 +267,8 @@ def _reports(
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
         raise ValueError(
-            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
+            f"the frame must have the columns {[state, *columns, 'time']}, found "
+            f"{list(frame.columns)}; "
             f"add {missing} or name yours with state= and user="
         )
     for name in [*columns, "time"]:
@@ -275,7 +282,8 @@ def _reports(
         column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
     elif not pd.api.types.is_numeric_dtype(column.dtype):
         raise ValueError(
-            f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first"
+            f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it "
+            "first"
         )
     times = column.to_numpy()
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
@@ -306,7 +314,8 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
     within = np.abs(times.astype(float)) <= 2**62 / SECOND
     if not within.all():
         raise ValueError(
-            f"times must be within {2**62 // SECOND} seconds of 0, found {times[np.argmin(within)]}; "
+            f"times must be within {2**62 // SECOND} seconds of 0, found "
+            f"{times[np.argmin(within)]}; "
             "convert them to time stamps"
         )
     if times.dtype.kind in "iu":
@@ -318,7 +327,8 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     """A duration in ticks, at least one."""
     if isinstance(value, str) and not has_unit(value):
         raise ValueError(
-            f"{name} must be a positive duration with its unit, found {value!r}; give such as '5min'"
+            f"{name} must be a positive duration with its unit, found {value!r}; give such as "
+            "'5min'"
         )
     try:
         seconds = (

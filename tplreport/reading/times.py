@@ -283,7 +283,8 @@ def _unlike_times(
             + ", for each of which they fit" * (len(forms) > 1)
         )
     return ValueError(
-        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an offset from UTC or all "
+        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an "
+        "offset from UTC or all "
         f"without, found {text!r} in {place(row)}; {remedy}"
     )
 

@@ -33,8 +33,10 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
     counts, states = count_transitions(data)
     if not counts.nnz or len(states) < 2:
         raise ValueError(
-            f"there must be steps between at least two states, found {count_noun(data.n_transitions, 'step')} and "
-            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the step"
+            "there must be steps between at least two states, found "
+            f"{count_noun(data.n_transitions, 'step')} and "
+            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the "
+            "step"
         )
     return counts, states
 
@@ -102,7 +104,8 @@ def trusted_chain(
     checks, weight = checks_of(Steps.of(data), counts, SMOOTHING)
     if not anyway and (is_refused(checks) or not is_believable(checks, against)):
         raise DoubtfulModelError(
-            f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; publish a plan of α/T, "
+            f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; "
+            "publish a plan of α/T, "
             "which needs no chain, as a report gives it (budgets=), or pass anyway=True"
         )
     if against != UPPER:
@@ -119,6 +122,7 @@ def _check_withstands(plan: np.ndarray | None, alpha: float, against: str, pair:
     leaked = largest_tpl(plan, pair)
     if leaked > alpha:
         raise ValueError(
-            f"the plan must keep alpha = {alpha:g} against {against}, found {leaked:.6g}; take that of a "
+            f"the plan must keep alpha = {alpha:g} against {against}, found {leaked:.6g}; take "
+            "that of a "
             f"report with against={against!r}"
         )

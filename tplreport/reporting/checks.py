@@ -174,13 +174,15 @@ def check_order(steps: Steps) -> Check:
     """Order 0, 1 or 2, by held-out likelihood."""
     first, second = evidence_for(steps.before, steps, order=0), evidence_for(steps.earlier, steps)
     fine = (
-        f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans withstand as much of it as "
+        f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans "
+        "withstand as much of it as "
         "the steps do not rule out"
     )
     if first.matters:
         fine = f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 no better"
     doubtful = (
-        f"the place before the last one predicts the next as well (order 2 gains {second.in_words} on "
+        "the place before the last one predicts the next as well (order 2 gains "
+        f"{second.in_words} on "
         "held-out steps): use longer steps of time, or states that hold two places"
     )
     return _judged("order of the chain", second, fine, doubtful)
@@ -191,7 +193,8 @@ def check_stationarity(steps: Steps) -> Check:
     found = evidence_for(steps.quarter // 2, steps)
     fine = f"one chain predicts both halves (two gain {found.in_words})"
     doubtful = (
-        f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out steps): "
+        f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "
+        "steps): "
         "report on the later half alone, and again when new data come"
     )
     return _judged("first and second half of the time", found, fine, doubtful)
@@ -206,8 +209,10 @@ def check_users(steps: Steps) -> tuple[Check, float]:
     found = evidence_for(steps.user, steps)
     fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
     doubtful = (
-        f"users have habits of their own (own chains at weight {found.weight:g} gain {found.in_words} on "
-        "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
+        f"users have habits of their own (own chains at weight {found.weight:g} gain "
+        f"{found.in_words} on "
+        "held-out steps): releases leak more to somebody who knows the habits of one user; use "
+        "α/T, or a plan "
         "against the worst user's habits"
     )
     return _judged(USERS, found, fine, doubtful), found.weight
@@ -227,7 +232,8 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
     time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
     few = moves < FEW_STEPS
     words = (
-        f"the median state is left {count_noun(float(np.median(moves)), 'time', ',.4g')}; {few.mean():.0%} of the states, "
+        f"the median state is left {count_noun(float(np.median(moves)), 'time', ',.4g')}; "
+        f"{few.mean():.0%} of the states, "
         f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
     )
     is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES
@@ -244,7 +250,8 @@ def check_amount(counts: Any, smoothing: float) -> list[Check]:
     made_up = smoothing / np.maximum(smoothing + moves, 1e-300)
     share, half = float(made_up.mean()), made_up >= 0.5
     words, verdict = (
-        f"smoothing makes up {share:.1%} of a row on average, and half or more of {half.mean():.0%} of them",
+        f"smoothing makes up {share:.1%} of a row on average, and half or more of "
+        f"{half.mean():.0%} of them",
         FINE,
     )
     if share >= 0.5:

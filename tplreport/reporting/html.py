@@ -50,7 +50,8 @@ def page_of(report: Any, figures: bool) -> str:
         f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{warning}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{_image(figure_of(report)) if figures else ''}"
-        f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"
+        f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is "
+        f"it?</h2>{notes}</body></html>"
     )
 
 

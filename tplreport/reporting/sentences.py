@@ -143,7 +143,8 @@ def _assumes(report: Any) -> str:
     steps = count_noun(size["steps"], "step", ",")
     return (
         f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
-        f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
+        f"between {size['states']:,} states do not rule out (confidence "
+        f"{settings['confidence']:.0%}); and an "
         f"adversary who knows this chain and nothing else about other times."
     )
 
@@ -161,7 +162,8 @@ def _breaks(report: Any) -> str:
     if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
         words += (
             f", and an adversary who also has evidence about other times learns up to "
-            f"{count_noun(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the estimated chain"
+            f"{count_noun(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the "
+            "estimated chain"
         )
     return f"{words}."
 
