@@ -11,7 +11,7 @@ import pytest
 from workflow.batch.fingerprint import fingerprint
 from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, read_notebooks, read_profile
-from workflow.publishing.records import differences
+from workflow.publishing.records import find_differences
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.
 PROCESSORS = [("Prescott", 1), ("Nehalem", 2)]
@@ -62,4 +62,4 @@ def test_a_sample_of_the_paper_profile(name, tmp_path):
             assert (
                 execute(entry.path(), tmp_path / f"{processor}.ipynb", parameters, profile) is None
             )
-    assert differences(*folders, tolerance=TOLERANCE) == []
+    assert find_differences(*folders, tolerance=TOLERANCE) == []

@@ -11,26 +11,29 @@ documentation, without its title.
 import re
 import shutil
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import yaml
 
-from experiments.claims import Kind, markdown_table
+from experiments.claims import Kind, Verdict, markdown_table
 from workflow.configuration import ROOT
-from workflow.publishing.claims import counted
-from workflow.publishing.judging import judge_all
+from workflow.publishing.claims import count_verdicts
+from workflow.publishing.judging import Judged, judge_all
 
 PLACEHOLDER = re.compile(r"\{(ours|verdict|counts|departures|errata|page)\s([^}]+)\}")
 FILES = {"include-in-header": "style.typ", "metadata-file": "style.yaml"}
 # Names of symbols that Pandoc writes and Typst has renamed.
 RENAMED = {"times.circle": "times.o", " sect ": " inter "}
 MARKDOWN = "markdown-smart-subscript-superscript-example_lists+autolink_bare_uris"
+DEPARTURES = (Kind.IN_PART, Kind.NOT_REPRODUCED)
+CELL_BORDER = re.compile(r"(?<!\\)\|")
 
 
-def main():
+def main() -> int:
     """Render all articles; the exit status is 1 where one names a claim without a verdict."""
-    import pypandoc
-    import typst
-
     build = ROOT / "build" / "articles"
     build.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "articles" / "paper.bib", build)
@@ -38,88 +41,125 @@ def main():
     for problem in problems:
         print(problem, file=sys.stderr)
     for path in sorted((ROOT / "articles").glob("*.md")):
+        text = fill(path.read_text(encoding="utf-8"), contents, judged)
         source = build / f"{path.stem}.typ"
-        options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
-        text = filled(path.read_text(encoding="utf-8"), contents, judged)
-        typed = pypandoc.convert_text(
-            text, "typst", MARKDOWN, extra_args=["--standalone", *options]
-        )
-        for old, new in RENAMED.items():
-            typed = typed.replace(old, new)
-        source.write_text(typed, encoding="utf-8")
-        typst.compile(source, source.with_suffix(".pdf"), root=ROOT)
+        render_pdf(text, source)
         print(f"build/articles/{source.stem}.pdf")
     return 1 if problems else 0
 
 
-def filled(text, contents, judged):
+def render_pdf(text: str, source: Path) -> None:
+    """Write Markdown as Typst to `source`, and its PDF beside it."""
+    import pypandoc
+    import typst
+
+    options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
+    typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
+    for old, new in RENAMED.items():
+        typed = typed.replace(old, new)
+    source.write_text(typed, encoding="utf-8")
+    typst.compile(source, source.with_suffix(".pdf"), root=ROOT)
+
+
+def fill(text: str, contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
     """The text with its placeholders replaced; KeyError for a claim that there is not."""
-    found = {f"{page}#{claim.id}": verdict for page, claim, verdict in judged}
+    fillings = Fillings(contents, judged)
 
-    fillings = {
-        "ours": lambda name: f"[{found[name].ours}]({linked(name)})",
-        "verdict": lambda name: f"[{found[name].kind}]({linked(name)})",
-        "counts": lambda pages: _counts(pages.split(), contents, judged),
-        "departures": lambda pages: _departures(pages.split(), judged),
-        "errata": lambda place: _errata(*place.split(": ", 1)),
-        "page": lambda file: _without_links(
-            (ROOT / "docs" / file).read_text(encoding="utf-8").partition("\n")[2]
-        ),
-    }
-    return PLACEHOLDER.sub(lambda match: fillings[match[1]](match[2].replace("\n", " ")), text)
+    def fill_one(match: re.Match[str]) -> str:
+        kind, words = match.groups()
+        return fillings.fill(kind, words.replace("\n", " "))
+
+    return PLACEHOLDER.sub(fill_one, text)
 
 
-def linked(name):
+@dataclass(frozen=True)
+class Fillings:
+    """What stands in an article in the place of each placeholder."""
+
+    contents: Mapping[str, Any]  # of the pages of claims
+    judged: Sequence[Judged]
+
+    def fill(self, kind: str, words: str) -> str:
+        """In the place of ``{kind words}``."""
+        if kind == "ours":
+            return f"[{self.verdict_on(words).ours}]({link_of_claim(words)})"
+        if kind == "verdict":
+            return f"[{self.verdict_on(words).kind}]({link_of_claim(words)})"
+        if kind == "counts":
+            return self.count(words.split())
+        if kind == "departures":
+            return self.list_departures(words.split())
+        if kind == "errata":
+            file, _, heading = words.partition(": ")
+            return list_errata(file, heading)
+        page = (ROOT / "docs" / words).read_text(encoding="utf-8")
+        _, _, below_title = page.partition("\n")
+        return drop_links(below_title)
+
+    def verdict_on(self, name: str) -> Verdict:
+        for page, claim, verdict in self.judged:
+            if f"{page}#{claim.id}" == name and verdict is not None:
+                return verdict
+        raise KeyError(name)
+
+    def count(self, pages: Sequence[str]) -> str:
+        """The table of verdicts on the statements of these papers."""
+        rows = []
+        for page in pages:
+            title = self.contents[page]["title"]
+            rows.append(count_verdicts(title, self.statements_of([page]))[:-1])
+        return format_table(["statements of", "in all", *Kind], rows, (4, 1, 2, 2, 1, 2, 2))
+
+    def list_departures(self, pages: Sequence[str]) -> str:
+        """The table of the statements that did not come out as printed."""
+        rows = []
+        for page, claim, verdict in self.statements_of(pages):
+            if verdict is not None and verdict.kind in DEPARTURES:
+                link = link_of_claim(f"{page}#{claim.id}")
+                statement = drop_links(f"[{claim.place}]({link}): {claim.statement}")
+                rows.append((statement, drop_links(verdict.words)))
+        return format_table(("the paper", "verdict"), rows, (2, 3))
+
+    def statements_of(self, pages: Sequence[str]) -> list[Judged]:
+        """The papers' own statements on these pages."""
+        return [one for one in self.judged if one.page in pages and one.claim.about == "the paper"]
+
+
+def link_of_claim(name: str) -> str:
     """Where a claim stands: on the site of the repository that CITATION.cff names, or in this
     checkout."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    base = "../.."
+    if "repository-code" in citation:
+        base = f"{citation['repository-code']}/blob/main"
     page, _, anchor = name.partition("#")
-    base = f"{citation['repository-code']}/blob/main" if "repository-code" in citation else "../.."
     return f"{base}/docs/claims/{page}.md#{anchor}"
 
 
-def _counts(pages, contents, judged):
-    papers = [one for one in judged if one.claim.about == "the paper"]
-    rows = [
-        counted(contents[page]["title"], [one for one in papers if one.page == page])[:-1]
-        for page in pages
-    ]
-    return _table(["statements of", "in all", *Kind], rows, (4, 1, 2, 2, 1, 2, 2))
-
-
-def _departures(pages, judged):
-    rows = [
-        (f"[{claim.place}]({linked(f'{page}#{claim.id}')}): {claim.statement}", verdict.words)
-        for page, claim, verdict in judged
-        if page in pages
-        and claim.about == "the paper"
-        and verdict.kind in ("in part", "not reproduced")
-    ]
-    return _table(("the paper", "verdict"), [map(_without_links, row) for row in rows], (2, 3))
-
-
-def _errata(file, heading):
+def list_errata(file: str, heading: str) -> str:
     """Place and misprint of the rows of the table below a heading."""
-    text = (
-        (ROOT / "docs" / file)
-        .read_text(encoding="utf-8")
-        .partition(f"\n## {heading}\n")[2]
-        .partition("\n## ")[0]
-    )
-    rows = [
-        re.split(r"(?<!\\)\|", line)[1:3] for line in text.splitlines() if line.startswith("| ")
-    ][1:]
-    return _table(("where", "printed"), [map(_without_links, row) for row in rows], (1, 3))
+    text = (ROOT / "docs" / file).read_text(encoding="utf-8")
+    _, _, below = text.partition(f"\n## {heading}\n")
+    section, _, _ = below.partition("\n## ")
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    rows = []
+    for line in lines[1:]:
+        _, place, printed, *_ = CELL_BORDER.split(line)
+        rows.append((drop_links(place), drop_links(printed)))
+    return format_table(("where", "printed"), rows, (1, 3))
 
 
-def _table(heads, rows, widths):
+def format_table(
+    headings: Sequence[str], rows: Iterable[Iterable[str]], widths: Sequence[int]
+) -> str:
     """A Markdown table whose columns have these widths in print."""
-    lines = markdown_table(heads, rows).replace("\\\\|", "\\|").splitlines()
-    lines[1] = "|" + "|".join(":" + "-" * 20 * width for width in widths) + "|"
+    lines = markdown_table(headings, rows).replace("\\\\|", "\\|").splitlines()
+    dashes = [":" + "-" * 20 * width for width in widths]
+    lines[1] = f"|{'|'.join(dashes)}|"
     return "\n".join(lines)
 
 
-def _without_links(text):
+def drop_links(text: str) -> str:
     """Without anchors, and without links that lead nowhere in an article: not to the network or to
     claims."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())

@@ -12,126 +12,180 @@ code, and writes below ``build/claims``.
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from experiments.claims import ClaimError, Kind, head_of, markdown_table
+from experiments.claims import Claim, ClaimError, Kind, head_of, markdown_table
 from tplreport.files import write_whole
-from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.configuration import ROOT, Notebook, owner_of, read_notebooks
 from workflow.publishing import artifact, code_map
-from workflow.publishing.judging import judge_all
-from workflow.publishing.records import SEED, older_in_words, read_runs, tolerance_of
+from workflow.publishing.judging import Judged, judge_all
+from workflow.publishing.older_records import describe_older_records
+from workflow.publishing.other_runs import SEED, Movement, describe_tolerance, read_runs
 
 OPEN = "no verdict yet"
+TRIAL = ROOT / "build" / "claims"
 
 
-def render(records=None, profile="paper", root=ROOT, outcomes=None):
-    """Pages by path, and one sentence for each claim without a verdict; arguments as for
-    `judge_all`."""
+def render(
+    records: Path | str | None = None,
+    profile: str = "paper",
+    root: Path = ROOT,
+    outcomes: Mapping[str, str] | None = None,
+) -> tuple[dict[str, str], list[str]]:
+    """Pages by path, and one sentence for each claim without a verdict.
+
+    Parameters
+    ----------
+    records, profile, root, outcomes
+        As for `judge_all`.
+    """
     contents, judged, problems = judge_all(records, profile, root, outcomes)
-    notebooks, moved = read_notebooks(root), read_runs(root).get(SEED, {})
+    notebooks = read_notebooks(root)
+    movements = read_runs(root).get(SEED, {})
     overview = (root / "docs" / "claims.md").read_text(encoding="utf-8")
-    pages = {"docs/claims.md": artifact.with_region(overview, _overview(contents, judged))}
+    counts = render_overview(contents, judged)
+    pages = {"docs/claims.md": artifact.replace_region(overview, counts)}
     for page, content in contents.items():
+        rows = {
+            one.claim.id: cells_of(one, notebooks, movements.get(f"{page}#{one.claim.id}"))
+            for one in judged
+            if one.page == page
+        }
         of_page = [one for one in judged if one.page == page]
-        pages[f"docs/claims/{page}.md"] = _page(page, content, of_page, notebooks, moved)
+        pages[f"docs/claims/{page}.md"] = render_page(page, content, of_page, rows)
     if records is None:
-        pages |= artifact.render(root) | {"docs/map.md": code_map.page(contents, root)}
+        pages |= artifact.render(root)
+        pages["docs/map.md"] = code_map.render_map(contents, root)
     return pages, problems
 
 
-def _overview(contents, judged):
+def render_overview(contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
     """The counts: the papers' statements, those that two papers share once, and ours apart."""
-    on_papers = [one for one in judged if head_of(one.page) == "the paper"]
+    on_papers = [one for one in judged if is_on_paper(one.page)]
     stated = [one for one in on_papers if one.claim.about == "the paper"]
+    ours = [one for one in on_papers if one.claim.about == "ours"]
     once = [one for one in stated if one.claim.same_as is None]
-    links = {page: f"[{content['title']}](claims/{page}.md)" for page, content in contents.items()}
-    papers, others = (
-        [page for page in contents if (head_of(page) == "the paper") == paper]
-        for paper in (True, False)
-    )
-    rows = [counted(links[page], [one for one in stated if one.page == page]) for page in papers]
-    rows.append(counted("**the papers, shared statements once**", once))
-    if ours := [one for one in on_papers if one.claim.about == "ours"]:
-        rows.append(counted("our own results on the papers' pages", ours))
-    rows += [counted(links[page], [one for one in judged if one.page == page]) for page in others]
-    heads = ["statements of", "in all", *Kind, OPEN]
+
+    rows = []
+    for page in filter(is_on_paper, contents):
+        rows.append(count_verdicts(page_link(page, contents), on_page(page, stated)))
+    rows.append(count_verdicts("**the papers, shared statements once**", once))
+    if ours:
+        rows.append(count_verdicts("our own results on the papers' pages", ours))
+    for page in contents:
+        if not is_on_paper(page):
+            rows.append(count_verdicts(page_link(page, contents), on_page(page, judged)))
+
+    headings = ["statements of", "in all", *Kind, OPEN]
     if not any(row[-1] for row in rows):
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    headline = f"**Of the {len(once)} statements of the papers that we found: {_in_words(once)}.**"
-    return f"{headline}\n\n{markdown_table(heads, rows)}\n"
+        headings = headings[:-1]
+        rows = [row[:-1] for row in rows]
+    counts = describe_counts(once)
+    headline = f"**Of the {len(once)} statements of the papers that we found: {counts}.**"
+    return f"{headline}\n\n{markdown_table(headings, rows)}\n"
 
 
-def counted(title, judged):
-    """A row of the overview: title, number of claims, and number by verdict."""
-    counts = _counts(judged)
-    return [
-        title,
-        str(len(judged)),
-        *(str(counts[kind]) for kind in Kind),
-        str(counts[OPEN] or ""),
-    ]
+def is_on_paper(page: str) -> bool:
+    """Whether a page is about a paper, not about our own notebooks."""
+    return head_of(page) == "the paper"
 
 
-def _counts(judged):
+def on_page(page: str, judged: Sequence[Judged]) -> list[Judged]:
+    return [one for one in judged if one.page == page]
+
+
+def page_link(page: str, contents: Mapping[str, Any]) -> str:
+    return f"[{contents[page]['title']}](claims/{page}.md)"
+
+
+def count_verdicts(title: str, judged: Sequence[Judged]) -> list[str]:
+    """A row of the overview: title, number of claims, and number by verdict; the last is of those
+    without."""
+    counts = verdict_counts(judged)
+    by_kind = [str(counts[kind]) for kind in Kind]
+    without = str(counts[OPEN]) if counts[OPEN] else ""
+    return [title, str(len(judged)), *by_kind, without]
+
+
+def verdict_counts(judged: Sequence[Judged]) -> Counter[str]:
     return Counter(one.verdict.kind if one.verdict else OPEN for one in judged)
 
 
-def _in_words(judged):
-    counts = _counts(judged)
+def describe_counts(judged: Sequence[Judged]) -> str:
+    """Such as "7 reproduced, 1 in part"."""
+    counts = verdict_counts(judged)
     words = [f"{counts[kind]} {kind}" for kind in Kind if counts[kind]]
-    return ", ".join(words + ([f"{counts[OPEN]} with {OPEN}"] if counts[OPEN] else []))
+    if counts[OPEN]:
+        words.append(f"{counts[OPEN]} with {OPEN}")
+    return ", ".join(words)
 
 
-def _page(page, content, judged, notebooks, moved):
+def render_page(
+    page: str, content: Mapping[str, Any], judged: Sequence[Judged], rows: Mapping[str, list[str]]
+) -> str:
+    """The text of docs/claims/<page>.md; `rows` are the cells of its claims by their ids."""
     papers = [one for one in judged if one.claim.about == "the paper"]
     ours = [one for one in judged if one.claim.about == "ours"]
-    summary = f"**Summary.** Of {len(papers)} statements: {_in_words(papers)}."
+    summary = f"**Summary.** Of {len(papers)} statements: {describe_counts(papers)}."
     if ours:
-        summary += f" Of {len(ours)} about our own methods: {_in_words(ours)}."
+        summary += f" Of {len(ours)} about our own methods: {describe_counts(ours)}."
     parts = [f"# Claims of {content['title']}", content["introduction"].strip(), summary]
-    rows = {
-        one.claim.id: _row(one, notebooks, moved.get(f"{page}#{one.claim.id}")) for one in judged
-    }
     for section in content["sections"]:
-        parts += [f"## {section['title']}", section.get("text", "").strip()]
+        parts.append(f"## {section['title']}")
+        parts.append(section.get("text", "").strip())
         if section["claims"]:
-            heads = (head_of(page), "ours", "decided by", "verdict")
-            parts.append(markdown_table(heads, [rows[claim.id] for claim in section["claims"]]))
+            headings = (head_of(page), "ours", "decided by", "verdict")
+            table = markdown_table(headings, [rows[claim.id] for claim in section["claims"]])
+            parts.append(table)
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _row(judged, notebooks, moved):
+def cells_of(
+    judged: Judged, notebooks: Mapping[str, Notebook], movement: Movement | None
+) -> list[str]:
     """Cells of one claim; links are relative to the page."""
-    _, claim, verdict = judged
-    if claim.record:
-        owner = owner_of(claim.record, notebooks)
-        if owner is None:
-            raise ClaimError(
-                f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml"
-            )
-        by = f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
-    else:
+    claim = judged.claim
+    place = claim.place
+    if claim.about == "ours":
+        place = f"{place} (ours)"
+    statement = f'<a id="{claim.id}"></a>{place}: {claim.statement}'
+    result = judged.verdict.ours if judged.verdict else ""
+    return [statement, result, decider_link(claim, notebooks), verdict_words(judged, movement)]
+
+
+def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
+    """The notebook whose record, or the tests whose outcomes, decide a claim."""
+    if not claim.record:
         tests = [test.partition("::") for test in claim.tests]
-        by = ", ".join(f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in tests)
-    sentences = [verdict.words if verdict else OPEN]
+        return ", ".join(f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in tests)
+    owner = owner_of(claim.record, notebooks)
+    if owner is None:
+        raise ClaimError(
+            f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml"
+        )
+    return f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
+
+
+def verdict_words(judged: Judged, movement: Movement | None) -> str:
+    """The verdict, what bears it, how far its numbers move with another seed, and its erratum."""
+    claim = judged.claim
+    sentences = [judged.verdict.words if judged.verdict else OPEN]
     if claim.invariant:
         sentences.append(f"No change of single numbers alters this verdict: {claim.invariant}")
-    if tolerance := tolerance_of(moved):
+    tolerance = describe_tolerance(movement)
+    if tolerance:
         sentences.append(f"Its numbers: {tolerance}")
-    words = ". ".join([*(sentence.removesuffix(".") for sentence in sentences[:-1]), sentences[-1]])
+    *first, last = sentences
+    words = ". ".join([*(sentence.removesuffix(".") for sentence in first), last])
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
-    place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place
-    return (
-        f'<a id="{claim.id}"></a>{place}: {claim.statement}',
-        verdict.ours if verdict else "",
-        by,
-        words,
-    )
+    return words
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Evaluate the claims on the published records and render their pages."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
@@ -140,14 +194,17 @@ def main(arguments=None):
     parser.add_argument("--profile", default="paper", help="profile that the records must have")
     options = parser.parse_args(arguments)
     pages, problems = render(options.records, options.profile)
+    target = TRIAL if options.records else ROOT
     for name, text in pages.items():
-        write_whole((ROOT / "build" / "claims" if options.records else ROOT) / name, text.encode())
-    print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
-    if not options.records and (older := older_in_words()):
-        print(older)
-    print(
-        f"{len(pages)} pages rendered{' in build/claims' if options.records else ''}; {len(problems)} problems"
-    )
+        write_whole(target / name, text.encode())
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    place = " in build/claims" if options.records else ""
+    if not options.records:
+        older = describe_older_records()
+        if older:
+            print(older)
+    print(f"{len(pages)} pages rendered{place}; {len(problems)} problems")
     return 1 if problems else 0
 
 

@@ -1,131 +1,163 @@
-"""docs/map.md: from each algorithm, definition, theorem and equation of a paper to code, notebooks
-and claims.
+"""docs/map.md: from each algorithm, definition, theorem and equation of a paper to our code.
 
-Docstrings of public names, and of modules, say what they implement ("Algorithm 7 of [1]"). A
-notebook uses what its cells, or the modules of `experiments` that it imports, mention. A claim
-belongs to what its place or statement names.
+docs/map.yaml is the table: by paper and by what the paper numbers, the code that implements it and
+the claims that name it. A notebook of that paper belongs to the code that its cells mention, or the
+modules of `experiments` that it imports.
 """
 
 import ast
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import nbformat
+import yaml
 
 from experiments.claims import claims_of, markdown_table
-from workflow.configuration import PAPERS, ROOT, sources
+from workflow.configuration import ROOT, ConfigurationError, sources
 
-# The paper that the docstrings of a room speak of where they name none.
-ROOMS = {
-    "allocation": "1",
-    "leakage": "1",
-    "markov": "1",
-    "sip": "3",
-    "eventlog": "4",
-    "dphmm": "5",
-    "mechanisms": "5",
-}
-KINDS = ("Algorithm", "Definition", "Theorem", "Corollary", "Lemma", "Problem", "Eq.")
-NUMBERS = r"((?:\(?\d[\d.]*\b\)?(?: \(\d\))?(?:, and | and |, | to )?)+)(?!'s)"
-ITEM = re.compile(
-    rf"\b(Algorithm|Definition|Theorem|Corollar|Lemma|[Pp]roblem|Eq)(?:s|y|ies)?\.? {NUMBERS}"
-)
-PAPER = re.compile(r"[^.:;\[\]]{0,50}\[([1-5])\](?: and of \[([1-5])\])?")
+TABLE = "docs/map.yaml"
 HEAD = """# From the papers to the code
 
 What a paper numbers, the code that implements it, the notebooks of that paper that use the code, and the claims that
 name it. A claim without code or notebook is decided by tests, or says why nothing decides it. `make claims` renders
-this page from the docstrings, which say what they implement.
+this page from docs/map.yaml.
 """
+HEADINGS = ("in the paper", "code", "notebooks", "claims")
+IMPORT = re.compile(r"from (experiments\.[\w.]+) import ([\w, ]+)")
 
 
-def items(text, paper=None):
-    """What a text names: (paper, kind, number), of `paper` where the text does not say which."""
-    found, text = set(), " ".join((text or "").split())
-    for match in ITEM.finditer(text):
-        kind = next(kind for kind in KINDS if kind.startswith(match[1].title()))
-        rest = text[match.end() :].lstrip()
-        papers = set(named.groups()) if (named := PAPER.match(rest)) else {paper}
-        numbers = re.findall(
-            r"\((\d+)\)" if kind in KINDS[5:] else r"(?<![(\d])\d+(?:\.\d+)?", match[2]
-        )
-        if " to " in match[2]:
-            numbers = map(str, range(int(numbers[0]), int(numbers[-1]) + 1))
-        if not rest.startswith("of docs/"):
-            found |= {(one, kind, number) for number in numbers for one in papers - {None}}
-    return found
+@dataclass(frozen=True)
+class Code:
+    """A function, class, method or module that implements something."""
+
+    name: str  # such as "TemporalLeakage.tpl"; of a module its own name
+    file: str
+
+    def link(self) -> str:
+        return f"`{self.name}` ([{self.file}](../{self.file}))"
+
+    def is_mentioned(self, text: str) -> bool:
+        """Whether a text has its name; of a method, its name after a dot."""
+        owner, _, name = self.name.rpartition(".")
+        prefix = r"\." if owner else ""
+        return re.search(rf"{prefix}\b{name}\b", text) is not None
 
 
-def implementations(root=ROOT):
-    """By item, the public names whose docstrings name it, or else the modules, as {(name,
-    file)}."""
-    by_name, by_module = {}, {}
-    for path in (
-        path
-        for room in ("tplrepro", "tplreport", "experiments")
-        for path in (root / room).rglob("*.py")
-    ):
-        file, tree = path.relative_to(root).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
-        paper = next((ROOMS[part] for part in file.split("/") if part in ROOMS), None)
-        for item in items(ast.get_docstring(tree), paper):
-            by_module.setdefault(item, set()).add((path.stem, file))
-        for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
-            for part in (
-                part for part in owner.body if isinstance(part, ast.FunctionDef | ast.ClassDef)
-            ):
-                name = f"{owner.name}.{part.name}" if owner is not tree else part.name
-                for item in items(ast.get_docstring(part), paper) if "._" not in f".{name}" else ():
-                    by_name.setdefault(item, set()).add((name, file))
-    in_packages = {
-        item
-        for item, places in by_name.items()
-        if any(file.startswith("tpl") for _, file in places)
-    }
-    return by_name | {
-        item: by_name.get(item, set()) | by_module[item] for item in by_module.keys() - in_packages
-    }
+@dataclass(frozen=True)
+class Row:
+    """What one algorithm, definition or theorem of a paper leads to."""
+
+    item: str  # such as "Algorithm 7"
+    code: list[Code]
+    claims: list[str]  # their ids on the paper's page
 
 
-def used_code(root=ROOT):
+def render_map(contents: Mapping[str, Any], root: Path = ROOT) -> str:
+    """The text of docs/map.md; `contents` are the pages of claims."""
+    texts = read_used_code(root)
+    parts = [HEAD]
+    for paper, rows in read_table(root).items():
+        if paper not in contents:
+            continue
+        check_claims(paper, rows, contents[paper])
+        of_paper = {name: text for name, text in texts.items() if name.startswith(paper)}
+        cells = [cells_of(row, paper, of_paper) for row in rows]
+        table = markdown_table(HEADINGS, cells)
+        parts.append(f"## {contents[paper]['title']}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def cells_of(row: Row, paper: str, texts: Mapping[str, str]) -> list[str]:
+    """The cells of a row; `texts` are the code that each notebook of the paper uses."""
+    code = [one.link() for one in row.code]
+    notebooks = [
+        f"[{name.split('/')[1]}](../notebooks/{name}.ipynb)"
+        for name, text in texts.items()
+        if any(one.is_mentioned(text) for one in row.code)
+    ]
+    claims = [f"[{claim}](claims/{paper}.md#{claim})" for claim in row.claims]
+    return [row.item, ", ".join(code), ", ".join(notebooks), ", ".join(claims)]
+
+
+def read_table(root: Path = ROOT) -> dict[str, list[Row]]:
+    """The rows of docs/map.yaml by paper; ConfigurationError for code that there is not."""
+    rows = {}
+    table = yaml.safe_load((root / TABLE).read_text(encoding="utf-8"))
+    for paper, items in table.items():
+        rows[paper] = [
+            Row(
+                item,
+                [find_code(path, root) for path in facts.get("code", ())],
+                facts.get("claims", []),
+            )
+            for item, facts in items.items()
+        ]
+    return rows
+
+
+def find_code(path: str, root: Path = ROOT) -> Code:
+    """The code at a path such as ``tplrepro.leakage.temporal.TemporalLeakage.tpl``."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        file = f"{'/'.join(parts[:length])}.py"
+        if not (root / file).is_file():
+            continue
+        if length == len(parts):
+            return Code(parts[-1], file)
+        name = ".".join(parts[length:])
+        if name in names_defined_in(root / file):
+            return Code(name, file)
+    raise ConfigurationError(
+        f"{TABLE}: must name a module, or a function, class or method in one, found {path}; "
+        "correct it"
+    )
+
+
+@cache
+def names_defined_in(file: Path) -> set[str]:
+    """The functions and classes of a file, and its classes' methods as ``Class.method``."""
+    names = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            names.update(f"{node.name}.{method.name}" for method in methods)
+    return names
+
+
+def check_claims(paper: str, rows: list[Row], content: Mapping[str, Any]) -> None:
+    """ConfigurationError if the table names a claim that the paper's page does not have."""
+    stated = {claim.id for claim in claims_of(content)}
+    for row in rows:
+        unknown = [claim for claim in row.claims if claim not in stated]
+        if unknown:
+            raise ConfigurationError(
+                f"{TABLE}: {row.item} must name claims of docs/claims/{paper}.yaml, "
+                f"found {', '.join(unknown)}; correct it"
+            )
+
+
+def read_used_code(root: Path = ROOT) -> dict[str, str]:
     """By notebook, the code of its cells and of the modules of `experiments` that it imports."""
-    found = {}
+    texts = {}
     for name, entry in sources(root).items():
         cells = nbformat.read(entry.path(root), as_version=4).cells
-        found[name] = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        for module, names in re.findall(
-            r"from (experiments\.[\w.]+) import ([\w, ]+)", found[name]
-        ):
-            for place in (module, *(f"{module}.{part}" for part in names.split(", "))):
-                file = root / f"{place.replace('.', '/')}.py"
-                found[name] += file.read_text(encoding="utf-8") if file.is_file() else ""
-    return found
+        code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+        files = [root / f"{module.replace('.', '/')}.py" for module in imported_modules(code)]
+        modules = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+        texts[name] = "".join([code, *modules])
+    return texts
 
 
-def page(contents, root=ROOT):
-    """The text of docs/map.md; `contents` are the pages of claims."""
-    code, used, text = implementations(root), used_code(root), HEAD
-    for number, paper in zip("12345", PAPERS, strict=False):
-        claims, rows = {}, []
-        for claim in claims_of(contents[paper]) if paper in contents else ():
-            for item in items(f"{claim.place}. {claim.statement}", number):
-                claims.setdefault(item, []).append(f"[{claim.id}](claims/{paper}.md#{claim.id})")
-        for item in sorted((one for one in {*code, *claims} if one[0] == number), key=_order):
-            functions = sorted(code.get(item, ()))
-            words = [rf"{'[.]' * ('.' in name)}\b{name.split('.')[-1]}\b" for name, _ in functions]
-            notebooks = [
-                name
-                for name in used
-                if name.startswith(paper) and re.search("|".join(words) or "$^", used[name])
-            ]
-            shown = f"{item[1]} ({item[2]})" if item[1] in KINDS[5:] else f"{item[1]} {item[2]}"
-            implemented = ", ".join(f"`{name}` ([{file}](../{file}))" for name, file in functions)
-            run = ", ".join(
-                f"[{name.split('/')[1]}](../notebooks/{name}.ipynb)" for name in notebooks
-            )
-            rows.append([shown, implemented, run, ", ".join(claims.get(item, ()))])
-        table = markdown_table(("in the paper", "code", "notebooks", "claims"), rows)
-        text += f"\n## {contents[paper]['title']}\n\n{table}\n" if paper in contents else ""
-    return text
-
-
-def _order(item):
-    return KINDS.index(item[1]), [int(part) for part in item[2].split(".")]
+def imported_modules(code: str) -> list[str]:
+    """The modules of `experiments` that code may import: those that it names, and parts of them."""
+    modules = []
+    for module, names in IMPORT.findall(code):
+        modules.append(module)
+        modules += [f"{module}.{name}" for name in names.split(", ")]
+    return modules

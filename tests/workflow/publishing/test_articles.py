@@ -48,7 +48,7 @@ def test_no_number_is_typed(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
-    text = articles.filled(TEXTS[name], *judged)
+    text = articles.fill(TEXTS[name], *judged)
     assert not articles.PLACEHOLDER.search(text)
     for page, anchor in re.findall(r"docs/claims/(\w+\.md)#([\w-]+)", text):
         assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / "claims" / page).read_text(
@@ -59,14 +59,14 @@ def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
 
 
 def test_tables_of_a_paper(judged):
-    text = articles.filled(
+    text = articles.fill(
         "{departures tkde2019}\n{errata errata.md: [1], wrong in print}\n{counts tkde2019}", *judged
     )
     assert "[Theorem 2, Eqs. (10), (11)](../../docs/claims/tkde2019.md#theorem-2): TPL is" in text
     assert '| Section 3.2, Example 3 | "FPL at time 1 is the lowest' in text
     assert re.search(r"\| \[1\], TKDE 2019 \| \d+ \| \d+ \|", text)
     with pytest.raises(KeyError, match="tkde2019#none"):
-        articles.filled("{ours tkde2019#none}", *judged)
+        articles.fill("{ours tkde2019#none}", *judged)
 
 
 def test_each_pdf_has_ten_pages_at_most(judged, monkeypatch):

@@ -13,9 +13,9 @@ import yaml
 
 from experiments.claims import Kind, claims_of
 from workflow.batch.run_notebook import execute, kernel_environment
-from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
+from workflow.configuration import ROOT, ConfigurationError, owner_of, read_notebooks, read_profile
 from workflow.publishing.claims import OPEN, render
-from workflow.publishing.code_map import items
+from workflow.publishing.code_map import find_code
 from workflow.publishing.judging import outcomes_of, read_pages
 
 NOTEBOOKS = read_notebooks()
@@ -102,6 +102,7 @@ class Repository:
         (root / "docs/claims").mkdir(parents=True)
         for name in ("ARTIFACT.md", "REPRODUCING.md", "codecheck.yml", "docs/claims.md"):
             shutil.copy(ROOT / name, root / name)
+        (root / "docs/map.yaml").write_text("{}")
         facts = {
             "place": "Fig. 3",
             "statement": "it is x",
@@ -346,21 +347,25 @@ def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_i
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Algorithms 1 to 3 of [1] as printed", "Algorithm 1, Algorithm 2, Algorithm 3"),
-        ("by Eqs. (11), (13) of [1] and of [2].", "Eq. 11, Eq. 13, 2 Eq. 11, 2 Eq. 13"),
-        ("Algorithm 2's tables by Algorithm 3 of [1]", "Algorithm 3"),
-        ("(Theorems 5.3 (1) and 6.3 of [5])", "5 Theorem 5.3, 5 Theorem 6.3"),
-        (
-            "Theorem 2 of docs/theory, problem (15), 3 budgets, Definition 4.",
-            "3 Problem 15, 3 Definition 4",
-        ),
-    ],
+    "path", ["tplrepro.leakage.not_there", "tplrepro.leakage.published.algorithm_0", "elsewhere"]
 )
-def test_the_map_takes_from_a_text_what_it_names_of_which_paper(text, found):
-    named = {" ".join(item).removeprefix("1 ") for item in items(text, "3")}
-    assert named == set(found.split(", "))
+def test_the_map_names_no_code_that_there_is_not(path):
+    with pytest.raises(ConfigurationError, match=f"found {path}; correct it"):
+        find_code(path)
+
+
+def test_the_map_names_no_claim_that_there_is_not(repository):
+    """The page has the claims one to four."""
+    repository.publish()
+    path = repository.root / "docs/map.yaml"
+    path.write_text("tkde2019: {Theorem 1: {claims: [one, five]}}")
+    with pytest.raises(ConfigurationError, match=r"docs/claims/tkde2019\.yaml, found five"):
+        repository.render()
+    path.write_text("tkde2019: {Theorem 1: {claims: [one]}}")
+    assert (
+        "| Theorem 1 |  |  | [one](claims/tkde2019.md#one) |"
+        in repository.render()[0]["docs/map.md"]
+    )
 
 
 def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():

@@ -7,17 +7,15 @@ import subprocess
 import pytest
 
 from workflow.configuration import ROOT
-from workflow.publishing.records import (
+from workflow.publishing.older_records import describe_older_records, find_older_records
+from workflow.publishing.other_runs import (
     OTHER,
-    differences,
-    main,
-    moved,
-    moved_claims,
-    older_in_words,
-    older_records,
-    summary,
-    tolerance_of,
+    describe_tolerance,
+    movement_of,
+    movements_of_claims,
+    summarise_runs,
 )
+from workflow.publishing.records import find_differences, main
 
 RECORD = {"name": "a", "parameters": {"n": 3}, "results": {"x": [1.0, 2.0], "n": 5}}
 FIGURE, TIMING = "tkde2019/fig3.json", "tkde2019/fig6a.json"
@@ -70,10 +68,10 @@ def test_parts_of_a_record_that_differ_are_named(folders, capsys, name, facts, t
 def test_files_count_too_but_tables_of_times_and_within_a_tolerance_all_tables_may_differ(folders):
     (folders[0] / "tkde2019/fig3.csv").write_text("2")
     (folders[1] / "tkde2019/fig6a.csv").write_text("2")
-    assert differences(*folders) == ["tkde2019/fig3.csv: other bytes"]
-    assert differences(*folders, tolerance=1e-7) == []
+    assert find_differences(*folders) == ["tkde2019/fig3.csv: other bytes"]
+    assert find_differences(*folders, tolerance=1e-7) == []
     (folders[1] / "tkde2019/fig6a.csv").unlink()
-    assert differences(*folders)[0] == f"tkde2019/fig6a.csv: only in {folders[0]}"
+    assert find_differences(*folders)[0] == f"tkde2019/fig6a.csv: only in {folders[0]}"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +82,7 @@ def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(
 ):
     for folder, of_folder in zip(folders, (2.4e-13, value), strict=True):
         change(folder / FIGURE, **results(of_folder))
-    assert len(differences(*folders, tolerance=tolerance)) == count
+    assert len(find_differences(*folders, tolerance=tolerance)) == count
 
 
 PUBLISHED = "figures/a/one_more.json"
@@ -127,22 +125,24 @@ def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_
     (published.root / file).unlink(missing_ok=True)
     if text is not None:
         published.write(file, text)
-    assert older_records(published.root).get("a/one_more", []) == changed
+    assert find_older_records(published.root).get("a/one_more", []) == changed
     said = "1 of 1 published records (all) are older than their code (tplrepro/module.py changed since)"
-    assert older_in_words(published.root).partition(";")[0] == (said if changed else "")
+    assert describe_older_records(published.root).partition(";")[0] == (said if changed else "")
 
 
 def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named(published):
     published.notebook(
         "a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2"
     )
-    assert older_records(published.root) == {"a/one_more": ["notebooks/a/one.ipynb", "parameters"]}
+    assert find_older_records(published.root) == {
+        "a/one_more": ["notebooks/a/one.ipynb", "parameters"]
+    }
     published.notebook("a/other", "answer = 1")
     published.configure("a/one: {notebook: a/other, paper: {value: 0.75}}")
-    assert older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
+    assert find_older_records(published.root) == {"a/one_more": ["notebooks/a/other.ipynb"]}
     record = json.loads((published.root / PUBLISHED).read_text())
     published.write(PUBLISHED, json.dumps(record | {"commit": {"id": "0123456789"}}))
-    assert older_records(published.root) == {
+    assert find_older_records(published.root) == {
         "a/one_more": ["commit 0123456, which this clone does not have"]
     }
 
@@ -154,7 +154,7 @@ def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, 
         json.dumps(record["results"]), parse_float=lambda text: float(text) * factor
     )
     change(tmp_path / FIGURE, **record | {"results": halved})
-    found = moved_claims(ROOT / "figures", tmp_path)
+    found = movements_of_claims(ROOT / "figures", tmp_path)
     assert len(found) > 3
     assert expected <= set(found.values())
     assert factor != 1.0 or expected == set(found.values())
@@ -162,7 +162,7 @@ def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, 
 
 def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_up_in_a_sentence():
     others = {"2 of 1,000 s": 0.0, "2 of 1,010 s": 1.0, "3 of 1,000 s": 33.4, "2 s": OTHER}
-    assert {other: moved("2 of 1,000 s", other) for other in others} == others
+    assert {other: movement_of("2 of 1,000 s", other) for other in others} == others
     near_zero = {
         "0.01 to 2": 0.0,
         "0.05 to 2": "near 0 by up to 0.04",
@@ -170,8 +170,8 @@ def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_u
         "0.5 to 2": 98.0,
         "0 to 3": "up to 33.4 %, near 0 by up to 0.01",
     }
-    assert {other: moved("0.01 to 2", other) for other in near_zero} == near_zero
-    assert tolerance_of("near 0 by up to 0.04") == "near 0 by up to 0.04 with another seed"
+    assert {other: movement_of("0.01 to 2", other) for other in near_zero} == near_zero
+    assert describe_tolerance("near 0 by up to 0.04") == "near 0 by up to 0.04 with another seed"
     found = {
         "a#same": 0.0,
         "a#near": 1.5,
@@ -179,7 +179,7 @@ def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_u
         "b#zero": "near 0 by up to 1",
         "b#other": OTHER,
     }
-    assert summary({"another seed": found}) == (
+    assert summarise_runs({"another seed": found}) == (
         "With another seed, 1 of 5 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
         "of 1 some near 0 moved; another result: b#other."
     )
