@@ -45,45 +45,59 @@ from tplreport.reading.times import SAMPLE
 from tplrepro.display import count_noun
 from tplrepro.validation import warn_caller
 
-#: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
+#: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-"
+#: and " ".
 USUAL_NAMES = {
     "user": (
-        *("case:concept:name", "caseid", "casename", "case", "traceid", "trace"),
-        *("user", "userid", "uid", "person", "session", "sequence", "id"),
+        "case:concept:name",
+        "caseid",
+        "casename",
+        "case",
+        "traceid",
+        "trace",
+        "user",
+        "userid",
+        "uid",
+        "person",
+        "session",
+        "sequence",
+        "id",
     ),
     "time": (
-        *(
-            "time:timestamp",
-            "completetimestamp",
-            "endtimestamp",
-            "timestamp",
-            "time",
-            "datetime",
-            "eventtime",
-        ),
-        *("starttimestamp", "date", "day"),
+        "time:timestamp",
+        "completetimestamp",
+        "endtimestamp",
+        "timestamp",
+        "time",
+        "datetime",
+        "eventtime",
+        "starttimestamp",
+        "date",
+        "day",
     ),
     "state": (
-        *(
-            "concept:name",
-            "activity",
-            "activityid",
-            "activityname",
-            "state",
-            "place",
-            "cell",
-            "location",
-            "page",
-        ),
-        *("label", "event", "eventname", "taskid", "task"),
+        "concept:name",
+        "activity",
+        "activityid",
+        "activityname",
+        "state",
+        "place",
+        "cell",
+        "location",
+        "page",
+        "label",
+        "event",
+        "eventname",
+        "taskid",
+        "task",
     ),
     "latitude": ("latitude", "lat"),
     "longitude": ("longitude", "lon", "lng"),
 }
 #: Types of the columns of a CSV file that are no texts.
 TYPES = dict.fromkeys(("latitude", "longitude"), pa.float64())
-#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of
-#: pyarrow.dataset.
+#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names
+#: of pyarrow.dataset.
 FORMATS = {
     "parquet": rb"PAR1",
     "ipc": rb"ARROW1",
@@ -132,34 +146,58 @@ def find_columns(
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
     """
+    places = {}
+    wrong = []
+    for thing, matches in _matching_columns(wanted, names).items():
+        may_be_absent = thing == "user" and wanted[thing] is None and not remedy
+        if len(matches) == 1:
+            places[thing] = matches[0]
+        elif matches or not may_be_absent:
+            wrong.append(thing)
+    if wrong:
+        problem = _problem_of_columns(wrong, wanted, names, kind, remedy)
+        raise DataFormatError(problem, source)
+    return places
+
+
+def _matching_columns(
+    wanted: Mapping[str, Hashable], names: Sequence[Hashable]
+) -> dict[str, list[int]]:
+    """For each key of `wanted`, the positions of all columns of its name, or of its best usual
+    name; a column that is named has no usual name beside it."""
     given = {name for name in wanted.values() if name is not None}
     plain = ["" if name in given else plain_name(name) for name in names]
-    places, wrong = {}, []
+    matches = {}
     for thing, name in wanted.items():
         if name is None:
             usual = next((usual for usual in USUAL_NAMES[thing] if usual in plain), None)
-            found = [k for k, one in enumerate(plain) if one == usual]
+            matches[thing] = [k for k, one in enumerate(plain) if one == usual]
         else:
-            found = [k for k, one in enumerate(names) if one == name]
-        if len(found) == 1:
-            places[thing] = found[0]
-        elif found or name is not None or thing != "user" or remedy:
-            wrong.append(thing)
-    if wrong:
-        named = ", ".join(
-            thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong
-        )
-        shown = f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}{kind}"
-        remedy = (
-            remedy
-            or f"name {'it' if len(wrong) == 1 else 'them'} by {', '.join(f'{thing}=' for thing in wrong)}"
-        )
-        if "state" in wrong and wanted["state"] is None and "state=" in remedy:
-            remedy += ", or all states of a row as state='first..last'"
-        raise DataFormatError(
-            f"there must be one column of {named}, found {shown}; {remedy}", source
-        )
-    return places
+            matches[thing] = [k for k, one in enumerate(names) if one == name]
+    return matches
+
+
+def _problem_of_columns(
+    wrong: Sequence[str],
+    wanted: Mapping[str, Hashable],
+    names: Sequence[Hashable],
+    kind: str,
+    remedy: str,
+) -> str:
+    """What is said of things that no column, or several, may be."""
+    named = ", ".join(
+        thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong
+    )
+    shown = ", ".join(map(repr, names[:12]))
+    if len(names) > 12:
+        shown += ", ..."
+    if not remedy:
+        pronoun = "it" if len(wrong) == 1 else "them"
+        arguments = ", ".join(f"{thing}=" for thing in wrong)
+        remedy = f"name {pronoun} by {arguments}"
+    if "state" in wrong and wanted["state"] is None and "state=" in remedy:
+        remedy += ", or all states of a row as state='first..last'"
+    return f"there must be one column of {named}, found {shown}{kind}; {remedy}"
 
 
 def check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
@@ -186,13 +224,23 @@ def _count_keys(line: bytes) -> int:
         return 0  # which its reader says better
 
 
-def read_header(path: str | Path) -> tuple[str, list[str], str]:
-    """The separator of a table, the fields of its first line, and what the file seems to be."""
-    return parse_header(next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK), path)
+@dataclass(frozen=True)
+class Header:
+    """The first line of a table of text."""
+
+    separator: str
+    names: list[str]
+    kind: str  # what the file seems to be
 
 
-def parse_header(head: bytes, path: str | Path) -> tuple[str, list[str], str]:
-    """What `read_header` gives, of the first lines of a table."""
+def read_header(path: str | Path) -> Header:
+    """The header of a file; DataFormatError if it is no table of text."""
+    head, _ = next(line_blocks(path, 1 << 16), (b"", 1))
+    return parse_header(head.removeprefix(MARK), path)
+
+
+def parse_header(head: bytes, path: str | Path) -> Header:
+    """The header of a table, by its first lines."""
     first = head.partition(b"\n")[0].rstrip(b"\r")
     try:
         text = first.decode()
@@ -219,13 +267,13 @@ def parse_header(head: bytes, path: str | Path) -> tuple[str, list[str], str]:
     has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
     if has_row_names and len(second[0]) == len(names) + 1:
         names = ["", *names]  # R leaves out the name of the column of row names
-    return separator, names, describe_content(head)
+    return Header(separator, names, describe_content(head))
 
 
 def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str]]:
     """The fields of the first lines of a file."""
     try:
-        return [*csv.reader(lines, delimiter=separator)]
+        return list(csv.reader(lines, delimiter=separator))
     except csv.Error as error:
         raise DataFormatError(
             f"there must be a table of short names, found another file ({error})", path, 1
@@ -249,33 +297,42 @@ def table_blocks(
     defects = defects or Defects(
         "as many fields as in line 1, any with a quote in quotes, and numbers as degrees"
     )
-    separator, names, kind = read_header(path)
-    # On a command line, numbers are positions of columns, unless the header has all of them.
-    digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
-    if not digits.issubset(names):
-        wanted = {
-            thing: int(str(given)) if given in digits else given for thing, given in wanted.items()
-        }
-    numbered = any(isinstance(given, int) for given in wanted.values())
-    places = find_columns(
-        wanted, range(len(names)) if numbered else names, path, f" in {kind}", remedy
-    )
-    columns = dict.fromkeys(map(str, range(len(names)))) | {
-        str(place): types.get(k, pa.string()) for k, place in places.items()
-    }
+    header = read_header(path)
+    wanted = _positions_as_numbers(wanted, header.names)
+    is_numbered = any(isinstance(given, int) for given in wanted.values())
+    names: Sequence[Hashable] = header.names
+    if is_numbered:
+        names = range(len(names))
+    places = find_columns(wanted, names, path, f" in {header.kind}", remedy)
+    columns: dict[str, pa.DataType | None] = dict.fromkeys(map(str, range(len(names))))
+    for thing, place in places.items():
+        columns[str(place)] = types.get(thing, pa.string())
     nulls = MISSING if "latitude" in places else ("",)
-    parse = partial(parse_table, columns=columns, delimiter=separator, nulls=nulls, quotes=quotes)
-    for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
-        rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns(
-            [*places]
-        )
+    parse = partial(
+        parse_table, columns=columns, delimiter=header.separator, nulls=nulls, quotes=quotes
+    )
+    selected = [str(place) for place in places.values()]
+    for rows in read_rows(path, parse, defects, header=not is_numbered, quotes=quotes):
+        rows.table = rows.table.select(selected).rename_columns(list(places))
         yield rows
+
+
+def _positions_as_numbers(
+    wanted: Mapping[str, Hashable], names: Sequence[str]
+) -> Mapping[str, Hashable]:
+    """Digits as positions of columns, as typed on a command line, unless the header has all of
+    them as names."""
+    digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
+    if digits.issubset(names):
+        return wanted
+    return {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
 
 
 def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
     """The line of a row of a text file; the file is read again, because its text is not kept."""
     if format_of(Path(path)) == "json":
-        return next(islice((line for lines in json_lines(path) for line, _ in lines), row, None), 0)
+        numbers = (number for lines in json_lines(path) for number, _ in lines)
+        return next(islice(numbers, row, None), 0)
     with warnings.catch_warnings(action="ignore"):
         for rows in table_blocks(path, wanted):
             if row < len(rows):
@@ -290,13 +347,11 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
 BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
 
 
-def _dataset(path: Path, kind: str) -> tuple[Any, list[str]]:
-    """A Parquet or Feather file, or a partitioned folder, and the names of its columns."""
+def _open_dataset(path: Path, kind: str) -> Any:
+    """A Parquet or Feather file, or a partitioned folder."""
+    partitioning = "hive" if path.is_dir() else None
     try:
-        whole = pa.dataset.dataset(
-            path, format=kind, partitioning="hive" if path.is_dir() else None
-        )
-        return whole, whole.schema.names
+        return pa.dataset.dataset(path, format=kind, partitioning=partitioning)
     except BROKEN as error:
         raise _broken(error, path, kind) from None
 
@@ -307,29 +362,42 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
-    problem = f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again"
-    return DataFormatError(problem, path)
+    return DataFormatError(
+        f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); "
+        "export it again",
+        path,
+    )
 
 
 def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
     """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of
     `wanted`."""
-    whole, names = _dataset(path, kind)
+    whole = _open_dataset(path, kind)
+    names = whole.schema.names
     columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
+    selected = list(columns.values())
     try:
-        pieces = whole.get_fragments()
-        if kind == "parquet":  # by groups of rows, as reading ahead in a whole file takes memory
-            pieces = (group for piece in pieces for group in piece.split_by_row_group())
-        for batch in chain.from_iterable(
-            piece.to_batches(schema=whole.schema, columns=[*columns.values()], batch_size=1 << 19)
-            for piece in pieces
-        ):
-            table = pa.Table.from_batches([batch]).select([*columns.values()])
-            table.validate(full=True)  # bytes that are not what their types say would crash later
-            # without pandas' notes
-            yield _frame(table.rename_columns([*columns]).replace_schema_metadata(None))
+        for piece in _dataset_pieces(whole, kind):
+            for batch in piece.to_batches(
+                schema=whole.schema, columns=selected, batch_size=1 << 19
+            ):
+                table = pa.Table.from_batches([batch]).select(selected)
+                # bytes that are not what their types say would crash later
+                table.validate(full=True)
+                # without pandas' notes
+                yield _frame(table.rename_columns(list(columns)).replace_schema_metadata(None))
     except BROKEN as error:
         raise _broken(error, path, kind) from None
+
+
+def _dataset_pieces(whole: Any, kind: str) -> Iterator[Any]:
+    """The files of a dataset; those of Parquet by groups of rows, as reading ahead in a whole file
+    takes memory."""
+    for piece in whole.get_fragments():
+        if kind == "parquet":
+            yield from piece.split_by_row_group()
+        else:
+            yield piece
 
 
 def json_lines(path: str | Path) -> Iterator[list[tuple[int, bytes]]]:
@@ -351,25 +419,26 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
             continue
         first = [_json_object(line, number, path) for number, line in lines[:SAMPLE]]
         if not columns:
-            names = [*dict.fromkeys(name for row in first for name in row)]
-            is_nested = any(isinstance(value, list | dict) for value in first[0].values())
-            kind = (
-                " in JSON, with lists or records in it: write one object a line"
-                if is_nested
-                else ""
-            )
-            columns = {
-                thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()
-            }
-        table = _json_table(lines, first, [*columns.values()])
-        if table is None:
-            rows = chain(
-                first, (_json_object(line, number, path) for number, line in lines[SAMPLE:])
-            )
-            values = [[row.get(name) for name in columns.values()] for row in rows]
-            yield pd.DataFrame(values, columns=[*columns], dtype=object)
-        else:
-            yield _frame(table.select([*columns.values()]).rename_columns([*columns]))
+            columns = _json_columns(first, wanted, path)
+        names = list(columns.values())
+        table = _json_table(lines, first, names)
+        if table is not None:
+            yield _frame(table.select(names).rename_columns(list(columns)))
+            continue
+        others = (_json_object(line, number, path) for number, line in lines[SAMPLE:])
+        values = [[row.get(name) for name in names] for row in chain(first, others)]
+        yield pd.DataFrame(values, columns=list(columns), dtype=object)
+
+
+def _json_columns(
+    rows: list[dict], wanted: Mapping[str, Hashable], path: Path
+) -> dict[str, Hashable]:
+    """For each key of `wanted`, the name that the objects have for it."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    kind = ""
+    if any(isinstance(value, list | dict) for value in rows[0].values()):
+        kind = " in JSON, with lists or records in it: write one object a line"
+    return {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
 
 
 def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
@@ -378,7 +447,8 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
         found = json.loads(line.removeprefix(MARK))
         if isinstance(found, dict):
             return found
-        problem = f"a JSON {'array' if isinstance(found, list) else type(found).__name__}"
+        kind = "array" if isinstance(found, list) else type(found).__name__
+        problem = f"a JSON {kind}"
     except UnicodeDecodeError:
         problem = "bytes that are not UTF-8: convert the file, such as by iconv -f LATIN1 -t UTF-8"
     except (ValueError, RecursionError):
@@ -396,12 +466,13 @@ def _json_table(
     """The columns of these lines, read at once; None where types change, or a number could lose
     digits."""
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    types = [{*(type(row.get(name)) for row in first)} - {type(None)} for name in names]
-    if not all(len(found) == 1 and found <= {*kinds} for found in types):
-        return None
-    schema = pa.schema(
-        [(name, kinds[found.pop()]) for name, found in zip(names, types, strict=True)]
-    )
+    fields = []
+    for name in names:
+        types = {type(row.get(name)) for row in first} - {type(None)}
+        if len(types) != 1 or not types <= kinds.keys():
+            return None
+        fields.append((name, kinds[types.pop()]))
+    schema = pa.schema(fields)
     content = b"\n".join(line for _, line in lines)
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     size = pa.json.ReadOptions(use_threads=False, block_size=len(content) + 1)
@@ -410,12 +481,17 @@ def _json_table(
         table.validate(full=True)
     except pa.ArrowException:
         return None
-    is_exact = not any(
-        pa.types.is_floating(column.type)
-        and (pa.compute.max(pa.compute.abs(column)).as_py() or 0) >= 2**53
-        for column in table.columns
-    )
-    return table if is_exact and table.num_rows == len(lines) else None
+    if table.num_rows != len(lines) or any(map(_may_lose_digits, table.columns)):
+        return None
+    return table
+
+
+def _may_lose_digits(column: pa.ChunkedArray) -> bool:
+    """Whether floats are so large that whole numbers between them are lost."""
+    if not pa.types.is_floating(column.type):
+        return False
+    largest = pa.compute.max(pa.compute.abs(column)).as_py()
+    return largest is not None and largest >= 2**53
 
 
 def read_workbook(path: Path) -> pd.DataFrame:
@@ -447,30 +523,46 @@ def read_workbook(path: Path) -> pd.DataFrame:
 def read_spmf(path: Path) -> pd.DataFrame:
     """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names
     an item."""
-    names = dict[str, str]()
-    items, users, places = list[str](), list[int](), list[int]()
     try:
         lines = path.read_text("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise DataFormatError(
             f"an SPMF file must be text in UTF-8 ({error}); convert it", path
         ) from None
+    names = dict[str, str]()
+    items, users, places = list[str](), list[int](), list[int]()
+    user = 0
     for number, line in enumerate(lines, 1):
         if line.startswith("@ITEM="):
-            item, _, names[item] = line.removeprefix("@ITEM=").partition("=")
+            item, _, name = line.removeprefix("@ITEM=").partition("=")
+            names[item] = name
         elif line.strip() and not line.startswith("@"):
-            if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
-                raise DataFormatError(
-                    "each item of an SPMF file must be followed by -1 and each sequence by -2, "
-                    "found "
-                    f"{line[:40]!r}; split sets of several items, and check that the file is whole",
-                    path,
-                    number,
-                )
-            own = line.split()[:-1:2]
-            users += [users[-1] + 1 if users else 0] * len(own)
-            places += [number] * len(own)
-            items += own
+            sequence = _spmf_sequence(line, number, path)
+            items += sequence
+            users += [user] * len(sequence)
+            places += [number] * len(sequence)
+            user += 1
+    _check_names_of_items(items, names, path)
+    frame = pd.DataFrame(
+        {"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line")
+    )
+    frame.attrs["source"] = str(path)
+    return frame
+
+
+def _spmf_sequence(line: str, number: int, path: Path) -> list[str]:
+    if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
+        raise DataFormatError(
+            "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
+            f"{line[:40]!r}; split sets of several items, and check that the file is whole",
+            path,
+            number,
+        )
+    return line.split()[:-1:2]
+
+
+def _check_names_of_items(items: list[str], names: dict[str, str], path: Path) -> None:
+    """DataFormatError if two items have one name; an item without a name gets its number."""
     item_of = dict[str, str]()
     for item in dict.fromkeys(items):
         name = names.setdefault(item, item)
@@ -479,11 +571,6 @@ def read_spmf(path: Path) -> pd.DataFrame:
             raise DataFormatError(
                 f"items must have different names, found {name!r} for {both}; rename one", path
             )
-    frame = pd.DataFrame(
-        {"user": users, "state": [names[item] for item in items]}, pd.Index(places, name="line")
-    )
-    frame.attrs["source"] = str(path)
-    return frame
 
 
 def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
@@ -517,7 +604,8 @@ def parse_counts(
 
     Raises
     ------
-    DataFormatError for any other content.
+    DataFormatError
+        For any other content.
 
     Examples
     --------
@@ -527,12 +615,16 @@ def parse_counts(
     {'home': {8: 105}}
     """
     content = content.removeprefix(MARK)
-    separator, names, _ = parse_header(content, source)
+    header = parse_header(content, source)
+    separator = header.separator
+    names = header.names
     if columns and not {*map(str, columns)} & {*names}:
         names = [time or "time", *map(str, columns)]
         content = _line_of(names, separator) + content
     _check_names(names, source)
-    decimal = "," if separator != "," and re.search(rb"\d,\d", content) else "."
+    decimal = "."
+    if separator != "," and re.search(rb"\d,\d", content):
+        decimal = ","
     try:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             counts = pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
@@ -541,17 +633,9 @@ def parse_counts(
         raise DataFormatError(
             f"{must}, found: {str(error).strip()}; export them again", source
         ) from None
-    times = [
-        name
-        for name in counts
-        if name == time or (time is None and plain_name(name) in USUAL_NAMES["time"])
-    ][:1]
-    if time is not None and not times:
-        raise DataFormatError(
-            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it",
-            source,
-        )
-    counts = counts.set_index(times) if times else counts
+    column_of_times = _column_of_times(counts, time, source)
+    if column_of_times is not None:
+        counts = counts.set_index(column_of_times)
     for name, column in counts.items():
         _check_numbers(column, name, source)
     if not counts.size:
@@ -559,6 +643,19 @@ def parse_counts(
             f"there must be a row and a column of counts, found {counts.shape}; add them", source
         )
     return counts
+
+
+def _column_of_times(counts: pd.DataFrame, time: str | None, source: str | Path) -> str | None:
+    """The column of this name, or without one the first of a usual name, if there is any."""
+    if time is None:
+        usual = USUAL_NAMES["time"]
+        return next((name for name in counts if plain_name(name) in usual), None)
+    if time not in counts:
+        raise DataFormatError(
+            f"counts must have a column of times {time!r}, found {', '.join(counts)}; name it",
+            source,
+        )
+    return time
 
 
 def _line_of(names: Sequence[str], separator: str) -> bytes:
@@ -587,10 +684,10 @@ def _check_names(names: Sequence[str], source: str | Path) -> None:
 def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> None:
     """DataFormatError for a cell that is no number, which would get no noise."""
     numbers = pd.to_numeric(column, errors="coerce").astype(float)
-    is_wrong = ~np.isfinite(numbers.to_numpy()) | (column.dtype.kind not in "iuf")
-    if is_wrong.any():
-        is_text = ~np.isfinite(numbers.to_numpy())
-        row = int(np.argmax(is_text if is_text.any() else is_wrong)) + 1
+    is_text = ~np.isfinite(numbers.to_numpy())
+    is_of_other_type = len(column) > 0 and column.dtype.kind not in "iuf"
+    if is_text.any() or is_of_other_type:
+        row = int(np.argmax(is_text)) + 1
         raise DataFormatError(
             f"counts must be such as 1234 or 98.2, found another cell in row {row} of column "
             f"{name!r}; correct it, or name a column of times 'time'",
@@ -623,28 +720,41 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
     """The wanted columns; of a folder without a column of users, each file is a user's."""
     names = column_names(data)
     if isinstance(data, pd.DataFrame):
-        name, kind = data.attrs.get("source", "the DataFrame"), data.index.name or "row"
-        columns = find_columns(wanted, names, name)
-        frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
-        blocks = iter([frame] if len(frame) else [])
-        found = {thing: names[k] for thing, k in columns.items()}
-        return Source(name, blocks, lambda row: f"{kind} {data.index[row]} of {name}", found)
-    files, starts = _files_of(data), [0]
+        return _open_frame(data, wanted, names)
+    files = _files_of(data)
+    starts = [0]
 
     def place(row: int) -> str:
         number = int(np.searchsorted(starts, row, "right")) - 1
-        file, row = files[number], row - starts[number]
+        file = files[number]
+        row -= starts[number]
         if format_of(file) in (None, "json"):
             return f"line {line_of(row, file, wanted)} of {file}"
         return f"row {row} of {file}"
 
     found = {
-        thing: name if name is not None else _usual(thing, names) for thing, name in wanted.items()
+        thing: _usual_column(thing, names) if name is None else name
+        for thing, name in wanted.items()
     }
     return Source(str(data), _blocks_of_files(data, files, wanted, starts), place, found)
 
 
-def _usual(thing: str, names: Sequence[Hashable]) -> Hashable:
+def _open_frame(
+    frame: pd.DataFrame, wanted: Mapping[str, Hashable], names: Sequence[Hashable]
+) -> Source:
+    source = frame.attrs.get("source", "the DataFrame")
+    row_kind = frame.index.name or "row"
+    places = find_columns(wanted, names, source)
+    block = frame.iloc[:, list(places.values())].set_axis(list(places), axis=1)
+    return Source(
+        name=source,
+        blocks=filter(len, [block]),
+        place=lambda row: f"{row_kind} {frame.index[row]} of {source}",
+        columns={thing: names[k] for thing, k in places.items()},
+    )
+
+
+def _usual_column(thing: str, names: Sequence[Hashable]) -> Hashable:
     """The column of a usual name, if there is one."""
     return next(
         (name for usual in USUAL_NAMES[thing] for name in names if plain_name(name) == usual), None
@@ -667,19 +777,18 @@ def format_of(path: Path) -> str | None:
 def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
     """The names of the columns of a DataFrame, of a file, or of the first file of a folder."""
     if isinstance(data, pd.DataFrame):
-        return [*data.columns]
+        return list(data.columns)
     path = _files_of(data)[0]
     kind = format_of(path)
     if kind == "excel":
-        return [*read_workbook(path).columns]
+        return list(read_workbook(path).columns)
     if kind == "json":
         lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
-        return [
-            *dict.fromkeys(
-                name for number, line in lines for name in _json_object(line, number, path)
-            )
-        ]
-    return [*(_dataset(path, kind) if kind in ("parquet", "ipc") else read_header(path))[1]]
+        objects = [_json_object(line, number, path) for number, line in lines]
+        return list(dict.fromkeys(name for row in objects for name in row))
+    if kind in ("parquet", "ipc"):
+        return list(_open_dataset(path, kind).schema.names)
+    return list(read_header(path).names)
 
 
 def first_rows(data: Path | pd.DataFrame, names: Sequence[Hashable]) -> pd.DataFrame:
@@ -698,23 +807,28 @@ def _files_of(path: Path) -> list[Path]:
     filled = sorted(file for file in path.iterdir() if file.is_file() and file.stat().st_size)
     files = [file for file in filled if file.suffix.lower() in TABLES]
     if files:
-        if others := [
-            file.name for file in filled if file not in files and file.name[0] not in "._"
-        ]:
-            ends = f"only those that end in {', '.join(TABLES)} are read"
-            warn_caller(
-                f"{count_noun(len(others), 'file')} of {path} left out, such as {others[0]!r}: "
-                f"{ends}"
-            )
+        _warn_of_others([file.name for file in filled if file not in files], path)
         return files
     if next(path.rglob("*.parquet"), None):
         return [path]
-    plt = next(path.rglob("*.plt"), None)
-    remedy = "read it by experiments.datasets.readers.geolife" if plt else "check it"
-    problem = (
-        f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}"
+    found = "none"
+    remedy = "check it"
+    if plt := next(path.rglob("*.plt"), None):
+        found = str(plt)
+        remedy = "read it by experiments.datasets.readers.geolife"
+    raise DataFormatError(
+        f"there must be files that end in {', '.join(TABLES)}, found {found}; {remedy}", path
     )
-    raise DataFormatError(problem, path)
+
+
+def _warn_of_others(names: list[str], folder: Path) -> None:
+    """Warn of files that are left out, unless they are hidden."""
+    others = [name for name in names if name[0] not in "._"]
+    if others:
+        warn_caller(
+            f"{count_noun(len(others), 'file')} of {folder} left out, such as {others[0]!r}: "
+            f"only those that end in {', '.join(TABLES)} are read"
+        )
 
 
 def _blocks_of_files(
@@ -722,14 +836,12 @@ def _blocks_of_files(
 ) -> Iterator[pd.DataFrame]:
     """The blocks of all files, which must have the same columns; `starts` gets the first row after
     each file."""
-    rows, names = 0, list[str]()
+    rows = 0
+    names = list[str]()
     for file in files:
         for block in filter(len, _blocks_of_file(file, wanted)):
             if "user" not in block and files != [path]:
-                user = re.sub(
-                    f"({'|'.join(map(re.escape, TABLES))})+$", "", file.name, flags=re.IGNORECASE
-                )
-                block = block.assign(user=pd.Categorical([user]).repeat(len(block)))
+                block = block.assign(user=pd.Categorical([_stem_of(file)]).repeat(len(block)))
             names = names or list(block)
             if {*names} != {*block}:
                 raise DataFormatError(
@@ -740,6 +852,12 @@ def _blocks_of_files(
             rows += len(block)
             yield block
         starts.append(rows)
+
+
+def _stem_of(file: Path) -> str:
+    """The name of a file without all its ends, such as .csv.gz."""
+    ends = "|".join(map(re.escape, TABLES))
+    return re.sub(f"({ends})+$", "", file.name, flags=re.IGNORECASE)
 
 
 def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
@@ -753,8 +871,11 @@ def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.D
     """The columns of a file, renamed to the keys of `wanted`, block by block."""
     kind = format_of(path)
     if kind == "excel":
-        problem = "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel workbook"
-        raise DataFormatError(f"{problem}; read it alone, or save it as CSV", path)
+        raise DataFormatError(
+            "files of a folder must be text, Parquet, Feather or JSON lines, found an Excel "
+            "workbook; read it alone, or save it as CSV",
+            path,
+        )
     if kind == "json":
         return ahead(_json_blocks(path, wanted))
     if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder

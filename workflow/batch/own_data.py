@@ -90,7 +90,7 @@ def parameters_of(given):
             parameters[key] = str(path)
     if parameters.get("counts"):
         time = parameters.get("time") or None
-        column = time if time in read_header(parameters["counts"])[1] else None
+        column = time if time in read_header(parameters["counts"]).names else None
         read_counts(parameters["counts"], column)  # a defect is an error before anything runs
         names = ("alpha", "sensitivity", "horizon")
         promise = {name: parameters.get(name, declared[name]) for name in names}

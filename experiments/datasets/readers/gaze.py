@@ -86,7 +86,7 @@ def _has_columns(path: Path, wanted: list[str]) -> bool:
     files = _csv_files(path)
     if not files:
         return False
-    _, columns, _ = read_header(files[0])
+    columns = read_header(files[0]).names
     return set(wanted) <= set(columns)
 
 
