@@ -113,7 +113,20 @@ def upper_end(
     shares: np.ndarray,
     radius: float,
 ) -> np.ndarray:
-    """The largest p with KL(share || p) <= radius, elementwise, rounded up."""
+    """The largest p with KL(share || p) <= radius, elementwise, rounded up.
+
+    Parameters
+    ----------
+    shares : ndarray
+        Observed shares, between 0 and 1.
+    radius : float
+        In nats; inf: nothing was observed.
+
+    Returns
+    -------
+    ndarray
+        Probabilities, at least the shares.
+    """
     if radius == np.inf:
         return np.ones_like(shares)
     # as a rounding of the divergence moves an end close to the share by far more than its own

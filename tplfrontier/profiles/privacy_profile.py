@@ -353,7 +353,10 @@ def _are_falling_probabilities(deltas: np.ndarray) -> bool:
 
 
 class Powers:
-    """Profiles of numbers of equal releases of some `kinds`, each composed once."""
+    """The profiles of any numbers of equal releases, composed from each other and kept.
+
+    `kinds` are the profiles of the single releases.
+    """
 
     def __init__(self, kinds: Sequence):
         self._composed: dict[tuple[int, int], Any] = {}
@@ -466,8 +469,22 @@ def interpolate(
     grid: float,
     losses: np.ndarray,
 ) -> np.ndarray:
-    """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid,
-    ..."""
+    """Bounds at any losses from those on a grid, linear in e^x between its points.
+
+    Parameters
+    ----------
+    deltas : ndarray (..., J)
+        The bounds at the losses 0, grid, ..., which do not rise.
+    grid : float
+        In nats.
+    losses : ndarray (K,)
+        At least 0, maybe inf, rounded down.
+
+    Returns
+    -------
+    ndarray (..., K)
+        Rounded up; beyond the grid the last bound.
+    """
     end = deltas.shape[-1] - 1
     below = losses * (1.0 - 8.0 * EPS)
     cell = np.minimum(np.floor(below / grid), end).astype(int)
@@ -495,8 +512,19 @@ def compose_orders(
     one: Orders,
     other: Orders,
 ) -> PrivacyProfile:
-    """The profile of two independent releases for an ordered pair of values, each given for both
-    orders."""
+    """The profile of two independent releases for an ordered pair of values.
+
+    Parameters
+    ----------
+    one, other : pair of PrivacyProfile
+        A release's profile for the ordered pair, and for the reverse order.
+
+    Returns
+    -------
+    PrivacyProfile
+        For the ordered pair, on the coarsest of their grids: the convolution of their privacy loss
+        distributions (Zhu, Dong, Wang 2022), rounded up.
+    """
     first, first_reverse = one
     second, second_reverse = other
     if first.largest == 0.0:

@@ -149,8 +149,21 @@ class Side:
     ) -> ProfileSeries:
         """The profiles about the value at each time, of all releases before.
 
-        `first` are known. `last` are those of a shorter series, taken as soon as they bound the new
-        ones.
+        Parameters
+        ----------
+        kinds : tuple
+            The profiles of the different releases.
+        nothing : PrivacyProfile or PairProfiles
+            That of no release.
+        first : sequence, optional
+            The profiles before the first releases, where they are known.
+        last : sequence, optional
+            Those of a shorter series that ends alike, taken as soon as they bound the new ones.
+
+        Returns
+        -------
+        ProfileSeries
+            Of T time points in the order of this side.
         """
         stretches = [*self._stretches(kinds, nothing, first, last)]
         numbers: dict[Profile, int] = {}

@@ -137,8 +137,26 @@ def profiles_after_steps(
     kinds: Sequence[Profile],
     nothing: Profile,
 ) -> Iterator[Stretch]:
-    """The profiles after each of the steps, where a release of the kind `released[k]` precedes
-    steps[k], from `base` on."""
+    """The profiles after each of the steps of one side.
+
+    Parameters
+    ----------
+    base : PrivacyProfile or PairProfiles
+        That of all releases before these.
+    steps : list (S,)
+        The step of correlation after each release.
+    released : list of int (S,), or longer
+        The kind of the release before each step.
+    kinds : sequence
+        The profiles of the different releases.
+    nothing : PrivacyProfile or PairProfiles
+        That of no release.
+
+    Returns
+    -------
+    iterator over Stretch
+        Their lengths add up to S.
+    """
     powers = Powers(kinds)
     for run in find_runs(steps, released):
         for stretch in _profiles_along_run(base, run, powers, nothing):
@@ -390,9 +408,24 @@ def extrapolate(
     a profile of at most l is at most u - r^m (u - l) after m steps: a step takes this bound to (1 -
     r^m) G(u) + r^m G(l) <= u - r^(m+1) (u - l). So two evaluations of G prove all that follows.
 
-    `marks` are three profiles, `lag` steps apart; l is the last one, and u and r come from
-    `estimate_limit`. Without this, 8,000 releases of a chain that stays with probability 0.9985
-    take 31 s, and more take longer.
+    l is the last of the marks, and u and r come from `estimate_limit`. Without this, 8,000 releases
+    of a chain that stays with probability 0.9985 take 31 s, and more take longer.
+
+    Parameters
+    ----------
+    marks : list of up to three PrivacyProfile
+        Profiles of the run, `lag` steps apart.
+    lag : float
+        A number of steps.
+    after : callable
+        The step G, from a profile to the next.
+    forgotten : float
+        The share by which a step shrinks changes, at least.
+
+    Returns
+    -------
+    iterator over bounds
+        Each is made by a call; the last is repeated without end.
     """
     if len(marks) < 3 or len({profile.grid for profile in marks}) > 1:
         return

@@ -151,8 +151,27 @@ def stationary_covariance(
     transition: np.ndarray,
     innovation: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """X = F X F^T + Q, and about how far rounding may have moved its entries: what a second
-    solution adds."""
+    """X = F X F^T + Q, and about how far rounding may have moved its entries.
+
+    Parameters
+    ----------
+    transition : ndarray (d, d)
+        F.
+    innovation : ndarray (d, d)
+        Q.
+
+    Returns
+    -------
+    covariance : ndarray (d, d)
+        X.
+    error : ndarray (d, d)
+        What a second solution, of the residual, adds.
+
+    Raises
+    ------
+    ValueError
+        If the roots of F hardly differ from 1.
+    """
     from scipy.linalg import solve_discrete_lyapunov
 
     try:
