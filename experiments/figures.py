@@ -8,7 +8,7 @@ records and tables alone.
 
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from experiments import parameters
 from experiments.provenance import provenance, repository_folder, write_with_record
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -36,6 +37,9 @@ PALETTE = (
 
 # A broad grey band behind the curves, for a limit such as the budget.
 BAND = {"color": "0.6", "zorder": 1, "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
+
+# How a line is drawn when the colours have run out.
+GREY = {"color": "0.45", "markerfacecolor": "white"}
 
 # Metadata (versions, dates) that Matplotlib would write into a file.
 VOLATILE = {
@@ -76,13 +80,10 @@ def use_style() -> None:
     mpl.rc("legend", fontsize=7, frameon=False, handlelength=2.6)
     mpl.rc("grid", color="#d9d9d9", linewidth=0.5)
     mpl.rc("lines", linewidth=1.3, markersize=4)
+    colours = cycler(color=PALETTE)
     dashes = cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
-    mpl.rc(
-        "axes",
-        prop_cycle=cycler(color=PALETTE)
-        + dashes
-        + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]),
-    )
+    markers = cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"])
+    mpl.rc("axes", prop_cycle=colours + dashes + markers)
     mpl.rc("pdf", fonttype=42)
     mpl.rc("svg", hashsalt="tplrepro")
 
@@ -103,8 +104,11 @@ def subplots(
     import matplotlib.pyplot as plt
 
     if columns is None:
-        columns = 1 if cols == 1 else 2
-    width = SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN
+        columns = min(cols, 2)
+    if columns == 1:
+        width = SINGLE_COLUMN
+    else:
+        width = DOUBLE_COLUMN
     use_style()
     figure, axes = plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
     setattr(figure, DRAWN_WITH, parameters.checked())
@@ -121,28 +125,34 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
     import matplotlib as mpl
 
     use_style()
-    names, cycle = list(dict.fromkeys(names)), list(mpl.rcParams["axes.prop_cycle"])
-    widths = [2.6 - 1.6 * i / max(len(names) - 1, 1) for i in range(len(names))]
-    sizes = [2.5 * width**0.5 + 1.5 for width in widths]
-    return {
-        name: cycle[i % len(cycle)]
-        | {"linewidth": width, "markersize": size}
-        | ({"color": "0.45", "markerfacecolor": "white"} if i >= len(cycle) else {})
-        for i, (name, width, size) in enumerate(zip(names, widths, sizes, strict=True))
-    }
+    cycle = list(mpl.rcParams["axes.prop_cycle"])
+    names = list(dict.fromkeys(names))
+    last = max(len(names) - 1, 1)
+    styles = {}
+    for number, name in enumerate(names):
+        width = 2.6 - 1.6 * number / last
+        styles[name] = dict(cycle[number % len(cycle)])
+        styles[name] |= {"linewidth": width, "markersize": 2.5 * width**0.5 + 1.5}
+        if number >= len(cycle):
+            styles[name] |= GREY
+    return styles
 
 
 def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     """One legend below all panels, with each label of `axes` once."""
-    named = {
-        label: handle
-        for axis in axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
+    handles_by_label = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles_by_label[label] = handle
+    figure.legend(
+        handles_by_label.values(),
+        handles_by_label.keys(),
+        loc="outside lower center",
+        ncols=ncols,
+    )
 
 
-def mark_zeros(axis, x, values, **style):
+def mark_zeros(axis: "Axes", x: Any, values: Any, **style: Any) -> int:
     """Hollow markers at the lower edge of a logarithmic axis, where values are 0 and a curve would
     vanish; returns how many there are."""
     at_zero = np.asarray(x)[np.asarray(values) == 0]
@@ -152,14 +162,14 @@ def mark_zeros(axis, x, values, **style):
     return at_zero.size
 
 
-def show_steps(axis, counts, labels):
+def show_steps(axis: "Axes", counts: np.ndarray, labels: Sequence[str]) -> None:
     """Draw the shares of the steps (n, n) from each of the labelled states."""
     from tplrepro.display import shorten_labels
 
     labels = shorten_labels(labels)
-    image = axis.imshow(
-        counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1
-    )
+    from_each = counts.sum(axis=1, keepdims=True)
+    shares = counts / np.maximum(from_each, 1)
+    image = axis.imshow(shares, cmap="cividis", vmin=0, vmax=1)
     axis.grid(visible=False)
     axis.set_xticks(range(len(labels)), labels, rotation=90)
     axis.set_yticks(range(len(labels)), labels)
@@ -176,31 +186,52 @@ def save_figure(
     inputs: Iterable = (),
     table: "DataFrame | None" = None,
 ) -> None:
-    """Write a figure and its record, with the parameters of the notebook, under `name`, such as
-    "tkde2019/fig3".
+    """Write a figure and its record, with the parameters of the notebook.
 
-    `results` are the numbers that the figure shows or that the text quotes, and `table` those that
-    it plots. `data` is "none", "real", "real (unverified)" (no published checksum confirms the
-    files), "synthetic" or "synthetic in part: NAME, ..."; the title of the last two says so.
-    `inputs` are the data files that were read, required if `data` is real; a folder stands for all
-    files in it. The record states the parameters that `parameters.check` found: ValueError if
-    others are in the kernel now, or were when the figure was begun.
+    Parameters
+    ----------
+    figure : Figure
+    name : str
+        Such as "tkde2019/fig3".
+    results : dict, optional
+        The numbers that the figure shows or that the text quotes.
+    data : str
+        "none", "real", "real (unverified)" (no published checksum confirms the files), "synthetic"
+        or "synthetic in part: NAME, ..."; the title of the last two says so.
+    inputs : iterable of path-like
+        The data files that were read, required if `data` is real; a folder stands for all files in
+        it.
+    table : DataFrame, optional
+        The numbers that the figure plots.
+
+    Raises
+    ------
+    ValueError
+        For another `name` or `data`, and where the parameters that `parameters.check` found, which
+        the record states, are not those of the kernel now and when the figure was begun.
     """
     target = _target(name)
     record = provenance(name, results, data, inputs)
+    _check_drawn_with_these_parameters(figure)
+    if data.startswith("synthetic"):
+        _say_synthetic(figure, data.removeprefix("synthetic").removeprefix(" in part"))
+    contents = {}
+    if os.environ.get("TPLREPRO_PICTURES") != "no":
+        contents[".png"] = figure_bytes(figure, ".png")
+        contents[".pdf"] = figure_bytes(figure, ".pdf")
+    if table is not None:
+        contents[".csv"] = _comma_separated(table)
+    write_with_record(target, contents, record)
+
+
+def _check_drawn_with_these_parameters(figure: "Figure") -> None:
+    """Raise ValueError if other parameters were in the kernel when the figure was begun."""
     checked = parameters.checked()
     if getattr(figure, DRAWN_WITH, checked) != checked:
         raise ValueError(
             "a figure must be drawn with the parameters that its record states, found one drawn "
             "before parameters.check() ran again; run all cells below the parameters cell again"
         )
-    if data.startswith("synthetic"):
-        _say_synthetic(figure, data.removeprefix("synthetic").removeprefix(" in part"))
-    suffixes = () if os.environ.get("TPLREPRO_PICTURES") == "no" else (".png", ".pdf")
-    contents = {suffix: figure_bytes(figure, suffix) for suffix in suffixes}
-    if table is not None:
-        contents[".csv"] = _comma_separated(table)
-    write_with_record(target, contents, record)
 
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:
@@ -208,12 +239,12 @@ def figure_bytes(figure: "Figure", suffix: str) -> bytes:
     equal bytes."""
     # The constrained layout converges at its second execution; without the first, saving twice
     # would differ.
-    if (layout := figure.get_layout_engine()) is not None:
+    layout = figure.get_layout_engine()
+    if layout is not None:
         layout.execute(figure)
     content = io.BytesIO()
-    figure.savefig(
-        content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(VOLATILE[suffix])
-    )
+    left_out = dict.fromkeys(VOLATILE[suffix])
+    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=left_out)
     return content.getvalue()
 
 
@@ -227,33 +258,44 @@ def save_table(
 ) -> None:
     """Write a table as CSV with its provenance beside it; arguments and errors as for
     `save_figure`."""
-    write_with_record(
-        _target(name), {".csv": _comma_separated(table)}, provenance(name, results, data, inputs)
-    )
+    target = _target(name)
+    record = provenance(name, results, data, inputs)
+    write_with_record(target, {".csv": _comma_separated(table)}, record)
 
 
 def output_folder() -> Path:
     """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the
     repository."""
     named = os.environ.get("TPLREPRO_FIGURES")
-    return Path(named) if named else repository_folder() / "build" / "figures"
+    if named:
+        return Path(named)
+    return repository_folder() / "build" / "figures"
 
 
-def _target(name):
+def _target(name: str) -> Path:
+    """Where the files of a result are written, without their suffix."""
     path = Path(name)
-    if path.is_absolute() or ".." in path.parts or path.suffix or not path.name:
+    is_within = not path.is_absolute() and ".." not in path.parts
+    if not is_within or path.suffix or not path.name:
         raise ValueError(
-            f"name must be a relative path without a suffix, found {str(name)!r}; write it like 'tkde2019/fig3'"
+            f"name must be a relative path without a suffix, found {str(name)!r}; "
+            "write it like 'tkde2019/fig3'"
         )
     return output_folder() / path
 
 
-def _comma_separated(table):
+def _comma_separated(table: "DataFrame") -> bytes:
     return table.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
 
 
-def _say_synthetic(figure, part):
+def _say_synthetic(figure: "Figure", part: str) -> None:
+    """Say in the title that the data are synthetic, unless some title does; `part` names those that
+    are."""
     title = figure.get_suptitle()
     titles = [title, *(axes.get_title() for axes in figure.axes)]
-    if not any("synthetic data" in words.lower() for words in titles):
-        figure.suptitle(f"{title} (synthetic data{part})" if title else f"Synthetic data{part}")
+    if any("synthetic data" in words.lower() for words in titles):
+        return
+    if title:
+        figure.suptitle(f"{title} (synthetic data{part})")
+    else:
+        figure.suptitle(f"Synthetic data{part}")

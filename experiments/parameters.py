@@ -16,10 +16,20 @@ import linecache
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a parameter may be, ends included, and how a message says so."""
+
+    words: str
+    low: float
+    high: float
+
 
 # The ranges of some parameters by name. The other numbers must be above 0, or from 0 on where the
 # default has a 0.
@@ -37,13 +47,13 @@ PROBABILITIES = (
     "stay",
     "stopping",
 )
-FROM_ZERO = ("from 0 on", 0.0, math.inf)
-ABOVE_ZERO = ("above 0", math.nextafter(0.0, 1.0), math.inf)
+FROM_ZERO = Range("from 0 on", 0.0, math.inf)
+ABOVE_ZERO = Range("above 0", math.nextafter(0.0, 1.0), math.inf)
 RANGES = {
     **dict.fromkeys(("draws", "seed", "smoothing", "smoothings"), FROM_ZERO),
-    **dict.fromkeys(CORRELATIONS, ("from -1 to 1", -1.0, 1.0)),
-    **dict.fromkeys(DEGREES, ("from -180 to 180", -180.0, 180.0)),
-    **dict.fromkeys((*PROBABILITIES, "zeros"), ("from 0 to 1", 0.0, 1.0)),
+    **dict.fromkeys(CORRELATIONS, Range("from -1 to 1", -1.0, 1.0)),
+    **dict.fromkeys(DEGREES, Range("from -180 to 180", -180.0, 180.0)),
+    **dict.fromkeys((*PROBABILITIES, "zeros"), Range("from 0 to 1", 0.0, 1.0)),
 }
 KINDS = {
     bool: "true or false",
@@ -52,7 +62,8 @@ KINDS = {
     list: "a list",
     str: "a text",
 }
-
+#: Types that a value may have beside that of its default.
+ALSO_ACCEPTED = {float: (int,), tuple: (list,)}
 
 #: How papermill begins the cell that it adds.
 INJECTED = "# Parameters"
@@ -92,17 +103,21 @@ def check() -> None:
             "the parameters cell must be executed before parameters.check(), found no cell of "
             "'name: type = literal' lines; run the notebook from its beginning"
         )
-    unknown = {name: cell.injected[name] for name in cell.injected.keys() - cell.declared.keys()}
+    undeclared = cell.injected.keys() - cell.declared.keys()
+    unknown = {name: cell.injected[name] for name in undeclared}
     values = {name: names.get(name) for name in cell.declared}
-    found = [*problems(unknown, cell.declared), *problems(values, cell.declared)]
-    if found:
-        raise ValueError("\n".join(found))
+    sentences = [*problems(unknown, cell.declared), *problems(values, cell.declared)]
+    if sentences:
+        raise ValueError("\n".join(sentences))
     names[CHECKED] = Checked(cell.source, copy.deepcopy(values))
 
 
 def checked() -> Checked | None:
     """What `check` found last in this kernel."""
-    return (notebook_names() or {}).get(CHECKED)
+    names = notebook_names()
+    if names is None:
+        return None
+    return names.get(CHECKED)
 
 
 def checked_parameters() -> dict[str, Any]:
@@ -138,8 +153,13 @@ def checked_parameters() -> dict[str, Any]:
 
 def notebook_names() -> dict[str, Any] | None:
     """The names of the running notebook with their values; None outside a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return None if shell is None else shell.user_ns
+    ipython = sys.modules.get("IPython")
+    if ipython is None:
+        return None
+    shell = ipython.get_ipython()
+    if shell is None:
+        return None
+    return shell.user_ns
 
 
 def latest_parameters_cell(cells: Iterable[str]) -> ParametersCell | None:
@@ -147,7 +167,8 @@ def latest_parameters_cell(cells: Iterable[str]) -> ParametersCell | None:
     papermill's cells after it say.
 
     >>> latest_parameters_cell(["x = 3", "epsilon: float = 0.1", "# Parameters\\nepsilon = 1.0"])
-    ParametersCell(source='epsilon: float = 0.1', declared={'epsilon': 0.1}, injected={'epsilon': 1.0})
+    ParametersCell(source='epsilon: float = 0.1',
+                   declared={'epsilon': 0.1}, injected={'epsilon': 1.0})
     """
     latest = None
     for source in cells:
@@ -187,30 +208,37 @@ def literal_assignments(source: str) -> dict:
     declared = {}
     for statement in ast.parse(source).body:
         try:
-            match statement:
-                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
-                    ast.Name(name), value=ast.expr() as value
-                ):
-                    declared[name] = ast.literal_eval(value)
-                case _:
-                    raise ValueError
+            name, value = _literal_assignment(statement)
         except ValueError:
             raise ValueError(
-                f"the parameters cell may hold only 'name = literal' lines, found {ast.unparse(statement)!r}; "
-                "move the rest to the next cell"
+                "the parameters cell may hold only 'name = literal' lines, "
+                f"found {ast.unparse(statement)!r}; move the rest to the next cell"
             ) from None
+        declared[name] = value
     return declared
+
+
+def _literal_assignment(statement: ast.stmt) -> tuple[str, Any]:
+    """Name and value of ``name = literal`` or ``name: type = literal``; ValueError for others."""
+    match statement:
+        case ast.Assign([ast.Name(name)], value):
+            return name, ast.literal_eval(value)
+        case ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+            return name, ast.literal_eval(value)
+    raise ValueError
 
 
 def executed_cells() -> list[str]:
     """Sources of the notebook's cells executed so far, in order; the last is the running one."""
-    history = [source for source in (notebook_names() or {}).get("In", []) if source]
+    names = notebook_names() or {}
+    history = [source for source in names.get("In", []) if source]
+    if history:
+        return history
     # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by
     # the kernel.
     folder = f"ipykernel_{os.getpid()}"
-    return history or [
-        "".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts
-    ]
+    files = [name for name in linecache.cache if folder in Path(name).parts]
+    return ["".join(linecache.getlines(file)) for file in files]
 
 
 def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable[str]:
@@ -218,22 +246,48 @@ def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable
     of its default."""
     for name, value in values.items():
         if name not in declared:
-            yield f"there is no parameter {name!r}; the parameters cell declares {', '.join(declared) or 'none'}"
-        elif wanted := _unmet(name, value, declared[name]):
-            yield f"{name} must be {wanted}, found {value!r}; its default is {declared[name]!r}"
+            known = ", ".join(declared) or "none"
+            yield f"there is no parameter {name!r}; the parameters cell declares {known}"
+            continue
+        default = declared[name]
+        wanted = _unmet_requirement(name, value, default)
+        if wanted:
+            yield f"{name} must be {wanted}, found {value!r}; its default is {default!r}"
 
 
-def _unmet(name, value, default):
+def _unmet_requirement(name: str, value: Any, default: Any) -> str:
     """What a value must be and is not, in words; empty if it can be used."""
-    kind, also = type(default), {float: (int,), tuple: (list,)}
     if default is None:
         return ""
-    if type(value) not in (kind, *also.get(kind, ())):
+    kind = type(default)
+    if type(value) not in (kind, *ALSO_ACCEPTED.get(kind, ())):
         return KINDS.get(kind, f"a {kind.__name__}")
     if kind in (list, tuple):
-        words = [_unmet(name, part, min(default, key=bool)) for part in value if default]
-        return next((f"a list, each entry {entry}" for entry in words if entry), "")
-    if kind not in (float, int):
+        return _unmet_by_entries(name, value, default)
+    if kind in (float, int):
+        allowed = _range_of(name, default)
+        if not (allowed.low <= value <= allowed.high and math.isfinite(value)):
+            return f"{KINDS[kind]} {allowed.words}"
+    return ""
+
+
+def _unmet_by_entries(name: str, values: Sequence, defaults: Sequence) -> str:
+    """What each entry of a list must be and one is not; any entry will do where the default is
+    empty."""
+    if not defaults:
         return ""
-    words, low, high = RANGES.get(name, ABOVE_ZERO if default else FROM_ZERO)
-    return "" if low <= value <= high and math.isfinite(value) else f"{KINDS[kind]} {words}"
+    strictest = min(defaults, key=bool)  # a 0 allows from 0 on
+    for value in values:
+        wanted = _unmet_requirement(name, value, strictest)
+        if wanted:
+            return f"a list, each entry {wanted}"
+    return ""
+
+
+def _range_of(name: str, default: float) -> Range:
+    """By name; else from 0 on where the default is 0, and above 0 where it is not."""
+    if name in RANGES:
+        return RANGES[name]
+    if default:
+        return ABOVE_ZERO
+    return FROM_ZERO
