@@ -40,7 +40,7 @@ ROOMS = {
         "tests/tplreport/people/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
     ],
     "tplrepro/leakage/temporal.py": [
-        *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py"),
+        *("tests/tplrepro/leakage/test_temporal.py", "tests/tplrepro/allocation/test_safety.py")
     ],
     "tplrepro/leakage/accumulation.py": [
         "tests/tplrepro/leakage/test_temporal.py",

@@ -19,15 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (
-    "tplrepro",
-    "tplfrontier",
-    "tplreport",
-    "experiments",
-    "page",
-    "workflow",
-    "benchmarks",
-)
+PACKAGES = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page", "workflow", "benchmarks")
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -36,15 +28,7 @@ LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-BRANCHES = (
-    ast.If,
-    ast.For,
-    ast.While,
-    ast.IfExp,
-    ast.ExceptHandler,
-    ast.comprehension,
-    ast.BoolOp,
-)
+BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.BoolOp)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -145,10 +145,7 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles_by_label[label] = handle
     figure.legend(
-        handles_by_label.values(),
-        handles_by_label.keys(),
-        loc="outside lower center",
-        ncols=ncols,
+        handles_by_label.values(), handles_by_label.keys(), loc="outside lower center", ncols=ncols
     )
 
 

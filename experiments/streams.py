@@ -37,11 +37,7 @@ class Strategy:
 def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     """The mechanisms for running totals, or for sums over the last `window` counts."""
     widths = np.minimum(np.arange(1, horizon + 1), window or horizon)
-    found = [
-        each_count(widths),
-        each_answer(widths, window or horizon),
-        binary_tree(widths),
-    ]
+    found = [each_count(widths), each_answer(widths, window or horizon), binary_tree(widths)]
     if window is None:
         found.append(square_root(horizon))
     return found

@@ -80,11 +80,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
             (as_generator, (bad,), "rng must be .*, found .*; give a seed")
             for bad in ("0", 0.5, True, -1, [0], random)
         ),
-        (
-            as_scalar,
-            (np.array([0.5]), "x"),
-            r"x must be one number, found shape \(1,\); call once",
-        ),
+        (as_scalar, (np.array([0.5]), "x"), r"x must be one number, found shape \(1,\); call once"),
         (
             check_choice,
             ("c", "letter", ["a", "b"]),

@@ -66,15 +66,13 @@ COLUMNS = {
     "longitude": Option(str, "column of longitudes"),
     "cell_km": Option(float, "side of the cells that positions fall into, km"),
     "step": Option(
-        str,
-        "time between two time points, such as 1h; without it each observation is a step",
+        str, "time between two time points, such as 1h; without it each observation is a step"
     ),
     "max_gap": Option(
         str, "how long the last known state holds, or a sequence may pause, such as 6h"
     ),
     "time_format": Option(
-        str,
-        "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers",
+        str, "format of times, such as '%%d.%%m.%%Y %%H:%%M'; by default ISO 8601 or numbers"
     ),
     "time_unit": Option(
         str,
@@ -97,16 +95,14 @@ COLUMNS = {
         "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
     ),
     "box": Option(
-        str,
-        "south,north,west,east of the cells in degrees; a position outside ends a sequence",
+        str, "south,north,west,east of the cells in degrees; a position outside ends a sequence"
     ),
 }
 #: Those that go to `tr.report` beside --alpha and --horizon.
 NUMBERS = {
     "draws": Option(int, "draws for the interval of the leakage; 0: none"),
     "against": Option(
-        str,
-        "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'",
+        str, "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'"
     ),
     "epsilon": Option(
         float,
@@ -122,8 +118,7 @@ NUMBERS = {
     ),
     "smoothing": Option(float, "steps added to each row of counts, spread over the states"),
     "confidence": Option(
-        float,
-        "that the true chain is among those that the plan withstands, such as 0.95",
+        float, "that the true chain is among those that the plan withstands, such as 0.95"
     ),
     "count": Option(float, "usual size of a count"),
 }
@@ -189,8 +184,7 @@ OPTIONS |= {
         f"how budgets spread over time: {', '.join(SCHEME_NAMES)} (the default, of least error)",
     ),
     "data_step": Option(
-        str,
-        "time between two time points of --data; without it each observation is a step",
+        str, "time between two time points of --data; without it each observation is a step"
     ),
     "floor": Option(float, "of a new file: the budget of each time, for ever"),
     "plan": Option(
@@ -209,8 +203,7 @@ OPTIONS |= {
     "skip": Option(str, "let this time pass without a release, before anything is published"),
     "skip_until": Option(str, "the last of several times to skip"),
     "resume": Option(
-        str,
-        "publish from a copy: the last time that may have been published elsewhere, or none",
+        str, "publish from a copy: the last time that may have been published elsewhere, or none"
     ),
     "leakage": Option(bool, "the leakages of all times, in place of what was spent"),
     "noisy": Option(bool, "the noisy counts, in place of what was spent"),
@@ -549,11 +542,7 @@ def _make_publisher(options: dict) -> tr.Publisher:
     settings["step"] = _parse_time(options["step"] or "1")
     backward, forward = _publishing_chain(options, plan)
     return tr.Publisher(
-        options["file"],
-        backward=backward,
-        forward=forward,
-        witness=options["witness"],
-        **settings,
+        options["file"], backward=backward, forward=forward, witness=options["witness"], **settings
     )
 
 

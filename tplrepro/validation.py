@@ -322,12 +322,7 @@ def check_budgets(
 
 
 def check_series(
-    values: np.ndarray,
-    name: str,
-    one: str,
-    horizon: int | None = None,
-    *,
-    has_horizon: bool = True,
+    values: np.ndarray, name: str, one: str, horizon: int | None = None, *, has_horizon: bool = True
 ) -> np.ndarray:
     """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all.
 

@@ -117,17 +117,9 @@ def steps_by_polars(path: str, most: int) -> int:
         rows.with_columns(following)
         .filter(pl.col("user") == pl.col("next_user"))
         .group_by("state", "next_state")
-        .agg(
-            pl.len(),
-            (at_one_time & elsewhere).sum().alias("in two"),
-            pl.col("time").null_count(),
-        )
+        .agg(pl.len(), (at_one_time & elsewhere).sum().alias("in two"), pl.col("time").null_count())
     )
     return int(found.collect()["len"].sum())
 
 
-READERS = {
-    "tplreport": steps_by_tplreport,
-    "duckdb": steps_by_duckdb,
-    "polars": steps_by_polars,
-}
+READERS = {"tplreport": steps_by_tplreport, "duckdb": steps_by_duckdb, "polars": steps_by_polars}

@@ -14,12 +14,7 @@ project = "tplrepro"
 author = "the tplrepro authors"
 copyright = author
 version = release = tplrepro.__version__
-extensions = [
-    "myst_nb",
-    "numpydoc",
-    "sphinx.ext.autodoc",
-    "sphinx_design",
-]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_design"]
 html_theme = "furo"
 html_title = "tplrepro"
 # Formulas need a font that has their large symbols; this package brings one.

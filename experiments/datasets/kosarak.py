@@ -80,10 +80,4 @@ def pages_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
     return States(sequences, [f"page {page}" for page in sequences.labels.tolist()])
 
 
-DATA_SET = DataSet(
-    title="Kosarak",
-    load=load,
-    synthetic=synthetic,
-    states=pages_as_states,
-    cut={},
-)
+DATA_SET = DataSet(title="Kosarak", load=load, synthetic=synthetic, states=pages_as_states, cut={})

@@ -158,8 +158,5 @@ def _simulated(sessions, outputs, leakages):
         changes.append(np.count_nonzero(output != session))
         clicks.append(session.size)
     return SessionCosts(
-        np.array(distances, dtype=float),
-        np.array(changes, dtype=float),
-        leakages,
-        np.array(clicks),
+        np.array(distances, dtype=float), np.array(changes, dtype=float), leakages, np.array(clicks)
     )

@@ -190,11 +190,7 @@ class _Series:
         """The largest multiple of the budgets that is within (epsilon, delta)."""
         target = safely_below(self.epsilon, budgets.size)
         return fit_to_level(
-            self.largest_leakage,
-            budgets,
-            self.epsilon,
-            target,
-            tolerance=TOLERANCE,
+            self.largest_leakage, budgets, self.epsilon, target, tolerance=TOLERANCE
         )
 
 
@@ -205,11 +201,7 @@ def _are_identities(losses: list[PrivacyLossFunction | None]) -> bool:
 class _BudgetStep:
     """An approximate step of correlation, from the budget before it to the budget after it."""
 
-    def __init__(
-        self,
-        loss: PrivacyLossFunction,
-        series: _Series,
-    ):
+    def __init__(self, loss: PrivacyLossFunction, series: _Series):
         budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)
         shifts = series.shifts(budgets)
         largest = float(gaussian_epsilon(shifts[-1], series.delta))
@@ -232,10 +224,7 @@ class _BudgetStep:
         return self.after[cell] + slope * (budget - cell * self.width), slope
 
 
-def _zero_of_logs(
-    logs: np.ndarray,
-    losses: np.ndarray,
-) -> float:
+def _zero_of_logs(logs: np.ndarray, losses: np.ndarray) -> float:
     """The loss at which falling logarithms reach 0, linear between two losses; 0 if at none."""
     point = int(np.argmax(logs <= 0.0))
     if point == 0:
@@ -252,18 +241,13 @@ class _Point:
     derivative: np.ndarray
 
 
-def _point_after(
-    step: _BudgetStep | None,
-    before: _Point | None,
-    budget: _Point,
-) -> _Point:
+def _point_after(step: _BudgetStep | None, before: _Point | None, budget: _Point) -> _Point:
     """A step of Eq. (13) of [1] with the approximation for L, and its derivative."""
     if step is None or before is None:
         return budget
     after, slope = step(before.leakage)
     return _Point(
-        leakage=budget.leakage + after,
-        derivative=budget.derivative + slope * before.derivative,
+        leakage=budget.leakage + after, derivative=budget.derivative + slope * before.derivative
     )
 
 
@@ -271,38 +255,24 @@ class _LeastVariance(LeastError):
     """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by
     `correction` (T,)."""
 
-    def __init__(
-        self,
-        epsilon: float,
-        before: list,
-        after: list,
-        correction: np.ndarray,
-    ):
+    def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
         T = correction.size
         super().__init__(epsilon, np.full(T, 1.0 / T), power=1)
         self.before = before
         self.after = after
         self.correction = correction
 
-    def tpl(
-        self,
-        budgets: np.ndarray,
-        change: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = _accumulate_with_derivative(self.before, budgets, change)
         fpl_from_end, dfpl_from_end = _accumulate_with_derivative(
-            self.after[::-1],
-            budgets[::-1],
-            change[::-1],
+            self.after[::-1], budgets[::-1], change[::-1]
         )
         tpl = bpl + fpl_from_end[::-1] - budgets + self.correction
         return tpl, dbpl + dfpl_from_end[::-1] - change
 
 
 def _accumulate_with_derivative(
-    steps: list,
-    budgets: np.ndarray,
-    change: np.ndarray,
+    steps: list, budgets: np.ndarray, change: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leakages along budgets (T,) by Eq. (13) of [1], and their derivative (T, N) from theirs."""
     points: Any = map(_Point, budgets.tolist(), change)
@@ -312,10 +282,7 @@ def _accumulate_with_derivative(
     return leakages, np.array([point.derivative for point in accumulated])
 
 
-def _approximate_least_variance(
-    series: _Series,
-    start: np.ndarray,
-) -> np.ndarray:
+def _approximate_least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
     """Budgets (T,) in the proportions of the least total variance, by the corrected
     approximation."""
     steps: dict[PrivacyLossFunction | None, _BudgetStep | None] = {None: None}

@@ -29,11 +29,7 @@ SMALL = 1e-150  # squares of smaller numbers underflow
 UNDERFLOW = 1e-310  # exceeds what underflows in a sum
 
 
-def event_level_budgets(
-    strategy: Any,
-    scale: ArrayLike,
-    sensitivity: float = 1.0,
-) -> np.ndarray:
+def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
     """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) /
     scale[r], (T,).
 
@@ -69,12 +65,7 @@ def event_level_budgets(
 
 
 def gaussian_event_level_budgets(
-    strategy: Any,
-    scale: ArrayLike,
-    delta: float,
-    *,
-    n_states: int,
-    sensitivity: float = sqrt(2.0),
+    strategy: Any, scale: ArrayLike, delta: float, *, n_states: int, sensitivity: float = sqrt(2.0)
 ) -> np.ndarray:
     """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 -
     delta.
@@ -122,17 +113,12 @@ def gaussian_event_level_budgets(
     change_of_means = (together - squares / 2.0) * scaled.up
     change_of_noise = norms * quantile * scaled.up
     return _sum_rounded_up(
-        sums > 0.0,
-        [(change_of_means, 2 * scaled.exponent), (change_of_noise, scaled.exponent)],
+        sums > 0.0, [(change_of_means, 2 * scaled.exponent), (change_of_noise, scaled.exponent)]
     )
 
 
 def gaussian_budgets_of_columns(
-    squares: np.ndarray,
-    together: np.ndarray,
-    delta: float,
-    n_states: int,
-    sensitivity: float,
+    squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
 ) -> np.ndarray:
     """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1
     (T,)."""
@@ -143,21 +129,14 @@ def gaussian_budgets_of_columns(
     return (change_of_means + change_of_noise) * (1.0 + 1e-12)
 
 
-def _quantile(
-    horizon: int,
-    delta: float,
-    n_states: int,
-) -> float:
+def _quantile(horizon: int, delta: float, n_states: int) -> float:
     """q of theorem 1', rounded up, at least 0."""
     changes = horizon * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
     quantile = -float(ndtri(check_delta(delta) / changes))
     return max(quantile, 0.0) * (1.0 + 1e-13) + 1e-15
 
 
-def _sum_rounded_up(
-    is_used: np.ndarray,
-    terms: list[tuple[np.ndarray, int]],
-) -> np.ndarray:
+def _sum_rounded_up(is_used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
     """The sum of numbers times 2^exponent, 0 in columns that are not used, rounded up to inf if
     need be."""
     with np.errstate(over="ignore", under="ignore"):
@@ -176,11 +155,7 @@ class _ScaledStrategy:
     up: float
 
 
-def _scale_strategy(
-    strategy: Any,
-    scale: ArrayLike,
-    sensitivity: float,
-) -> _ScaledStrategy:
+def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _ScaledStrategy:
     """Mantissas and exponents are divided separately, as their products may be no floats."""
     matrix = strategy
     if not hasattr(strategy, "tocsr"):
@@ -205,15 +180,10 @@ def _scale_strategy(
     return _ScaledStrategy(weights, exponent, up)
 
 
-def _check_scales(
-    scale: ArrayLike,
-    answers: int,
-) -> np.ndarray:
+def _check_scales(scale: ArrayLike, answers: int) -> np.ndarray:
     """The scale of each answer's noise, (R,)."""
     scales = as_numbers(
-        scale,
-        "scale must be numbers above 0",
-        "give one for all answers, or one for each",
+        scale, "scale must be numbers above 0", "give one for all answers, or one for each"
     )
     are_in_range = ((scales > 0.0) & (scales < np.inf)).all()
     if scales.shape not in ((), (answers,)) or not are_in_range:

@@ -12,10 +12,7 @@ from tplrepro.validation import check_probability
 
 
 def allocate_for_several(
-    allocate: Callable[[Any, Any], Any],
-    pairs: Iterable[tuple[Any, Any]],
-    *,
-    share: float = 1.0,
+    allocate: Callable[[Any, Any], Any], pairs: Iterable[tuple[Any, Any]], *, share: float = 1.0
 ) -> Any:
     """Budgets that are within alpha for each of several pairs of matrices, or for a share of the
     pairs.

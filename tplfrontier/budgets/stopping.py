@@ -43,11 +43,7 @@ class EndlessBudgets(FrozenArrays):
         return np.concatenate([self.first[:horizon], np.full(later, self.tail)])
 
     @np.errstate(over="ignore")  # inf where no double is as large
-    def expected_error(
-        self,
-        stopping_probability: float,
-        error: str = "absolute",
-    ) -> float:
+    def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
         """E[sum_{t <= T} 1 / epsilon_t] for a geometric T.
 
         Parameters
@@ -158,10 +154,7 @@ def allocate_with_stopping(
 
 
 def _local_optima(
-    problem: Endless,
-    best: EndlessBudgets,
-    constant: float,
-    p: float,
+    problem: Endless, best: EndlessBudgets, constant: float, p: float
 ) -> list[EndlessBudgets]:
     """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few."""
     count = problem.count
@@ -220,11 +213,7 @@ class Endless(LeastError):
             count -= 1
         return EndlessBudgets(budgets[:count], tail)
 
-    def tpl(
-        self,
-        budgets: np.ndarray,
-        change: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         backward, forward = self.sides
         tail = budgets[-1]
         dtail = change[-1]
@@ -247,10 +236,7 @@ class Endless(LeastError):
         return np.append(tpl, limit), np.vstack([derivative, dlimit])
 
 
-def _supremum(
-    loss: PrivacyLossFunction | None,
-    epsilon: float,
-) -> tuple[float, float]:
+def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, float]:
     """The supremum for a constant budget, and its derivative 1 / (1 - L') at the fixed point."""
     if loss is None:
         return epsilon, 1.0
@@ -260,11 +246,7 @@ def _supremum(
     return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15)
 
 
-def _shapes(
-    problem: Endless,
-    constant: float,
-    p: float,
-) -> Iterator[np.ndarray]:
+def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
     size = problem.weights.size
     first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)

@@ -33,9 +33,7 @@ ROUNDING = 1e-14
 
 
 def loss_from_counts(
-    counts: Any,
-    confidence: float = 0.95,
-    states: Iterable | None = None,
+    counts: Any, confidence: float = 0.95, states: Iterable | None = None
 ) -> PrivacyLossFunction:
     """A loss function that exceeds that of the true chain with a given confidence; time and memory
     O(n^3).
@@ -89,11 +87,7 @@ def loss_from_counts(
     return PrivacyLossFunction.of_hull(observed, points)
 
 
-def radii(
-    totals: np.ndarray,
-    n: int,
-    confidence: float,
-) -> np.ndarray:
+def radii(totals: np.ndarray, n: int, confidence: float) -> np.ndarray:
     """The radius r_i (n,) of each row's set in Kullback-Leibler divergence, inf for a row without
     steps."""
     log_sets = (n - 1) * np.log(2.0)
@@ -109,10 +103,7 @@ def radii(
     )
 
 
-def upper_end(
-    shares: np.ndarray,
-    radius: float,
-) -> np.ndarray:
+def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     """The largest p with KL(share || p) <= radius, elementwise, rounded up.
 
     Parameters
@@ -146,10 +137,7 @@ def upper_end(
     return np.where(shares < 1.0, rounded_up, 1.0)
 
 
-def _divergence(
-    shares: np.ndarray,
-    ends: np.ndarray,
-) -> np.ndarray:
+def _divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """KL(share || end) of two outcomes."""
     divergence = np.where(shares > 0, shares * np.log(shares / ends), 0.0)
     of_the_rest = (1 - shares) * np.log((1 - shares) / (1 - ends))
@@ -157,10 +145,7 @@ def _divergence(
     return divergence
 
 
-def _slope(
-    shares: np.ndarray,
-    ends: np.ndarray,
-) -> np.ndarray:
+def _slope(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The derivative of an end of the interval in the share."""
     odds = np.log(ends / shares) + np.log((1.0 - shares) / (1.0 - ends))
     return odds * ends * (1.0 - ends) / (ends - shares)
@@ -177,10 +162,7 @@ class _Curve:
     runs: np.ndarray
 
 
-def _roc_curve(
-    q: np.ndarray,
-    d: np.ndarray,
-) -> _Curve:
+def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
     """The largest share y of row q for each share x of row d, at `TANGENTS` points a piece."""
     columns = np.flatnonzero((q > 0) | (d > 0))
     shares_of_q = q[columns] / (q[columns] + d[columns])
@@ -204,12 +186,7 @@ def _roc_curve(
     return _Curve(x[first:], y[first:], rises[first:], runs[first:])
 
 
-def _enclose_curve(
-    shares: np.ndarray,
-    row_radii: np.ndarray,
-    i: int,
-    j: int,
-) -> np.ndarray:
+def _enclose_curve(shares: np.ndarray, row_radii: np.ndarray, i: int, j: int) -> np.ndarray:
     """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
     d."""
     curve = _roc_curve(shares[i], shares[j])
@@ -224,21 +201,13 @@ def _enclose_curve(
     below = np.maximum(np.concatenate((low, meet)) - ROUNDING, 0.0)
     above = np.minimum(np.concatenate((high, top)) + ROUNDING, 1.0)
     corners = np.column_stack(
-        [
-            below,
-            above - below,
-            1.0 - above,
-            np.full(below.size, i),
-            np.full(below.size, j),
-        ]
+        [below, above - below, 1.0 - above, np.full(below.size, i), np.full(below.size, j)]
     )
     return corners[above > below]
 
 
 def _where_tangents_meet(
-    low: np.ndarray,
-    high: np.ndarray,
-    slope: np.ndarray,
+    low: np.ndarray, high: np.ndarray, slope: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The points at which tangents with these slopes at (low, high) meet their next neighbours.
 

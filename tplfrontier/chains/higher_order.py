@@ -91,10 +91,7 @@ def estimate_higher_order(
     return TransitionMatrix.from_counts(counts, 0.0, states)
 
 
-def every_kth(
-    matrix: MatrixLike,
-    k: int,
-) -> TransitionMatrix:
+def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     """The chain seen every k steps, P^k.
 
     Parameters
@@ -141,11 +138,7 @@ def every_kth(
     return TransitionMatrix(power, states=matrix.states, normalize=True)
 
 
-def _sequences_of_tuples(
-    sequences: Any,
-    order: int,
-    labels: Sequence | None,
-) -> Sequences:
+def _sequences_of_tuples(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
     """The sequences of k-tuples, over those that occur, sorted; each is k - 1 shorter, or empty."""
     codes_of_labels = None
     if labels is not None:
@@ -171,10 +164,7 @@ def _sequences_of_tuples(
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
-def _all_tuples(
-    states: list,
-    order: int,
-) -> list:
+def _all_tuples(states: list, order: int) -> list:
     places = list(dict.fromkeys(place for state in states for place in state))
     n = len(places)
     has_many_steps = order > 1 and n ** (order + 1) > MOST_STORED
@@ -186,10 +176,7 @@ def _all_tuples(
     return list(product(places, repeat=order))
 
 
-def _possible_steps(
-    states: list,
-    direction: str,
-):
+def _possible_steps(states: list, direction: str):
     """A sparse matrix (n, n) with a 1 for each step from a tuple to one that continues it."""
     import scipy.sparse
 
@@ -207,10 +194,7 @@ def _possible_steps(
     return steps.T
 
 
-def _check_stored(
-    stored: int,
-    name: str,
-) -> None:
+def _check_stored(stored: int, name: str) -> None:
     if stored > MOST_STORED:
         raise ValueError(
             f"{name} must store at most {MOST_STORED} probabilities, found {stored}; "

@@ -98,10 +98,7 @@ def mechanism_leakage(
     return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
 
 
-def _list_messages(
-    columns: list,
-    steps: list,
-) -> Iterator[np.ndarray]:
+def _list_messages(columns: list, steps: list) -> Iterator[np.ndarray]:
     """The messages of the outputs before each time about the state at that time, (messages, n)."""
     n = columns[0].shape[1]
     messages = np.ones((1, n))
@@ -148,10 +145,7 @@ def _largest_log_ratios(vectors: np.ndarray) -> np.ndarray:
     return np.array([(row - logs).max(axis=1) for row in logs])
 
 
-def _likelihood_vectors(
-    tables: list,
-    states: Sequence | None,
-) -> list[np.ndarray]:
+def _likelihood_vectors(tables: list, states: Sequence | None) -> list[np.ndarray]:
     """The likelihood vectors of each table as rows, (K, n) each."""
     if not tables:
         raise ValueError(

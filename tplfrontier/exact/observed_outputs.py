@@ -45,9 +45,7 @@ class MeasuredLeakage(OverTime):
 
 
 def measured_leakage(
-    log_likelihoods: Any,
-    backward: Correlation = REQUIRED,
-    forward: Correlation = REQUIRED,
+    log_likelihoods: Any, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED
 ) -> MeasuredLeakage:
     """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 

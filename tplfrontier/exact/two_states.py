@@ -95,10 +95,7 @@ class ExactGaussianProfile:
         epsilons = np.zeros(self._shifts.size)
         for t in range(epsilons.size):
 
-            def excess(
-                epsilon: float,
-                t: int = t,
-            ) -> float:
+            def excess(epsilon: float, t: int = t) -> float:
                 return self._delta(t, epsilon) - delta
 
             if excess(0.0) > 0.0:
@@ -108,11 +105,7 @@ class ExactGaussianProfile:
                 epsilons[t] = brentq(excess, 0.0, high, xtol=1e-12)
         return epsilons
 
-    def _delta(
-        self,
-        t: int,
-        x: float,
-    ) -> float:
+    def _delta(self, t: int, x: float) -> float:
         """The delta of all releases at time t, for the worse order of the two states."""
         from scipy.special import log_ndtr, ndtr
 
@@ -149,10 +142,7 @@ class LogRatios:
 NOTHING = LogRatios(np.zeros(1), np.ones((2, 1)))
 
 
-def _ratios_of_past(
-    shifts: np.ndarray,
-    steps: Iterable,
-) -> list[LogRatios]:
+def _ratios_of_past(shifts: np.ndarray, steps: Iterable) -> list[LogRatios]:
     """For each time what earlier releases tell about its state."""
     past = [NOTHING]
     for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
@@ -167,11 +157,7 @@ def _ratios_of_past(
 
 
 def _ratios_after_release(
-    before: LogRatios,
-    shift: float,
-    step: float,
-    matrix: np.ndarray,
-    releases: int,
+    before: LogRatios, shift: float, step: float, matrix: np.ndarray, releases: int
 ) -> LogRatios:
     """What a release and those before it tell about the next state, on a grid of this step."""
     ratios = before.ratios

@@ -77,12 +77,7 @@ class PairwiseLeakage(OverTime):
         nats."""
         from pandas import DataFrame, RangeIndex
 
-        columns = {
-            "bound": self.bounds,
-            "bpl": self.bpl,
-            "fpl": self.fpl,
-            "tpl": self.tpl,
-        }
+        columns = {"bound": self.bounds, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
         largest = {name: values.max(axis=(1, 2)) for name, values in columns.items()}
         return DataFrame(largest, RangeIndex(len(self.bounds), name="time"))
 
@@ -146,17 +141,10 @@ def pairwise_leakage(
     bounds_of_times = [closed[id(table)] for table in listed]
     bpl = _accumulate_pairs(before, bounds_of_times)
     fpl = _accumulate_pairs(after[::-1], bounds_of_times[::-1])[::-1]
-    return PairwiseLeakage(
-        bounds=np.array(bounds_of_times),
-        bpl=np.array(bpl),
-        fpl=np.array(fpl),
-    )
+    return PairwiseLeakage(bounds=np.array(bounds_of_times), bpl=np.array(bpl), fpl=np.array(fpl))
 
 
-def _list_bounds(
-    bounds: Any,
-    horizon: int | None,
-) -> list:
+def _list_bounds(bounds: Any, horizon: int | None) -> list:
     """The bounds of each time, of equal times the same object."""
     is_table = hasattr(bounds, "iloc")
     is_list = isinstance(bounds, (list, tuple)) and any(hasattr(one, "iloc") for one in bounds)
@@ -198,10 +186,7 @@ def transition_matrix(matrix: Any) -> TransitionMatrix | None:
     return as_transition_matrix(matrix)
 
 
-def _check_and_close(
-    bounds: Any,
-    states: Sequence,
-) -> np.ndarray:
+def _check_and_close(bounds: Any, states: Sequence) -> np.ndarray:
     """Checked bounds (n, n) in the order of the states, lowered to the lengths of shortest
     paths."""
     n = len(states)
@@ -229,10 +214,7 @@ def _check_and_close(
     return closed
 
 
-def _accumulate_pairs(
-    matrices: list,
-    bounds: list[np.ndarray],
-) -> list[np.ndarray]:
+def _accumulate_pairs(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
     """Leakages (n, n) along the bounds, where matrices[t - 1], or None, leads from time t - 1 to
     t."""
     leakage = bounds[0]
@@ -247,11 +229,7 @@ def _accumulate_pairs(
     return leakages
 
 
-def log_ratios(
-    rows: np.ndarray,
-    known: np.ndarray,
-    patience: int | None = None,
-) -> np.ndarray:
+def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
     """log max B_i x / B_l x for each pair (i, l) of rows, under closed bounds on log x_j / x_k.
 
     Parameters
@@ -288,10 +266,7 @@ def log_ratios(
 
 
 def _search_ratios(
-    rows: np.ndarray,
-    allowed: np.ndarray,
-    tilted: np.ndarray,
-    patience: int,
+    rows: np.ndarray, allowed: np.ndarray, tilted: np.ndarray, patience: int
 ) -> np.ndarray:
     """The proved ratio of each pair of rows, (n, n), by trees of the tilted bounds."""
     n = len(rows)

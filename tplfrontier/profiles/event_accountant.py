@@ -121,11 +121,7 @@ class EventAccountant(Account):
         EventAccountant.__init__(self, backward, forward)
         self._grid, self._read, self._profiled, self._ledger, self._events = rest
 
-    def compose(
-        self,
-        release: float | DpEvent | PrivacyProfile,
-        count: SupportsIndex = 1,
-    ) -> Self:
+    def compose(self, release: float | DpEvent | PrivacyProfile, count: SupportsIndex = 1) -> Self:
         """Add releases, one per time point; this raises the forward leakage of the earlier ones.
 
         Parameters
@@ -219,13 +215,7 @@ class EventAccountant(Account):
             grid = _power_of_two_grid(set(known.values()))
         return temporal_privacy_profile(entries, self._backward, self._forward, grid=grid)
 
-    def budget_within(
-        self,
-        alpha: float,
-        delta: float = 0.0,
-        *,
-        plans: SupportsIndex = 1,
-    ) -> float:
+    def budget_within(self, alpha: float, delta: float = 0.0, *, plans: SupportsIndex = 1) -> float:
         """The largest pure budget of the next release that keeps every TPL within (alpha, delta).
 
         It says nothing about later releases.
@@ -314,32 +304,18 @@ class EventAccountant(Account):
             return inf
         return 1.0 / size
 
-    def _keeps(
-        self,
-        alpha: float,
-        delta: float,
-        release: float | DpEvent,
-    ) -> bool:
+    def _keeps(self, alpha: float, delta: float, release: float | DpEvent) -> bool:
         longer = copy(self).compose(release)
         return bool(longer.epsilon(delta).max() <= alpha)
 
-    def _first_size(
-        self,
-        unit: float,
-        alpha: float,
-        delta: float,
-    ) -> float:
+    def _first_size(self, unit: float, alpha: float, delta: float) -> float:
         """Where a search starts: at a unit, or at 0 if the releases so far exceed the level."""
         if not delta or (self.epsilon(delta) <= alpha).all():
             return unit
         return 0.0
 
 
-def _largest_size(
-    is_within: Callable[[float], bool],
-    size: float,
-    unit: float,
-) -> float:
+def _largest_size(is_within: Callable[[float], bool], size: float, unit: float) -> float:
     """The largest size between unit / RANGE and unit * RANGE that is within; 0 if none is.
 
     `size` is where the search starts.
@@ -358,11 +334,7 @@ def _largest_size(
         if size < unit / RANGE:
             return 0.0
         return largest_within(
-            is_size_within,
-            low=size,
-            high=2.0 * size,
-            tolerance=TOLERANCE,
-            logarithmic=True,
+            is_size_within, low=size, high=2.0 * size, tolerance=TOLERANCE, logarithmic=True
         )
 
 
@@ -372,10 +344,7 @@ def _power_of_two_grid(releases: set[Release]) -> float:
     return COARSEST * 2.0 ** -ceil(log2(COARSEST / finest))
 
 
-def _delta_of_each_plan(
-    delta: float,
-    plans: SupportsIndex,
-) -> float:
+def _delta_of_each_plan(delta: float, plans: SupportsIndex) -> float:
     delta = float(delta) / check_horizon(plans, "plans")
     if not delta:
         return 0.0

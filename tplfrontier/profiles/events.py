@@ -58,10 +58,7 @@ class Sampled:
 Parsed = Curve | Composed | Sampled
 
 
-def pure_curve(
-    epsilon: float,
-    delta: float = 0.0,
-) -> Curve:
+def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
     """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response that fails
     with delta."""
     weight = 1.0 / (exp(-epsilon) + 1.0)
@@ -112,18 +109,12 @@ def read_event(event: Any) -> Parsed:
     return reader(event)
 
 
-def _check_number(
-    value: Any,
-    name: str,
-) -> float:
+def _check_number(value: Any, name: str) -> float:
     number = as_numbers(value, f"{name} of an event must be a number", "give a float")
     return as_scalar(number, name, "give one")
 
 
-def _check_positive(
-    value: Any,
-    name: str,
-) -> float:
+def _check_positive(value: Any, name: str) -> float:
     value = _check_number(value, name)
     if not 0.0 < value < inf:
         raise ValueError(
@@ -212,10 +203,7 @@ def _read_sampled_without_replacement(event: Any) -> Sampled:
     return Sampled(share, event.event)
 
 
-def _curve_of_losses(
-    losses: np.ndarray,
-    masses: np.ndarray,
-) -> Curve:
+def _curve_of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
     """The curve of a mechanism with finitely many losses, which fall, from their masses under the
     first distribution.
 

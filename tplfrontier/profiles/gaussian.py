@@ -28,10 +28,7 @@ from tplrepro.validation import (
 )
 
 
-def gaussian_delta(
-    mu: ArrayLike,
-    epsilon: ArrayLike,
-) -> float | np.ndarray:
+def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
     """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
 
     Balle, Wang, ICML 2018, Theorem 8; arguments are broadcast.
@@ -62,10 +59,7 @@ def gaussian_delta(
     return _as_float_or_array(deltas)
 
 
-def gaussian_epsilon(
-    mu: ArrayLike,
-    delta: ArrayLike,
-) -> float | np.ndarray:
+def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
 
     The inverse of `gaussian_delta` in epsilon; arguments are broadcast.
@@ -95,10 +89,7 @@ def gaussian_epsilon(
     return _for_each_pair(_least_epsilon, _check_mu(mu), check_delta(delta))
 
 
-def gaussian_mu(
-    epsilon: ArrayLike,
-    delta: ArrayLike,
-) -> float | np.ndarray:
+def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise.
 
     The inverse of `gaussian_delta` in mu; arguments are broadcast.
@@ -129,10 +120,7 @@ def gaussian_mu(
     return _for_each_pair(_largest_mu, check_alpha(epsilon, "epsilon"), check_delta(delta))
 
 
-def check_noise_multipliers(
-    noise_multipliers: ArrayLike,
-    horizon: int | None = None,
-) -> np.ndarray:
+def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
     """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for
     budgets."""
     must = "noise_multipliers must be finite and greater than 0"
@@ -144,10 +132,7 @@ def check_noise_multipliers(
     return check_series(values, "noise_multipliers", "multiplier", horizon)
 
 
-def _deltas(
-    mu: np.ndarray,
-    epsilon: np.ndarray,
-) -> np.ndarray:
+def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
     from scipy.special import erf, erfcx, ndtr
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -172,17 +157,11 @@ def _deltas(
     return np.where((mu > 0.0) & (mu < inf), deltas, at_ends)
 
 
-def _delta(
-    mu: float,
-    epsilon: float,
-) -> float:
+def _delta(mu: float, epsilon: float) -> float:
     return float(_deltas(np.asarray(mu), np.asarray(epsilon)))
 
 
-def _least_epsilon(
-    mu: float,
-    delta: float,
-) -> float:
+def _least_epsilon(mu: float, delta: float) -> float:
     if isinf(mu):
         return inf
     if _delta(mu, 0.0) <= delta:
@@ -191,10 +170,7 @@ def _least_epsilon(
     return -largest_within(lambda x: _delta(mu, -x) <= delta, -most, 0.0)
 
 
-def _largest_mu(
-    epsilon: float,
-    delta: float,
-) -> float:
+def _largest_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while _delta(high, epsilon) <= delta:
         high *= 2.0
@@ -210,9 +186,7 @@ def _check_mu(mu: ArrayLike) -> np.ndarray:
 
 
 def _for_each_pair(
-    function: Callable[[float, float], float],
-    first: np.ndarray,
-    second: np.ndarray,
+    function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
 ) -> float | np.ndarray:
     """The function of each pair, computed once for equal pairs."""
     values = np.vectorize(cache(function), otypes=[float])(first, second)

@@ -47,11 +47,7 @@ class PairProfiles:
     by_pair: dict[tuple[int, int], PrivacyProfile]
 
     @classmethod
-    def alike(
-        cls,
-        profile: PrivacyProfile,
-        n: int,
-    ) -> Self:
+    def alike(cls, profile: PrivacyProfile, n: int) -> Self:
         """The same profile for all pairs of n states."""
         return cls(dict.fromkeys(permutations(range(n), 2), profile))
 
@@ -65,11 +61,7 @@ class PairProfiles:
         """A bound on the loss of all pairs, nats."""
         return max(profile.largest for profile in self.by_pair.values())
 
-    def both_orders(
-        self,
-        i: int,
-        j: int,
-    ) -> Orders:
+    def both_orders(self, i: int, j: int) -> Orders:
         """The profiles of the pairs (i, j) and (j, i)."""
         return self.by_pair[i, j], self.by_pair[j, i]
 
@@ -84,11 +76,7 @@ class PairProfiles:
             by_pair[i, j] = composed[parts]
         return PairProfiles(by_pair)
 
-    def correlated(
-        self,
-        loss: PrivacyLossFunction,
-        length: int = 1,
-    ) -> "PairProfiles":
+    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> "PairProfiles":
         """The profiles about the neighbouring state, through the product of `length` matrices of a
         loss function."""
         if self.largest == 0.0:
@@ -111,11 +99,7 @@ class PairProfiles:
                 by_pair[i, j] = PrivacyProfile.nothing(grid)
         return PairProfiles(by_pair)
 
-    def _tabulate(
-        self,
-        n: int,
-        grid: float,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _tabulate(self, n: int, grid: float) -> tuple[np.ndarray, np.ndarray]:
         """The deltas (n, n, J + 1) and the largest losses (n, n) of all pairs; 0 for equal ones."""
         profiles = [profile.on(grid) for profile in self.by_pair.values()]
         rows = stack_deltas(profiles)
@@ -131,11 +115,7 @@ Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correla
 
 
 def _bound_mixtures(
-    q: np.ndarray,
-    d: np.ndarray,
-    slack: float,
-    deltas: np.ndarray,
-    grid: float,
+    q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, grid: float
 ) -> np.ndarray:
     """Bounds at losses 0, grid, ... between the mixtures by q and d, rows with a relative error of
     `slack`.
@@ -174,11 +154,7 @@ def _bound_mixtures(
     return np.minimum.accumulate(np.minimum(kept, 1.0))
 
 
-def _convex_envelope(
-    bound: np.ndarray,
-    reverse: np.ndarray,
-    grid: float,
-) -> np.ndarray:
+def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
     """The largest convex function of e^x below a bound at losses 0, grid, ..., and the reverse
     order's below 0.
 
@@ -225,10 +201,7 @@ def highest_profile(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     return PrivacyProfile(np.max(rows, axis=0), grid, largest)
 
 
-def higher_profile(
-    one: Profile,
-    other: Profile,
-) -> Profile:
+def higher_profile(one: Profile, other: Profile) -> Profile:
     """The larger of two profiles at each loss, pair by pair."""
     if not isinstance(one, PairProfiles):
         return highest_profile([one, other])
@@ -246,10 +219,7 @@ def raise_bounds(profile: PairProfiles) -> PairProfiles:
     return PairProfiles(by_pair)
 
 
-def is_within(
-    new: Profile,
-    old: Profile,
-) -> bool:
+def is_within(new: Profile, old: Profile) -> bool:
     """Whether a profile after a step, without its ROOM, is bounded by another, including rounding
     errors."""
     pairs = zip(_single_profiles(new), _single_profiles(old), strict=True)
@@ -262,10 +232,7 @@ def _single_profiles(profile: Profile) -> list[PrivacyProfile]:
     return [profile]
 
 
-def _is_bounded_by(
-    profile: PrivacyProfile,
-    bound: PrivacyProfile,
-) -> bool:
+def _is_bounded_by(profile: PrivacyProfile, bound: PrivacyProfile) -> bool:
     if profile.grid != bound.grid or profile.largest > bound.largest:
         return False
     above, below = stack_deltas([profile, bound])

@@ -76,9 +76,7 @@ class PrivacyProfile(FrozenArrays):
 
     def __post_init__(self) -> None:
         deltas = as_numbers(
-            self.deltas,
-            "deltas must be numbers",
-            "give upper bounds of delta(e^x)",
+            self.deltas, "deltas must be numbers", "give upper bounds of delta(e^x)"
         )
         object.__setattr__(self, "deltas", deltas)
         object.__setattr__(self, "grid", check_grid(self.grid))
@@ -96,11 +94,7 @@ class PrivacyProfile(FrozenArrays):
             )
 
     @classmethod
-    def of_event(
-        cls,
-        event: Any,
-        grid: float,
-    ) -> PrivacyProfile:
+    def of_event(cls, event: Any, grid: float) -> PrivacyProfile:
         """The profile of one release.
 
         Parameters
@@ -133,12 +127,7 @@ class PrivacyProfile(FrozenArrays):
         return cls._of_sampled(parsed, grid)
 
     @classmethod
-    def pure(
-        cls,
-        epsilon: float,
-        grid: float,
-        delta: float = 0.0,
-    ) -> PrivacyProfile:
+    def pure(cls, epsilon: float, grid: float, delta: float = 0.0) -> PrivacyProfile:
         """The largest profile of all (epsilon, delta)-DP mechanisms.
 
         Parameters
@@ -170,11 +159,7 @@ class PrivacyProfile(FrozenArrays):
         return cls(np.zeros(1), grid, 0.0)
 
     @classmethod
-    def _of_curve(
-        cls,
-        curve: Curve,
-        grid: float,
-    ) -> PrivacyProfile:
+    def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
         grid = check_grid(grid)
         while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
             grid *= 2.0
@@ -185,11 +170,7 @@ class PrivacyProfile(FrozenArrays):
         return cls(np.minimum.accumulate(deltas), grid, curve.largest)
 
     @classmethod
-    def _of_composed(
-        cls,
-        composed: Composed,
-        grid: float,
-    ) -> PrivacyProfile:
+    def _of_composed(cls, composed: Composed, grid: float) -> PrivacyProfile:
         profile = cls.nothing(grid)
         for part, count in composed.parts:
             repeated = cls.of_event(part, grid).repeat(count)
@@ -197,11 +178,7 @@ class PrivacyProfile(FrozenArrays):
         return profile
 
     @classmethod
-    def _of_sampled(
-        cls,
-        sampled: Sampled,
-        grid: float,
-    ) -> PrivacyProfile:
+    def _of_sampled(cls, sampled: Sampled, grid: float) -> PrivacyProfile:
         """Amplification by sampling: a step of correlation with eta the sampling probability."""
         share = sampled.probability
         profile = cls.of_event(sampled.event, grid)
@@ -235,10 +212,7 @@ class PrivacyProfile(FrozenArrays):
         above = self.deltas[np.maximum(first - 1, 0)]
         below = self.deltas[np.minimum(first, size - 1)]
         share = np.divide(
-            above - target,
-            above - below,
-            out=np.ones_like(target),
-            where=above > below,
+            above - target, above - below, out=np.ones_like(target), where=above > below
         )
         share = np.minimum(share * UP, 1.0)
         in_cell = np.log1p(share * expm1(self.grid))
@@ -258,11 +232,7 @@ class PrivacyProfile(FrozenArrays):
         powers = Powers((self,))
         return powers.profile(0, check_horizon(count, "count"))
 
-    def correlated(
-        self,
-        loss: PrivacyLossFunction,
-        length: int = 1,
-    ) -> PrivacyProfile:
+    def correlated(self, loss: PrivacyLossFunction, length: int = 1) -> PrivacyProfile:
         """The profile about the value at the neighbouring time point (Theorem 1 of
         docs/theory/profiles.md).
 
@@ -289,9 +259,7 @@ class PrivacyProfile(FrozenArrays):
         return self._mixed(divergence_at, largest)
 
     def _mixed(
-        self,
-        divergence_at: Callable[[np.ndarray], np.ndarray],
-        largest: float,
+        self, divergence_at: Callable[[np.ndarray], np.ndarray], largest: float
     ) -> PrivacyProfile:
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
@@ -363,11 +331,7 @@ class Powers:
         for number, kind in enumerate(kinds):
             self._composed[number, 1] = kind
 
-    def profile(
-        self,
-        kind: int,
-        number: int,
-    ) -> Any:
+    def profile(self, kind: int, number: int) -> Any:
         """The profile of `number` releases of a kind."""
         key = (kind, number)
         if key not in self._composed:
@@ -443,10 +407,7 @@ def automatic_grid(releases: Iterable[Release]) -> float:
     return min(max(weakest / RESOLUTION, FINEST), COARSEST)
 
 
-def product_rounding(
-    n: int,
-    length: int,
-) -> float:
+def product_rounding(n: int, length: int) -> float:
     """Exceeds the rounding of an eta and of a loss that come from a product of `length` matrices
     (n, n)."""
     if length == 1:
@@ -454,21 +415,13 @@ def product_rounding(
     return 2.0 * (4 + n * length) * EPS
 
 
-def bound_after(
-    loss: PrivacyLossFunction,
-    length: int,
-    bound: float,
-) -> float:
+def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
     """The bound L(bound) on a loss after a step of correlation, rounded up."""
     after = loss.at_most(bound) + product_rounding(loss.matrix.n_states, length)
     return min(after, bound)
 
 
-def interpolate(
-    deltas: np.ndarray,
-    grid: float,
-    losses: np.ndarray,
-) -> np.ndarray:
+def interpolate(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
     """Bounds at any losses from those on a grid, linear in e^x between its points.
 
     Parameters
@@ -496,11 +449,7 @@ def interpolate(
     return (high - (high - low) * share) * UP
 
 
-def cut_beyond(
-    deltas: np.ndarray,
-    before: np.ndarray,
-    last_loss: float,
-) -> np.ndarray:
+def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
     """Deltas up to the first whose loss `before` the step is certainly beyond the grid."""
     beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= last_loss)
     if beyond.size == 0:
@@ -508,10 +457,7 @@ def cut_beyond(
     return deltas[: beyond[0] + 1]
 
 
-def compose_orders(
-    one: Orders,
-    other: Orders,
-) -> PrivacyProfile:
+def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
     """The profile of two independent releases for an ordered pair of values.
 
     Parameters
@@ -550,10 +496,7 @@ def compose_orders(
 
 
 @lru_cache(8)  # the same release is composed with all before it
-def _all_masses(
-    profile: PrivacyProfile,
-    reverse: PrivacyProfile,
-) -> np.ndarray:
+def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
     """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x) of the
     reverse order."""
     positive = profile._positive_masses()
@@ -577,10 +520,7 @@ def _all_masses(
     return np.concatenate((mirrored[::-1], [at_zero], positive))
 
 
-def _sum_losses(
-    few: np.ndarray,
-    many: np.ndarray,
-) -> tuple[np.ndarray, float]:
+def _sum_losses(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
     """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may
     remove."""
     middle = few.size // 2
@@ -604,10 +544,7 @@ def _sum_losses(
     return masses * (1.0 + 2.0 * (terms + 8) * EPS), error
 
 
-def _convolve_by_fourier(
-    few: np.ndarray,
-    many: np.ndarray,
-) -> tuple[np.ndarray, float]:
+def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
     """The convolution of masses, and more than the error of each sum."""
     from scipy.signal import fftconvolve
 
@@ -621,10 +558,7 @@ def _convolve_by_fourier(
     return sums, error
 
 
-def _deltas_of_masses(
-    masses: np.ndarray,
-    grid: float,
-) -> np.ndarray:
+def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     """The deltas at the losses 0, grid, ... from the masses of grid, 2 grid, ...: sum_j p_j (1 -
     e^(x - x_j))+."""
     from scipy.signal import lfilter

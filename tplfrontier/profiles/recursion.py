@@ -98,11 +98,7 @@ class Side:
     pauses: list[SidePause]
 
     @classmethod
-    def both(
-        cls,
-        timeline: Timeline,
-        released: list[int],
-    ) -> tuple[Self, Self]:
+    def both(cls, timeline: Timeline, released: list[int]) -> tuple[Self, Self]:
         """The past side, and the future side, whose times count from the last one."""
         horizon = timeline.horizon
         times = timeline.times.tolist()
@@ -193,9 +189,7 @@ class Side:
                 profiles.append(profile_after(profiles[base], kinds[kind], pause.step))
             position[pause.time] = after_release[key]
             largest[pause.time] = _bound_after_step(
-                pause.step,
-                largest[self.times[pause.release]],
-                bounds[pause.release],
+                pause.step, largest[self.times[pause.release]], bounds[pause.release]
             )
         largest_of_profiles = np.array([profile.largest for profile in profiles])
         largest = np.minimum(largest, largest_of_profiles[position])
@@ -216,11 +210,7 @@ class Side:
         time = len(known)
         added = len(self.released) - len(last)  # the releases that the shorter series lacks
         new_stretches = profiles_after_steps(
-            profile,
-            self.steps[time - 1 :],
-            self.released[time - 1 :],
-            kinds,
-            nothing,
+            profile, self.steps[time - 1 :], self.released[time - 1 :], kinds, nothing
         )
         for stretch in with_progress(
             new_stretches,
@@ -239,11 +229,7 @@ class Side:
             time += stretch.length
 
 
-def _bound_after_step(
-    step: Step | None,
-    bound: float | None,
-    largest: float,
-) -> float:
+def _bound_after_step(step: Step | None, bound: float | None, largest: float) -> float:
     if step is None or step.loss is None or bound is None:
         return 0.0
     return bound_after(step.loss, step.length, (bound + largest) * (1.0 + EPS))

@@ -113,11 +113,7 @@ class Repetitions:
     count: int
 
 
-def profile_after(
-    base: Profile,
-    release: Profile,
-    step: Step,
-) -> Profile:
+def profile_after(base: Profile, release: Profile, step: Step) -> Profile:
     """The profile after a release and a step of correlation.
 
     The bound on the loss of a single profile is left out: it is computed beside, for each time of a
@@ -165,10 +161,7 @@ def profiles_after_steps(
 
 
 def _profiles_along_run(
-    base: Profile,
-    run: Run,
-    powers: Powers,
-    nothing: Profile,
+    base: Profile, run: Run, powers: Powers, nothing: Profile
 ) -> Iterator[Stretch]:
     groups = repeat_period(base, run, powers, nothing)
     if len(run.period) == 1:
@@ -180,10 +173,7 @@ def _profiles_along_run(
         yield Stretch(profile, 1)
 
 
-def find_runs(
-    steps: list[Step],
-    released: list[int],
-) -> Iterator[Run]:
+def find_runs(steps: list[Step], released: list[int]) -> Iterator[Run]:
     """Cut the steps, and the releases before them, into runs that each repeat a period.
 
     A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
@@ -195,11 +185,7 @@ def find_runs(
         start += run.length
 
 
-def _longest_run(
-    steps: list[Step],
-    released: list[int],
-    start: int,
-) -> Run:
+def _longest_run(steps: list[Step], released: list[int], start: int) -> Run:
     longest = Run([], 0)
     for length in range(1, MOST_PERIOD + 1):
         end = start + length
@@ -214,18 +200,10 @@ def _longest_run(
     return longest
 
 
-def _count_repeated(
-    steps: list[Step],
-    released: list[int],
-    start: int,
-    period: int,
-) -> int:
+def _count_repeated(steps: list[Step], released: list[int], start: int, period: int) -> int:
     """After how many steps from `start` on the releases and steps no longer repeat the period."""
 
-    def is_repeated(
-        first: int,
-        last: int,
-    ) -> bool:
+    def is_repeated(first: int, last: int) -> bool:
         return all(
             moves[first:last] == moves[first - period : last - period]
             for moves in (released, steps)
@@ -240,10 +218,7 @@ def _count_repeated(
 
 
 def repeat_period(
-    base: Profile,
-    run: Run,
-    powers: Powers,
-    nothing: Profile,
+    base: Profile, run: Run, powers: Powers, nothing: Profile
 ) -> Iterator[Repetitions]:
     """Put the repetitions of a run's period into groups, and give each group profiles that bound
     those of all its repetitions."""
@@ -278,10 +253,7 @@ def group_ends(number: int) -> list[int]:
     return numbers.tolist()
 
 
-def highest_of_groups(
-    cycles: Iterator[list[Bound]],
-    sizes: list[int],
-) -> Iterator[list[Profile]]:
+def highest_of_groups(cycles: Iterator[list[Bound]], sizes: list[int]) -> Iterator[list[Profile]]:
     """The highest profiles of each group of successive cycles, which are endless and stay the same
     once two in a row are the same."""
     cycle: list[Bound] = []
@@ -298,28 +270,20 @@ def highest_of_groups(
         yield [make_profile(bound) for bound in highest]
 
 
-def _higher_cycle(
-    old: list[Bound],
-    new: list[Bound],
-) -> list[Bound]:
+def _higher_cycle(old: list[Bound], new: list[Bound]) -> list[Bound]:
     if old is new:
         return old
     return [_higher_bound(*bounds) for bounds in zip(old, new, strict=True)]
 
 
-def _higher_bound(
-    old: Bound,
-    new: Bound,
-) -> Bound:
+def _higher_bound(old: Bound, new: Bound) -> Bound:
     if callable(old):
         return new  # those of `approach_limit` rise
     return higher_profile(old, make_profile(new))
 
 
 def repeat_steps(
-    base: Profile,
-    steps: Sequence[Callable[[Profile], Profile]],
-    forgotten: float,
+    base: Profile, steps: Sequence[Callable[[Profile], Profile]], forgotten: float
 ) -> Iterator[list[Bound]]:
     """The profiles after each of some steps that are repeated without end; at last always the
     same list."""
@@ -343,9 +307,7 @@ def repeat_steps(
 
 
 def repeat_step(
-    after: Callable[[Profile], Profile],
-    base: Profile,
-    forgotten: float,
+    after: Callable[[Profile], Profile], base: Profile, forgotten: float
 ) -> Iterator[Bound]:
     """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the
     share `forgotten`."""
@@ -355,8 +317,7 @@ def repeat_step(
 
 
 def _repeat_step_of_pairs(
-    after: Callable[[Profile], Profile],
-    base: PairProfiles,
+    after: Callable[[Profile], Profile], base: PairProfiles
 ) -> Iterator[Bound]:
     """Steps of pairs are not affine: they end at a bound that a step keeps."""
     while True:
@@ -373,9 +334,7 @@ def _repeat_step_of_pairs(
 
 
 def _repeat_affine_step(
-    after: Callable[[Profile], Profile],
-    base: PrivacyProfile,
-    forgotten: float,
+    after: Callable[[Profile], Profile], base: PrivacyProfile, forgotten: float
 ) -> Iterator[Bound]:
     marks: list[PrivacyProfile] = []
     lag = 1  # steps from a mark to the next
@@ -393,10 +352,7 @@ def _repeat_affine_step(
 
 
 def extrapolate(
-    marks: list[PrivacyProfile],
-    lag: float,
-    after: Callable[[Profile], Profile],
-    forgotten: float,
+    marks: list[PrivacyProfile], lag: float, after: Callable[[Profile], Profile], forgotten: float
 ) -> Iterator[Bound]:
     """Upper bounds of the next profiles of a run without end; none while it still changes much.
 
@@ -465,10 +421,7 @@ class ProvedBounds:
 
 
 def _prove_bounds(
-    low: PrivacyProfile,
-    high: PrivacyProfile,
-    rate: float,
-    after: Callable[[Profile], Profile],
+    low: PrivacyProfile, high: PrivacyProfile, rate: float, after: Callable[[Profile], Profile]
 ) -> ProvedBounds | None:
     """The deltas of l and u if they satisfy both inequalities of `extrapolate`, else None."""
     after_low = after(low)
@@ -482,11 +435,7 @@ def _prove_bounds(
     return None
 
 
-def estimate_limit(
-    old: np.ndarray,
-    last: np.ndarray,
-    new: np.ndarray,
-) -> LimitEstimate | None:
+def estimate_limit(old: np.ndarray, last: np.ndarray, new: np.ndarray) -> LimitEstimate | None:
     """How far above `new` the limit of a geometric series is, and its rate; None where both are too
     loose.
 
@@ -511,10 +460,7 @@ def estimate_limit(
 
 
 def approach_limit(
-    limit: np.ndarray,
-    near: np.ndarray,
-    rate: float,
-    grid: float,
+    limit: np.ndarray, near: np.ndarray, rate: float, grid: float
 ) -> Iterator[Callable[[], PrivacyProfile]]:
     """limit - rate^m (limit - near), rounded up, made when needed, for m = 1, 2, ..., and then
     always the limit."""
@@ -537,8 +483,5 @@ def make_profile(bound: Bound) -> Profile:
     return bound
 
 
-def _apply_step(
-    base: Bound,
-    step: Callable[[Profile], Profile],
-) -> Profile:
+def _apply_step(base: Bound, step: Callable[[Profile], Profile]) -> Profile:
     return step(make_profile(base))

@@ -122,11 +122,7 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The profile of all releases about the value at time t; negative t counts from the end."""
         return self.both.profile_at(t)
 
-    def composed(
-        self,
-        first: int,
-        last: int,
-    ) -> PrivacyProfile:
+    def composed(self, first: int, last: int) -> PrivacyProfile:
         """The profile about all the data of several time points (Theorem 3 of [1]).
 
         Parameters
@@ -211,11 +207,7 @@ class TemporalPrivacyProfile(FrozenArrays):
         largest = np.minimum(largest, largest_of_profiles[position])
         return ProfileSeries(tuple(profiles), position, largest)
 
-    def _largest_of_windows(
-        self,
-        first: np.ndarray,
-        length: int,
-    ) -> PrivacyProfile:
+    def _largest_of_windows(self, first: np.ndarray, length: int) -> PrivacyProfile:
         """The largest profile of `length` consecutive time points from each of `first` on."""
         last = first + length - 1
         before = self._before
@@ -232,22 +224,14 @@ class TemporalPrivacyProfile(FrozenArrays):
         highest = highest_profile(profiles)
         return replace(highest, largest=self._bound_windows(first, last))
 
-    def _count_kinds(
-        self,
-        first: np.ndarray,
-        last: np.ndarray,
-    ) -> np.ndarray:
+    def _count_kinds(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """How many releases of each kind (K,) each window (W,) has, (W, K)."""
         is_of_kind = self.releases[:, None] == np.arange(len(self.kinds))
         sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
         np.cumsum(is_of_kind, axis=0, out=sums[1:])
         return sums[last + 1] - sums[first]
 
-    def _bound_windows(
-        self,
-        first: np.ndarray,
-        last: np.ndarray,
-    ) -> float:
+    def _bound_windows(self, first: np.ndarray, last: np.ndarray) -> float:
         """A bound on the loss of all releases about the data of any window."""
         finite = np.where(self._bounds < inf, self._bounds, 0.0)
         sums = np.concatenate(([0.0], np.cumsum(finite)))
@@ -388,10 +372,7 @@ class _Schedule:
     releases: np.ndarray
 
 
-def _read_schedule(
-    events: Any,
-    horizon: int | None,
-) -> _Schedule:
+def _read_schedule(events: Any, horizon: int | None) -> _Schedule:
     is_list = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
     if not is_list:
         if horizon is None:
@@ -421,10 +402,7 @@ def _read_schedule(
     return _Schedule(tuple(different), np.repeat(numbers, counts))
 
 
-def _check_number_of_releases(
-    releases: int,
-    horizon: int | None,
-) -> None:
+def _check_number_of_releases(releases: int, horizon: int | None) -> None:
     if horizon not in (None, releases):
         raise ValueError(
             f"events must be one release or one for each of {horizon} time points, "

@@ -76,9 +76,7 @@ def gaussian_series_leakage(
 
 
 def gaussian_series_limit(
-    series: LinearGaussianSeries,
-    noise: LinearGaussianSeries | float,
-    change: float,
+    series: LinearGaussianSeries, noise: LinearGaussianSeries | float, change: float
 ) -> float:
     """The mu of a value in the middle of an endless stationary series: no series, however long,
     leaks more.
@@ -221,10 +219,7 @@ def _limit_by_riccati(joint: _JointSeries) -> float:
     return variances.information
 
 
-def information(
-    covariance: Any,
-    noise: Any,
-) -> np.ndarray:
+def information(covariance: Any, noise: Any) -> np.ndarray:
     """1 / Var(x_t | outputs) - 1 / Var(x_t), (T,), of a series and noise as in
     `gaussian_series_leakage`."""
     if not isinstance(covariance, LinearGaussianSeries):
@@ -248,10 +243,7 @@ def information(
     )
 
 
-def _check_noise(
-    noise: Any,
-    T: int,
-) -> np.ndarray:
+def _check_noise(noise: Any, T: int) -> np.ndarray:
     """A noise variance, one for each time, or a covariance, as (T,) or (T, T)."""
     if isinstance(noise, LinearGaussianSeries):
         noise = noise.covariance
@@ -285,11 +277,7 @@ def _check_variance(least: float) -> None:
         )
 
 
-def _join(
-    series: LinearGaussianSeries,
-    noise: Any,
-    T: int,
-) -> _JointSeries:
+def _join(series: LinearGaussianSeries, noise: Any, T: int) -> _JointSeries:
     """The joint state of series and noise."""
     from scipy.linalg import block_diag
 
@@ -326,10 +314,7 @@ class Regression:
     remaining: np.ndarray
 
 
-def regress_values(
-    K: np.ndarray,
-    noise: np.ndarray,
-) -> Regression:
+def regress_values(K: np.ndarray, noise: np.ndarray) -> Regression:
     """The regression of each value on all outputs; neither variance is a difference.
 
     Parameters
@@ -375,10 +360,7 @@ def regress_values(
     return Regression(weights, explained, of_values + of_noise)
 
 
-def _dense_information(
-    K: np.ndarray,
-    noise: Any,
-) -> np.ndarray:
+def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
     noise = _check_noise(noise, len(K))
     variances = np.diagonal(K)
     _check_variance(variances.min())
@@ -387,10 +369,7 @@ def _dense_information(
 
 
 def _scalar_information(
-    a: float,
-    innovation: float,
-    variance: float,
-    noise: np.ndarray,
+    a: float, innovation: float, variance: float, noise: np.ndarray
 ) -> np.ndarray:
     """The information (T,) for a state of one number: of the outputs up to t, plus that of later
     ones."""
@@ -413,11 +392,7 @@ def _scalar_information(
     return np.array(past) + (np.array(future)[::-1] - present)
 
 
-def _scalar_limit(
-    a: float,
-    innovation: float,
-    noise: float,
-) -> float:
+def _scalar_limit(a: float, innovation: float, noise: float) -> float:
     """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation
     I)."""
     present = 1.0 / noise
@@ -460,8 +435,7 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
         following_explained = F @ (explained + update.explained) @ F.T
         last_change = change
         change = max(
-            _relative_change(P, following),
-            _relative_change(explained, following_explained),
+            _relative_change(P, following), _relative_change(explained, following_explained)
         )
         P = following
         explained = following_explained
@@ -470,10 +444,7 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
     return steps
 
 
-def _smooth_backwards(
-    joint: _JointSeries,
-    steps: list[_FilterStep],
-) -> np.ndarray:
+def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarray:
     """The information (T,) of all outputs, from the last time to the first."""
     F = joint.F
     Q = joint.Q
@@ -508,11 +479,7 @@ def _smooth_backwards(
     return E / V / (V + E)
 
 
-def _update(
-    P: np.ndarray,
-    joint: _JointSeries,
-    variance: float,
-) -> _Update:
+def _update(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
     """The Kalman filter's update of a covariance P by an output with noise of a variance."""
     H = joint.H
     ahead = P @ H
@@ -536,10 +503,7 @@ def _update(
 
 
 def _split_variance(
-    beside: np.ndarray,
-    explained: np.ndarray,
-    future: np.ndarray,
-    joint: _JointSeries,
+    beside: np.ndarray, explained: np.ndarray, future: np.ndarray, joint: _JointSeries
 ) -> _Variances:
     """The variance of a value that all outputs explain, and the one that remains.
 
@@ -559,9 +523,6 @@ def _split_variance(
     return _Variances(float(c @ explained @ c) + later, before - later)
 
 
-def _relative_change(
-    before: np.ndarray,
-    after: np.ndarray,
-) -> float:
+def _relative_change(before: np.ndarray, after: np.ndarray) -> float:
     size = max(abs(after).max(), 1e-300)
     return float(abs(after - before).max() / size)

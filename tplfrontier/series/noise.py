@@ -33,11 +33,7 @@ MAX_TIMES = 1000  # the linear programs hold matrices of this many times at most
 
 
 def allocate_series_noise(
-    mu: float,
-    covariance: LinearGaussianSeries | ArrayLike,
-    change: float,
-    *,
-    equal: bool = True,
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, *, equal: bool = True
 ) -> np.ndarray:
     """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at
     every time.
@@ -80,11 +76,7 @@ def allocate_series_noise(
     return _find_least_noise(mu, K, change, _IndependentNoise(), np.ones(len(K)), start)
 
 
-def endless_series_noise(
-    mu: float,
-    series: LinearGaussianSeries,
-    change: float,
-) -> float:
+def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
     """The least variance of independent noise that keeps values mu-GDP in a stationary series of
     any length.
 
@@ -189,10 +181,7 @@ def correlate_series_noise(
     return _find_least_noise(mu, K, change, shape, cost, start)
 
 
-def _check_workload(
-    workload: ArrayLike | None,
-    T: int,
-) -> np.ndarray:
+def _check_workload(workload: ArrayLike | None, T: int) -> np.ndarray:
     if workload is None:
         return np.eye(T)
     answers = as_numbers(workload, "workload must be numbers", "give a row an answer")
@@ -224,11 +213,7 @@ class _BandedNoise:
 
     is_correlated = True
 
-    def __init__(
-        self,
-        T: int,
-        band: int,
-    ):
+    def __init__(self, T: int, band: int):
         self.T = T
         self.band = band
         times = np.arange(T)
@@ -268,7 +253,7 @@ def _find_least_noise(
     if not programme.is_solved:
         warn_caller(
             f"the least noise must be found to a share of {GAP:g}, found {programme.gap:.3g} after "
-            f"{rounds} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
+            f"{rounds} rounds; it keeps mu, and a shorter band or series comes nearer to the least"
         )
     noise = shape.noise(unit * programme.best)
     step = 2.0**-52
@@ -359,11 +344,7 @@ class _CuttingPlanes:
         if self._cost @ mixed < self._cost @ self.best:
             self.best = mixed
 
-    def _require(
-        self,
-        v: np.ndarray,
-        least: np.ndarray,
-    ) -> None:
+    def _require(self, v: np.ndarray, least: np.ndarray) -> None:
         """Add the constraints v^T noise v >= least, for each column v."""
         self._rows.append(self._shape.coefficients(v).T)
         self._least.append(least)
@@ -400,9 +381,7 @@ class _Tightest:
 
 
 def _least_equal_variances(
-    mu: float,
-    covariance: LinearGaussianSeries | ArrayLike,
-    change: float,
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float
 ) -> np.ndarray:
     """The least variance of independent noise, the same at all T times, (T,)."""
     if isinstance(covariance, LinearGaussianSeries):
@@ -416,11 +395,7 @@ def _least_equal_variances(
     return np.full(T, _least_variance(is_enough, mu, change))
 
 
-def _least_variance(
-    is_enough: Callable[[float], bool],
-    mu: float,
-    change: float,
-) -> float:
+def _least_variance(is_enough: Callable[[float], bool], mu: float, change: float) -> float:
     """The least variance for which a predicate holds, at least that of a single output."""
     single = (change / mu) ** 2 * (1.0 - 2.0**-50)
     high = single
@@ -437,10 +412,7 @@ def _least_variance(
 
 
 def _keeps_mu(
-    mu: float,
-    covariance: LinearGaussianSeries | ArrayLike,
-    noise: np.ndarray,
-    change: float,
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float
 ) -> bool:
     if not isinstance(covariance, LinearGaussianSeries):
         mu = mu * (1.0 - _rounding_of_mu(check_covariance(covariance), noise))
@@ -448,11 +420,7 @@ def _keeps_mu(
     return largest <= _level_of_computed_mu(mu, covariance, len(noise))
 
 
-def _level_of_computed_mu(
-    mu: float,
-    covariance: LinearGaussianSeries | ArrayLike,
-    T: int,
-) -> float:
+def _level_of_computed_mu(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
     """What a computed mu may be: the recursions of a state of several numbers have fewer digits
     than that of one."""
     if isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1:
@@ -460,10 +428,7 @@ def _level_of_computed_mu(
     return safely_below(mu, T)
 
 
-def _rounding_of_mu(
-    K: np.ndarray,
-    noise: np.ndarray,
-) -> float:
+def _rounding_of_mu(K: np.ndarray, noise: np.ndarray) -> float:
     """The share by which rounding, of the covariance of a series as well, may change mu.
 
     It changes v^T (K + noise) v - Var(x_t) by a share T 2^-51 of the sum of absolute terms at most,

@@ -42,12 +42,7 @@ class LinearGaussianSeries(FrozenArrays):
         super().__post_init__()
 
     @classmethod
-    def autoregressive(
-        cls,
-        coefficients: ArrayLike,
-        horizon: int,
-        variance: float = 1.0,
-    ) -> Self:
+    def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> Self:
         """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation.
 
         Parameters
@@ -122,11 +117,7 @@ class LinearGaussianSeries(FrozenArrays):
         return covariance
 
 
-def _check_shape(
-    given: Any,
-    shape: tuple[int, ...],
-    name: str,
-) -> np.ndarray:
+def _check_shape(given: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     numbers = as_numbers(given, f"{name} must be real numbers", "give an array")
     if numbers.shape != shape or not np.isfinite(numbers).all():
         raise ValueError(
@@ -148,8 +139,7 @@ def _companion_matrix(coefficients: np.ndarray) -> np.ndarray:
 
 
 def stationary_covariance(
-    transition: np.ndarray,
-    innovation: np.ndarray,
+    transition: np.ndarray, innovation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """X = F X F^T + Q, and about how far rounding may have moved its entries.
 
@@ -192,10 +182,7 @@ def spectral_radius(matrix: np.ndarray) -> float:
     return float(abs(np.linalg.eigvals(matrix)).max())
 
 
-def check_covariance(
-    given: Any,
-    name: str = "covariance",
-) -> np.ndarray:
+def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
     """A covariance (n, n), symmetric and positive semidefinite within 1e-9, as an exactly symmetric
     array."""
     K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")

@@ -191,10 +191,7 @@ class Publisher:
         self._forward = loss_from_json(self.settings["forward"])
         if self.settings["plan"] is None:
             self._filter = TemporalFilter(
-                self.settings["alpha"],
-                self._backward,
-                self._forward,
-                floor=self.settings["floor"],
+                self.settings["alpha"], self._backward, self._forward, floor=self.settings["floor"]
             )
 
     def _check_settings(self, settings: dict) -> None:
@@ -562,8 +559,7 @@ class Publisher:
         level = "noise_multiplier" if self.settings["delta"] else "epsilon"
         table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
         return table.assign(
-            time=clock.index(table["time"]),
-            kind=[Kind(kind).label for kind in table["kind"]],
+            time=clock.index(table["time"]), kind=[Kind(kind).label for kind in table["kind"]]
         )
 
     @property

@@ -580,10 +580,7 @@ def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
 
 
 def parse_counts(
-    content: bytes,
-    source: str | Path,
-    time: str | None = None,
-    columns: Sequence[Hashable] = (),
+    content: bytes, source: str | Path, time: str | None = None, columns: Sequence[Hashable] = ()
 ) -> pd.DataFrame:
     """A small table of numbers, whose index is the column of times, if there is one.
 

@@ -63,10 +63,7 @@ class Plan(FrozenArrays):
         return pd.DataFrame({"epsilon": budgets}, pd.RangeIndex(1, len(budgets) + 1, name="t"))
 
     def _repr_html_(self) -> str:
-        return frame_as_html(
-            f"{self.name}: {self.message or 'budgets, nats'}",
-            self.to_frame(),
-        )
+        return frame_as_html(f"{self.name}: {self.message or 'budgets, nats'}", self.to_frame())
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""

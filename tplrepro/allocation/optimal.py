@@ -304,9 +304,7 @@ def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
 
 
 def _published_budgets(
-    problem: OnTimeline,
-    backward: PrivacyLossFunction | None,
-    forward: PrivacyLossFunction | None,
+    problem: OnTimeline, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None
 ) -> Iterator[np.ndarray]:
     """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
     times = problem.timeline.times

@@ -283,9 +283,7 @@ class PublishedLoss:
         return float(np.log1p(np.max((q - d) * u / (d * u + 1.0), initial=0.0)))
 
 
-def _sums_over_kept_coordinates(
-    columns: scipy.sparse.csc_array,
-) -> tuple[np.ndarray, np.ndarray]:
+def _sums_over_kept_coordinates(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
     """Cumulative sums of q and d over the kept coordinates of each pair of rows, by decreasing
     q_j / d_j."""
     n = columns.shape[0]

@@ -208,9 +208,7 @@ def _status_of(result):
 def _pulp_solver(name, tolerance):
     if name == "HiGHS":
         return pulp.HiGHS(
-            msg=False,
-            primal_feasibility_tolerance=tolerance,
-            dual_feasibility_tolerance=tolerance,
+            msg=False, primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance
         )
     options = [f"primalT {tolerance}", f"dualT {tolerance}"]
     path = "cbc"

@@ -150,12 +150,7 @@ class TemporalLeakage(OverTime):
         or `time` from 0."""
         from pandas import DataFrame, RangeIndex
 
-        columns = {
-            "epsilon": self.epsilons,
-            "bpl": self.bpl,
-            "fpl": self.fpl,
-            "tpl": self.tpl,
-        }
+        columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
         index = self.index
         if index is None:
             index = RangeIndex(self.epsilons.size, name="time")

@@ -245,11 +245,7 @@ class _Generation:
         room = max(2, min(ADDED, self.most_outputs - np.count_nonzero(is_used)))
         added = self._candidates_by_worth(solved)[:room]
         prices = np.concatenate(
-            [
-                solved.kappa[:m][is_used],
-                np.full(added.size, solved.kappa.max()),
-                solved.kappa[m:],
-            ]
+            [solved.kappa[:m][is_used], np.full(added.size, solved.kappa.max()), solved.kappa[m:]]
         )
         return np.append(solved.outputs[is_used], added), prices
 

@@ -10,14 +10,7 @@ from typing import Any
 import yaml
 
 from experiments.claims import markdown_table
-from workflow.configuration import (
-    ROOT,
-    Notebook,
-    owner_of,
-    read_notebooks,
-    records_in,
-    title_of,
-)
+from workflow.configuration import ROOT, Notebook, owner_of, read_notebooks, records_in, title_of
 from workflow.publishing.other_runs import read_runs, summarise_runs
 
 REGION = re.compile(

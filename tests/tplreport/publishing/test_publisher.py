@@ -361,10 +361,7 @@ def test_processes_are_killed_at_any_moment(path, tmp_path, kills, last):
         str(kills),
     ]
     subprocess.run(
-        words,
-        cwd=os.fspath(Path(__file__).parents[3]),
-        check=True,
-        stderr=subprocess.DEVNULL,
+        words, cwd=os.fspath(Path(__file__).parents[3]), check=True, stderr=subprocess.DEVNULL
     )
     reader = tr.Publisher(path)
     frame, ledger = reader.to_frame(), reader.ledger

@@ -98,8 +98,7 @@ def test_the_pairwise_formulation_has_the_papers_constraints(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("solver", "name", "remedy"),
-    [("CBC", "COIN_CMD", "pulp<4"), ("HiGHS", "HiGHS", "highspy")],
+    ("solver", "name", "remedy"), [("CBC", "COIN_CMD", "pulp<4"), ("HiGHS", "HiGHS", "highspy")]
 )
 def test_a_solver_that_is_missing_or_fails_is_named(monkeypatch, solver, name, remedy):
     monkeypatch.setattr(getattr(pulp, name), "available", lambda self: False)
