@@ -14,8 +14,12 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TextIO
 
 import psutil
 
@@ -25,112 +29,183 @@ from workflow.batch.run_notebook import kernel_environment
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 
+# Exit statuses; those of signals are 128 and their number.
+UP_TO_DATE = 0
+FAILED = 1
+MISCONFIGURED = 2
+LOCKED = 3
+INTERRUPTED = 130
+LINES_OF_LOG = 15  # that are shown where Snakemake stopped
+
 _say = partial(print, sep="\n", flush=True)
 
 
-def run_batch(profile_name, jobs=None, only=(), root=ROOT):
-    """Run the outdated notebooks and print the summary; returns the exit status.
+@dataclass(frozen=True)
+class Batch:
+    """The notebooks of a profile that are to be up to date, and those of them that are not."""
 
-    `jobs` notebooks run at once, by default one per processor; `only` names those to run, by
-    default all.
+    profile: str
+    root: Path
+    chosen: Sequence[str]
+    waiting: Sequence[str]
+    number: str  # in the statuses of the notebooks that it has run
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build" / self.profile
+
+    def announce(self) -> None:
+        """Say how many notebooks run, and on which data."""
+        data = "synthetic data (TPLREPRO_DATA is not set)"
+        if os.environ.get("TPLREPRO_DATA"):
+            data = "real data where TPLREPRO_DATA has them"
+        counts = f"{len(self.waiting)} of {len(self.chosen)} notebooks to run"
+        _say(f"Profile {self.profile}: {counts}, {data}.")
+
+    def results(self) -> "Results":
+        """What the statuses on the disk say."""
+        statuses = {name: read_status(name, self.profile, self.root) for name in self.chosen}
+        ran = [name for name in self.waiting if statuses[name].get("batch") == self.number]
+        not_run = [name for name in self.waiting if name not in ran]
+        return Results(statuses, ran, not_run)
+
+    def say_what_is_left(self, results: "Results") -> None:
+        """Which notebooks are not up to date, and where to look."""
+        count = len(results.failed) + len(results.not_run)
+        _say(f"{count} of {len(self.chosen)} notebooks are not up to date.")
+        for name in results.failed:
+            _say(f"  {name}: see build/{self.profile}/partial/{name}.ipynb")
+        _say(*writing_problems(self.build))
+        if not results.failed:
+            log = (self.build / "snakemake.log").read_text(encoding="utf-8", errors="replace")
+            _say(
+                f"Snakemake stopped; the end of build/{self.profile}/snakemake.log:",
+                *log.splitlines()[-LINES_OF_LOG:],
+            )
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a batch has done."""
+
+    statuses: Mapping[str, Mapping[str, Any]]  # of all chosen notebooks; empty: never run
+    ran: Sequence[str]  # in this batch
+    not_run: Sequence[str]  # that are not up to date
+
+    @cached_property
+    def failed(self) -> list[str]:
+        return [name for name in self.ran if self.statuses[name]["status"] != "ok"]
+
+    def state_of(self, name: str) -> str:
+        if name in self.ran:
+            return self.statuses[name]["status"]
+        if name in self.not_run:
+            return "not run"
+        return "up to date"
+
+    def table(self) -> str:
+        """The notebooks with their seconds, data and state, as text."""
+        rows = [("notebook", "seconds", "data", "status")]
+        for name, status in self.statuses.items():
+            seconds = str(status.get("seconds", "-"))
+            rows.append((name, seconds, status.get("data", "-"), self.state_of(name)))
+        total = round(sum(self.statuses[name]["seconds"] for name in self.ran), 1)
+        rows.append(("sum of what ran", str(total), "", ""))
+        width = max(len(name) for name, _, _, _ in rows)
+        width_of_data = max(len(data) for _, _, data, _ in rows)
+        lines = [
+            f"{name:<{width}}  {seconds:>8}  {data:<{width_of_data}}  {state}"
+            for name, seconds, data, state in rows
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def run_batch(
+    profile: str, jobs: int | None = None, only: Collection[str] = (), root: Path = ROOT
+) -> int:
+    """Run the outdated notebooks and print the summary.
+
+    Parameters
+    ----------
+    profile : str
+        Its name.
+    jobs : int, optional
+        How many notebooks run at once; by default one per processor.
+    only : collection of str
+        The notebooks to run; by default all.
+    root : Path
+        The repository.
+
+    Returns
+    -------
+    int
+        The exit status, see the module.
     """
-    build = root / "build" / profile_name
-    problems = _problems(profile_name, jobs, only, root) or writing_problems(build)
+    problems = find_mistakes(profile, jobs, only, root)
+    if not problems:
+        problems = writing_problems(root / "build" / profile)
     if problems:
         _say("Nothing was run:", *(f"  {problem}" for problem in problems))
-        return 2
-    profile, entries = read_profile(profile_name, root), read_notebooks(root)
-    chosen = {name: entries[name] for name in (only or entries)}
-    batch, code = uuid.uuid4().hex, 0
+        return MISCONFIGURED
+    status = UP_TO_DATE
     with open(root / "build" / "lock", "a+", encoding="utf-8") as lock:
-        if not _locked(lock):
+        if not take_lock(lock):
             _say(f"Another batch is running ({lock.read().strip()}); wait for it or end it.")
-            return 3
-        waiting = outdated(chosen, profile, root)
-        has_data = bool(os.environ.get("TPLREPRO_DATA"))
-        data = (
-            "real data where TPLREPRO_DATA has them"
-            if has_data
-            else "synthetic data (TPLREPRO_DATA is not set)"
-        )
-        _say(f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, {data}.")
-        if waiting:
+            return LOCKED
+        batch = plan_batch(profile, only, root)
+        batch.announce()
+        if batch.waiting:
             compile_kernels()  # before any notebook is timed or prints a message
-            code = _snakemake(profile_name, batch, waiting, jobs, lock, root)
-    statuses = {name: read_status(name, profile_name, root) for name in chosen}
-    ran = {name for name in waiting if statuses[name].get("batch") == batch}
-    failed = [name for name in waiting if name in ran and statuses[name]["status"] != "ok"]
-    left = [name for name in waiting if name in failed or name not in ran]
-    _say("", summary(statuses, ran, left), "")
-    if code < 0 or code > 128:
+            status = run_snakemake(batch, jobs, lock)
+    return finish_batch(batch, status)
+
+
+def plan_batch(profile: str, only: Collection[str], root: Path) -> Batch:
+    """What a batch has to do."""
+    entries = read_notebooks(root)
+    chosen = {name: entries[name] for name in (only or entries)}
+    waiting = outdated(chosen, read_profile(profile, root), root)
+    return Batch(profile, root, list(chosen), waiting, uuid.uuid4().hex)
+
+
+def finish_batch(batch: Batch, status: int) -> int:
+    """Print the summary; the exit status, from that of Snakemake."""
+    results = batch.results()
+    _say("", results.table(), "")
+    if status < 0:  # the number of the signal that ended it
+        status = 128 - status
+    if status > 128:
         _say("Interrupted. The same command finishes the rest.")
-        return code if code > 0 else 128 - code
-    if left:
-        _say(f"{len(left)} of {len(chosen)} notebooks are not up to date.")
-        _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in failed))
-        _say(*writing_problems(build))
-        if not failed:
-            words = (
-                (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            )
-            _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *words[-15:])
-        return 1
-    _say(
-        f"Figures are in build/{profile_name}/figures, executed notebooks in build/{profile_name}/notebooks."
-    )
-    return 0
+        return status
+    if results.failed or results.not_run:
+        batch.say_what_is_left(results)
+        return FAILED
+    folder = f"build/{batch.profile}"
+    _say(f"Figures are in {folder}/figures, executed notebooks in {folder}/notebooks.")
+    return UP_TO_DATE
 
 
-def summary(statuses, ran, left):
-    """Table of the notebooks with their seconds and status, as text."""
-    rows = [("notebook", "seconds", "data", "status")]
-    for name, status in statuses.items():
-        state = status["status"] if name in ran else "not run" if name in left else "up to date"
-        rows.append((name, status.get("seconds", "-"), status.get("data", "-"), state))
-    rows.append(
-        ("sum of what ran", round(sum(statuses[name]["seconds"] for name in ran), 1), "", "")
-    )
-    width, kind = (max(len(row[column]) for row in rows) for column in (0, 2))
-    return "\n".join(
-        f"{name:<{width}}  {took:>8}  {data:<{kind}}  {state}".rstrip()
-        for name, took, data, state in rows
-    )
-
-
-def main(arguments=None):
-    """Run the batch of one profile."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--profile", default="quick")
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--only", nargs="*", default=[], metavar="NOTEBOOK")
-    options = parser.parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
-            signal.signal(number, lambda number, frame: sys.exit(128 + number))
-    return run_batch(options.profile, options.jobs, options.only)
-
-
-def _problems(profile_name, jobs, only, root):
-    problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
+def find_mistakes(profile: str, jobs: int | None, only: Collection[str], root: Path) -> list[str]:
+    """Sentences on what is wrong with the configuration, the arguments and TPLREPRO_DATA."""
+    problems = find_problems(root, dict.fromkeys([*PROFILES, profile]))
     if not problems:
-        problems = [
-            f"ONLY: no notebook is called {name!r}"
-            for name in only
-            if name not in read_notebooks(root)
-        ]
+        entries = read_notebooks(root)
+        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in entries]
     if jobs is not None and jobs < 1:
         problems.append(
-            f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}; or leave it out"
+            f"JOBS must be a whole number of notebooks at once, at least 1, found {jobs}; "
+            "or leave it out"
         )
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
         problems.append(
-            f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it"
+            f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, "
+            "or unset it"
         )
     return problems
 
 
-def _locked(lock):
+def take_lock(lock: TextIO) -> bool:
     """Share the lock, which notebooks keep even if the batch is killed, with them; False if another
     has it."""
     lock.seek(0)
@@ -145,10 +220,10 @@ def _locked(lock):
     return True
 
 
-def _snakemake(profile_name, batch, waiting, jobs, lock, root):
-    """Exit status of Snakemake, which runs the waiting notebooks."""
-    command = [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")),
+def snakemake_command(batch: Batch, jobs: int | None) -> list[str]:
+    """The command that runs the waiting notebooks."""
+    return [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(batch.root / "Snakefile")),
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
         # Its lock outlives a kill and must then be removed by hand; the operating system releases
         # ours.
@@ -156,39 +231,72 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         # The Snakefile knows which results are outdated; changed code or file times are no further
         # reason.
         *("--rerun-triggers", "mtime"),
-        *("--config", f"profile={profile_name}", "--"),
-        *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
+        *("--config", f"profile={batch.profile}", "--"),
+        *(f"build/{batch.profile}/notebooks/{name}.ipynb" for name in batch.waiting),
     ]
-    build = root / "build" / profile_name
-    # Those that measure times get more threads from the Snakefile.
-    settings = {
-        "command": f"make figures PROFILE={profile_name}",
-        "real_data": True,
-        "threads": 1,
-        "root": root,
-    }
-    environment = kernel_environment(build / "figures", profile_name, **settings)
-    environment |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
-    with open(build / "snakemake.log", "w", encoding="utf-8") as log:
-        process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
-        # Snakemake keeps our lock if we are killed.
-        with subprocess.Popen(command, **process, pass_fds=[lock.fileno()]) as child:
-            try:
-                return child.wait()
-            except (KeyboardInterrupt, SystemExit) as asked:
-                _end_children()
-                return getattr(asked, "code", 130)
 
 
-def _end_children(seconds=5):
+def run_snakemake(batch: Batch, jobs: int | None, lock: TextIO) -> int:
+    """Run the waiting notebooks; the exit status of Snakemake."""
+    environment = kernel_environment(
+        batch.build / "figures",
+        batch.profile,
+        f"make figures PROFILE={batch.profile}",
+        real_data=True,
+        threads=1,  # those that measure times get more from the Snakefile
+        root=batch.root,
+    )
+    environment["TPLREPRO_BATCH"] = batch.number
+    environment["TPLREPRO_BATCH_TOTAL"] = str(len(batch.waiting))
+    with (
+        open(batch.build / "snakemake.log", "w", encoding="utf-8") as log,
+        subprocess.Popen(
+            snakemake_command(batch, jobs),
+            cwd=batch.root,
+            env=environment,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[lock.fileno()],  # Snakemake keeps our lock if we are killed
+        ) as child,
+    ):
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            end_children()
+            return INTERRUPTED
+        except SystemExit as signalled:
+            end_children()
+            return int(signalled.code or 0)
+
+
+def end_children(seconds: float = 5) -> None:
     """End Snakemake and with it the notebooks and their kernels."""
     family = psutil.Process().children(recursive=True)
     for process in family:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
-    for process in psutil.wait_procs(family, seconds)[1]:
+    _, alive = psutil.wait_procs(family, seconds)
+    for process in alive:
         with suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def exit_at_signal(number: int, frame: object) -> None:
+    """A handler: end as if asked to, so that children are ended as well."""
+    sys.exit(128 + number)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the batch of one profile."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--profile", default="quick")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NOTEBOOK")
+    options = parser.parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, exit_at_signal)
+    return run_batch(options.profile, options.jobs, options.only)
 
 
 if __name__ == "__main__":

@@ -13,46 +13,84 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 import nbformat
 
 from tplreport.files import write_whole
 from workflow.batch.fingerprint import fingerprint, of_modules, result_path, write_status
-from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
+from workflow.configuration import ROOT, Profile, read_json, read_notebooks, read_profile
 
 # a bar of cells, like those of the packages
 LINES = {"bar_format": "{l_bar}{bar:20}{r_bar}\n", "mininterval": 10.0}
+LAUNCHER = (
+    *(sys.executable, "-m", "ipykernel_launcher"),
+    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and
+    # at some ends that it was interrupted.
+    "--log-level=50",
+    *("-f", "{connection_file}"),
+)
+THREAD_LIMITS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ATTEMPTS = 2
+START_SECONDS = 120  # that a kernel may take to start
+CLOCK_SECONDS = 1  # by which the times of files may lie behind the clock
 
 
 class TimeLimitError(Exception):
     """A notebook takes too long. Not a TimeoutError, because libraries catch those."""
 
 
-def run_notebook(name, profile_name, threads=None, root=ROOT):
-    """Execute a notebook with the profile's parameters; returns its status, which is also
-    written."""
-    entry, profile = read_notebooks(root)[name], read_profile(profile_name, root)
+def run_notebook(
+    name: str, profile_name: str, threads: int | None = None, root: Path = ROOT
+) -> dict[str, Any]:
+    """Execute a notebook with the profile's parameters.
+
+    Parameters
+    ----------
+    name : str
+        Of its entry in config/notebooks.yaml.
+    profile_name : str
+        Such as "quick".
+    threads : int, optional
+        Of Numba, OpenMP and BLAS; by default theirs.
+    root : Path
+        The repository.
+
+    Returns
+    -------
+    dict
+        Its status, which is also written.
+    """
+    entry = read_notebooks(root)[name]
+    profile = read_profile(profile_name, root)
     # changes made while it runs are left to the next batch
     before = fingerprint(entry, profile, root)
-    build, final = root / "build" / profile_name, result_path(name, profile_name, root)
-    partial, log = build / "partial" / f"{name}.ipynb", build / "logs" / f"{name}.log"
+    build = root / "build" / profile_name
+    final = result_path(name, profile_name, root)
+    partial = build / "partial" / f"{name}.ipynb"
+    log = build / "logs" / f"{name}.log"
     for path in (final, partial, log):
         path.parent.mkdir(parents=True, exist_ok=True)
-    settings = {
-        "command": f"make figures PROFILE={profile_name}",
-        "real_data": True,
-        "threads": threads,
-        "root": root,
-    }
-    os.environ.update(
-        kernel_environment(build / "figures", profile_name, **settings), TPLREPRO_PROGRESS=str(log)
+    environment = kernel_environment(
+        build / "figures",
+        profile_name,
+        f"make figures PROFILE={profile_name}",
+        real_data=True,
+        threads=threads,
+        root=root,
     )
+    os.environ.update(environment, TPLREPRO_PROGRESS=str(log))
     started = time.time()
     error = execute(entry.path(root), partial, before["parameters"], profile, LINES)
-    path = build / "figures" / f"{name}.json"
-    record = read_json(path)
-    if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
+    record_path = build / "figures" / f"{name}.json"
+    record = read_json(record_path)
+    if error is None and entry.figure and not was_saved_since(record_path, started):
         error = f"saved nothing under its own name; end it with save_figure(figure, {name!r}, ...)"
+    if error is None and record:
+        before = of_modules(before, record["modules"])
     status = {
         "notebook": name,
         "status": "ok" if error is None else "failed",
@@ -60,9 +98,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
         "data": record.get("data", "none"),
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),
-        "fingerprint": of_modules(before, record["modules"])
-        if error is None and record
-        else before,
+        "fingerprint": before,
     }
     write_status(name, profile_name, status, root)
     if error is None:  # last: a result without its status counts as outdated
@@ -70,95 +106,175 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     return status
 
 
-def execute(source, target, parameters, profile, progress_bar=False):
-    """Message of the first failing cell, or that the notebook took longer than the profile allows;
-    or None."""
-    import papermill
+def was_saved_since(record: Path, started: float) -> bool:
+    """Whether the record of a figure is there, and not from an earlier run."""
+    return bool(read_json(record)) and record.stat().st_mtime >= started - CLOCK_SECONDS
+
+
+def execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    profile: Profile,
+    progress_bar: Any = False,
+) -> str | None:
+    """Execute a notebook, with one more attempt if its kernel dies at the start.
+
+    Parameters
+    ----------
+    source, target : Path
+        The notebook, and its executed copy.
+    parameters : mapping
+        Those that differ from its parameters cell.
+    profile : Profile
+        It limits the hours.
+    progress_bar : bool or mapping
+        Options of tqdm, for papermill.
+
+    Returns
+    -------
+    str or None
+        Message of the first failing cell, or that the notebook took longer than the profile allows.
+    """
     from papermill.exceptions import PapermillExecutionError
 
-    def too_late(number, frame):
-        limit = "the limit in config/profiles.yaml; find what hangs, or raise the limit"
-        raise TimeLimitError(f"ran for {profile.hours:g} h, {limit}")
+    def stop_late(number: int, frame: FrameType | None) -> NoReturn:
+        raise TimeLimitError(
+            f"ran for {profile.hours:g} h, the limit in config/profiles.yaml; "
+            "find what hangs, or raise the limit"
+        )
 
-    signal.signal(signal.SIGALRM, too_late)
-    options = {
-        "kernel_name": "python3",
-        "language": "python",
-        "progress_bar": progress_bar,
-        "start_timeout": 120,
-    }
-    for attempt in (1, 2):
+    signal.signal(signal.SIGALRM, stop_late)
+    for attempt in range(1, ATTEMPTS + 1):
+        signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
         try:
-            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
-            papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
+            run_papermill(source, target, parameters, progress_bar)
             return None
         except PapermillExecutionError as failure:
-            return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
+            reason = failure.evalue or line_of_failure(failure.traceback)
+            return f"cell {failure.exec_count}: {failure.ename}: {reason}"
         except Exception as failure:
-            # Two kernels that start at once can take the same port (nteract/papermill#239); nothing
-            # ran then.
-            ran = target.is_file() and any(
-                cell.get("execution_count") for cell in nbformat.read(target, 4).cells
-            )
-            if attempt == 2 or "Kernel d" not in str(failure) or ran:
+            if attempt == ATTEMPTS or not has_died_at_start(failure, target):
                 return f"{type(failure).__name__}: {failure}"
             target.unlink(missing_ok=True)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+    raise AssertionError("the last attempt returns")
 
 
-def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
-    """Environment variables (dict) of a process that starts notebook kernels.
+def run_papermill(
+    source: Path, target: Path, parameters: Mapping[str, Any], progress_bar: Any
+) -> None:
+    """One attempt."""
+    import papermill
 
-    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the
-    records. Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins
-    are read whatever is there. `threads` limits Numba, OpenMP and BLAS.
+    papermill.execute_notebook(
+        str(source),
+        str(target),
+        parameters=parameters,
+        kernel_name="python3",
+        language="python",
+        progress_bar=progress_bar,
+        start_timeout=START_SECONDS,
+    )
+
+
+def has_died_at_start(failure: Exception, target: Path) -> bool:
+    """Whether the kernel died before any cell ran: of two kernels that start at once, both can take
+    the same port (nteract/papermill#239)."""
+    if "Kernel d" not in str(failure):  # died, or didn't respond
+        return False
+    if not target.is_file():
+        return True
+    cells = nbformat.read(target, as_version=4).cells
+    return not any(cell.get("execution_count") for cell in cells)
+
+
+def kernel_environment(
+    figures: Path,
+    profile: str,
+    command: str,
+    *,
+    real_data: bool,
+    threads: int | None = None,
+    root: Path = ROOT,
+) -> dict[str, str]:
+    """Environment variables of a process that starts notebook kernels.
+
+    Parameters
+    ----------
+    figures : Path
+        Where `experiments.figures.save_figure` writes.
+    profile, command : str
+        They go into the records.
+    real_data : bool
+        Else ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever is
+        there.
+    threads : int, optional
+        Limits Numba, OpenMP and BLAS.
+    root : Path
+        The repository, below which the kernel is described.
+
+    Returns
+    -------
+    dict
+        All of them, those of this process too.
     """
-    kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and
-    # at some ends that it was interrupted.
-    words = [
-        sys.executable,
-        "-m",
-        "ipykernel_launcher",
-        "--log-level=50",
-        "-f",
-        "{connection_file}",
-    ]
-    write_whole(
-        kernel,
-        json.dumps(
-            {"argv": words, "display_name": "Python 3 (ipykernel)", "language": "python"}
-        ).encode(),
-    )
-    environment = os.environ | dict(
-        TPLREPRO_FIGURES=str(figures),
-        TPLREPRO_PROFILE=profile,
-        TPLREPRO_COMMAND=command,
+    write_kernel(root)
+    environment = os.environ | {
+        "TPLREPRO_FIGURES": str(figures),
+        "TPLREPRO_PROFILE": profile,
+        "TPLREPRO_COMMAND": command,
         # A kernel that the user installed elsewhere under the same name must not be taken.
-        JUPYTER_PATH=str(root / "build" / "jupyter"),
-        IPYTHONDIR=str(root / "build" / "ipython"),
-        PYTHONNOUSERSITE="1",
+        "JUPYTER_PATH": str(root / "build" / "jupyter"),
+        "IPYTHONDIR": str(root / "build" / "ipython"),
+        "PYTHONNOUSERSITE": "1",
         # The code beside the notebooks, even if the environment is that of another checkout.
-        PYTHONPATH=str(ROOT),
-        PYDEVD_DISABLE_FILE_VALIDATION="1",
-    )
+        "PYTHONPATH": str(ROOT),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
     if not real_data:
         environment.pop("TPLREPRO_DATA", None)
         environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")
         environment["TQDM_DISABLE"] = "1"  # bars would be among the committed outputs
     elif environment.get("TPLREPRO_DATA"):
-        environment["TPLREPRO_DATA"] = os.path.abspath(
-            os.path.expanduser(environment["TPLREPRO_DATA"])
-        )
+        folder = os.path.expanduser(environment["TPLREPRO_DATA"])
+        environment["TPLREPRO_DATA"] = os.path.abspath(folder)
     if threads is not None:
-        environment |= {
-            f"{name}_NUM_THREADS": str(threads) for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")
-        }
+        environment |= dict.fromkeys(THREAD_LIMITS, str(threads))
     return environment
 
 
-def main(arguments=None):
+def write_kernel(root: Path) -> None:
+    """Describe to Jupyter the kernel of this interpreter."""
+    kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
+    description = {"argv": LAUNCHER, "display_name": "Python 3 (ipykernel)", "language": "python"}
+    write_whole(kernel, json.dumps(description).encode())
+
+
+def line_of_failure(traceback: Sequence[str]) -> str:
+    """The line at the traceback's first arrow, because a bare assertion has no other message."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+    arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
+    return arrow[1].strip() if arrow else ""
+
+
+def progress_line(status: Mapping[str, Any], profile: str) -> str:
+    """The number of notebooks that have run, and how this one ended, with the first line of its
+    error."""
+    line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
+    total = os.environ.get("TPLREPRO_BATCH_TOTAL")
+    if total:
+        paths = (ROOT / "build" / profile / "status").rglob("*.json")
+        done = sum(read_json(path)["batch"] == status["batch"] for path in paths)
+        line = f"[{done:>{len(total)}}/{total}] {line}"
+    if status["error"] is not None:
+        first_line = status["error"].strip().splitlines()[0]
+        line += f"\n    {first_line[:300]}"
+    return line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one notebook and print its progress line."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("notebook")
@@ -170,31 +286,8 @@ def main(arguments=None):
         fcntl.flock(lock, fcntl.LOCK_SH)  # no other batch starts meanwhile, even if ours is killed
         print(f"process {os.getpid()} runs {options.notebook};", file=lock, flush=True)
         status = run_notebook(options.notebook, options.profile, options.threads)
-    print(_progress_line(status, options.profile), flush=True)
+    print(progress_line(status, options.profile), flush=True)
     return 0 if status["status"] == "ok" else 1
-
-
-def _failing_line(traceback):
-    """The line at the traceback's first arrow, because a bare assertion has no other message."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
-    arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
-    return arrow[1].strip() if arrow else ""
-
-
-def _progress_line(status, profile):
-    """The number of notebooks that have run, and how this one ended, with the first line of its
-    error."""
-    line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
-    total = os.environ.get("TPLREPRO_BATCH_TOTAL")
-    if total:
-        paths = (ROOT / "build" / profile / "status").rglob("*.json")
-        done = sum(read_json(path)["batch"] == status["batch"] for path in paths)
-        line = f"[{done:>{len(total)}}/{total}] {line}"
-    return (
-        line
-        if status["error"] is None
-        else f"{line}\n    {status['error'].strip().splitlines()[0][:300]}"
-    )
 
 
 if __name__ == "__main__":

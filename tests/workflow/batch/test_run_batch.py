@@ -109,13 +109,14 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(
     repository.of("a/none", "a/other")
     ran = []
 
-    def snakemake(profile_name, number, waiting, jobs, lock, root):
-        monkeypatch.setenv("TPLREPRO_BATCH", number)
-        ran.extend(run_notebook.run_notebook(name, profile_name, root=root) for name in waiting)
+    def snakemake(planned, jobs, lock):
+        monkeypatch.setenv("TPLREPRO_BATCH", planned.number)
+        for name in planned.waiting:
+            ran.append(run_notebook.run_notebook(name, planned.profile, root=planned.root))
         return 1
 
     monkeypatch.setattr(run_notebook, "execute", lambda *given: None)
-    monkeypatch.setattr(run_batch, "_snakemake", snakemake)
+    monkeypatch.setattr(run_batch, "run_snakemake", snakemake)
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")
     assert (status, repository.result("a/none").exists()) == (1, False)
