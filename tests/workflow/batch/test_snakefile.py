@@ -62,7 +62,6 @@ def test_a_job_that_reads_the_snakefile_plans_nothing_and_removes_nothing(finish
 @pytest.mark.notebook
 @pytest.mark.slow
 def test_an_executor_of_clusters_runs_three_notebooks_and_keeps_each_result(finished):
-    pytest.importorskip("snakemake_executor_plugin_cluster_generic")
     finished.configure("".join(f"{name}: {{figure: false}}\n" for name in NAMES))
     for name in NAMES:
         finished.notebook(name, "print('edited')")

@@ -10,6 +10,7 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -44,49 +45,92 @@ def wheel(tmp_path_factory):
     return next(folder.glob("*.whl"))
 
 
-# Some of the lowest versions have no wheels for newer versions of Python.
-RUNS = [("3.11", "lowest"), *((version, "newest") for version in ("3.11", "3.12", "3.13", "3.14"))]
+@pytest.fixture(scope="module")
+def uv(tmp_path_factory):
+    """Pip resolves to the newest versions only."""
+    folder = tmp_path_factory.mktemp("uv")
+    venv.create(folder, with_pip=True)
+    run(folder / "bin/python", "-m", "pip", "install", "--quiet", "uv")
+    return folder / "bin" / "uv"
 
 
-@pytest.mark.parametrize(("version", "libraries"), RUNS)
-def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(
-    wheel, version, libraries, tmp_path
+def interpreter(version):
+    """The Python of this version that `PATH` or pyenv has."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    candidates = [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")]
+    for python in filter(None, candidates):
+        if subprocess.run([python, "--version"], capture_output=True).returncode == 0:
+            return python
+    pytest.skip(f"Python {version} is not installed")
+
+
+EXTRAS = ("counts", "dask", "data", "events", "pm4py", "solvers")
+#: A use of each extra that README, the guide and the command leave out, and what it prints.
+USES = {
+    "solvers": (
+        """
+import warnings
+import pulp, tplrepro as tpl
+warnings.simplefilter("error")  # of PuLP on its next version
+solvers = ["HiGHS", "highspy"]
+if int(pulp.__version__.split(".")[0]) < 4:  # PuLP brings CBC
+    solvers.append("CBC")
+P = [[0.8, 0.2], [0.0, 1.0]]
+print({round(tpl.linear_program.loss(P, 0.1, solver=solver), 6) for solver in solvers})
+""",
+        "{0.080784}",
+    ),
+    "dask": (
+        """
+import joblib, tplreport as tr
+from dask.distributed import Client
+walks = {user: [user % 2, 0, 1, user % 3] for user in range(50)}
+alone = tr.population_leakage(walks, [0.1] * 3)
+with Client(processes=False, n_workers=1, dashboard_address=None):
+    with joblib.parallel_config(backend="dask"):
+        print((tr.population_leakage(walks, [0.1] * 3, batch_size=10).tpl == alone.tpl).all())
+""",
+        "True",
+    ),
+    "pm4py": (
+        """
+import pandas as pd, pm4py, tplreport as tr
+names = ["case:concept:name", "concept:name", "time:timestamp"]
+days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"], utc=True)
+log = pd.DataFrame(dict(zip(names, [["1", "1", "2"], ["a", "b", "a"], days])))
+pm4py.write_xes(log, "log.xes")
+print(tr.read_xes("log.xes")["concept:name"].tolist())
+""",
+        "['a', 'b', 'a']",
+    ),
+}
+
+
+def size_of(site_packages):
+    """Bytes without the byte code that Python writes on the first import."""
+    files = (file for file in site_packages.rglob("*") if file.is_file())
+    return sum(file.stat().st_size for file in files if file.suffix != ".pyc")
+
+
+# Where the lowest version of a library has no wheel for a Python, the first that has one counts.
+@pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_runs_the_readme_example_the_guide_the_command_and_each_extra(
+    wheel, uv, version, resolution, tmp_path
 ):
-    python = shutil.which(f"python{version}")
-    if python is None or subprocess.run([python, "--version"], capture_output=True).returncode:
-        pytest.skip(f"Python {version} is not installed")
-    run(python, "-m", "venv", tmp_path / "env")
+    run(uv, "venv", "--quiet", "--python", interpreter(version), tmp_path / "env")
     own = tmp_path / "env" / "bin" / "python"
     # whose bounds are those of pyproject.toml
     recipe = yaml.safe_load((ROOT / "recipe/recipe.yaml").read_text())
-    bounds = (
-        recipe["requirements"]["run"][1:]
-        + recipe["requirements"]["run_constraints"]
-        + ["matplotlib >=3.9"]
-    )
-    lowest = tmp_path / "lowest.txt"
-    lowest.write_text("\n".join(bounds).replace(" >=", "=="))
-    install = [
-        own,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        *(["-c", lowest] * (libraries == "lowest")),
-    ]
-    run(*install, wheel)
+    package = recipe["requirements"]["run"][1:]
+    install = (uv, "pip", "install", "--quiet", "--python", own, "--only-binary", ":all:")
+    install += ("--resolution", resolution)
+    run(*install, wheel, *package)
     (installed,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
-    # Without pip itself, which every environment has, and the byte code that Python writes on the
-    # first import.
-    files = [
-        file
-        for file in installed.rglob("*")
-        if file.is_file() and file.relative_to(installed).parts[0] != "pip"
-    ]
-    assert sum(file.stat().st_size for file in files if file.suffix != ".pyc") < 500e6
+    assert size_of(installed) < 500e6
     assert wheel.stat().st_size < 400_000
-    run(*install, f"{wheel}[counts,data,events]", "matplotlib")
+    bounds = [*package, *recipe["requirements"]["run_constraints"], "matplotlib >=3.9"]
+    run(*install, f"{wheel}[{','.join(EXTRAS)}]", *bounds)
     readme = (ROOT / "README.md").read_text()
     code = "".join(re.findall(r"```python\n(.*?)```", readme, re.S))
     assert [run(own, "-c", code, cwd=tmp_path)] == re.findall(r"```text\n(.*?)```", readme, re.S)
@@ -98,11 +142,21 @@ def test_the_wheel_runs_the_readme_example_the_guide_and_the_command(
             continue  # needs a stand-in of the repository, where make test runs it
         page = f"import doctest; print(doctest.testfile({str(guide)!r}, False, optionflags=12))"
         assert "failed=0" in run(own, "-W", "ignore", "-c", page, cwd=tmp_path)
+    for code, printed in USES.values():
+        lines = run(own, "-W", "ignore", "-c", code, cwd=tmp_path).splitlines()
+        assert lines[-1] == printed
     write_examples(tmp_path)
     (command,) = re.findall(r"`tplrepro (report [^`]+)`", readme)
     assert "30 releases" in run(tmp_path / "env/bin/tplrepro", *command.split(), cwd=tmp_path)
     for script in recipe["tests"][1]["script"]:
         run("sh", "-c", f'PATH="{own.parent}:$PATH"; {script}', cwd=tmp_path)
+
+
+def test_every_extra_is_used(wheel):
+    with zipfile.ZipFile(wheel) as files:
+        (metadata,) = (name for name in files.namelist() if name.endswith("/METADATA"))
+        provided = re.findall(r"^Provides-Extra: (\S+)$", files.read(metadata).decode(), re.M)
+    assert sorted(provided) == sorted(EXTRAS)
 
 
 def test_the_tests_of_the_source_distribution_are_collected_and_run(tmp_path):
