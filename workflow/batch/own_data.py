@@ -1,37 +1,50 @@
-"""Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user
-ALPHA=1``.
+"""``make own-data FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30 COUNTS=series.csv``:
+run the notebook explore/own_data on a user's file, and publish the series of counts.
 
-Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's
-messages are printed; its page, figure, tables, record and the executed notebook appear under
-``build/own_data``. The noisy counts of COUNTS, and the file that knows what they spent, appear
-beside it, and are never removed. The exit status is 3 if the recommendation is withheld (make
-prints it and ends with 2).
+Each variable but COUNTS is a parameter of the notebook, whose report is printed; its page, figure,
+tables, record and the executed notebook appear under ``build/own_data``. The counts are published
+by ``tplrepro publish``, which keeps beside them what they spent. The exit status is that of the
+command; 3 if the recommendation is withheld (make prints it and ends with 2).
 """
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
 
 import nbformat
 
-from experiments.own_data import check_same_promise
-from tplreport.command import WITHHELD
+from tplreport import command
 from tplreport.reading.table import read_counts, read_header
 from workflow.batch.run_notebook import execute, kernel_environment
 from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
-NAME = "own_data"
-TARGET = ROOT / "build" / NAME
+TARGET = ROOT / "build" / "own_data"
+#: The parameter of the notebook that each variable of make gives.
+PARAMETERS = {
+    "FILE": "path",
+    "USER": "user",
+    "TIME": "time",
+    "STATE": "state",
+    "ALPHA": "alpha",
+    "HORIZON": "horizon",
+}
+COUNTS = "COUNTS"
+#: What one user changes in the counts of a time, as the report takes it: those of a histogram.
+SENSITIVITY = 2
 
 
 def main(names):
-    """The parameters are the named variables of the environment; returns the exit status."""
+    """Report and publish as the named variables of the environment say; returns the exit status."""
     given = {name: os.environ[name] for name in names}
+    publishing = None
     try:
         parameters = parameters_of(given)
+        if given.get(COUNTS):
+            publishing = publishing_words(Path(given[COUNTS]).expanduser(), parameters)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -40,71 +53,98 @@ def main(names):
     if problems := writing_problems(TARGET):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
-    os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
-    os.environ["TPLREPRO_PROGRESS"] = "/dev/tty" if sys.stderr.isatty() else os.devnull
-    print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
-    source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
-    error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data"))
+    error = report(parameters)
     if error is not None:
-        print(
-            f"{as_make_knows_them(error)}\nThe notebook as far as it came: {executed}",
-            file=sys.stderr,
-        )
+        print(as_make_knows_it(error), file=sys.stderr)
         return 1
-    for cell in nbformat.read(executed, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if "image/png" not in data:
-                print(output.get("text", data.get("text/plain", "")).rstrip())
-    print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
-    return WITHHELD if read_json(TARGET / f"{NAME}.json")["results"]["withheld"] else 0
+    if read_json(TARGET / "own_data.json")["results"]["withheld"]:
+        return command.WITHHELD
+    if publishing is None:
+        return 0
+    print(f"tplrepro {shlex.join(publishing)}", flush=True)
+    return command.main(publishing)
 
 
 def parameters_of(given):
-    """Parameters (dict) from text by upper-case name; ValueError for an unknown one or a wrong
-    type."""
-    declared = NOTEBOOK.declared_parameters()
-    keys = {"FILE" if key == "path" else key.upper(): key for key in declared if key != "saved_as"}
+    """Parameters of the notebook (dict) from text by variable; ValueError for an unknown variable,
+    a wrong type, or a file that is not there."""
+    known = [*PARAMETERS, COUNTS]
     for name in given:
-        if name not in keys:
-            remedy = f"choose one of {', '.join(keys)}"
+        if name not in known:
             raise ValueError(
-                f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}"
+                f"{name} must be one of {', '.join(known)}, found no such variable; "
+                "for other options use tplrepro report, whose --help lists them"
             )
     if not given.get("FILE"):
-        example = "make own-data FILE=my.csv ALPHA=1"
-        raise ValueError(f"FILE must name a file of observations, found none; such as: {example}")
+        raise ValueError(
+            "FILE must name a file of observations, found none; "
+            "such as: make own-data FILE=my.csv ALPHA=1"
+        )
+    for name in ("FILE", COUNTS):
+        if given.get(name) and not Path(given[name]).expanduser().exists():
+            raise ValueError(f"there must be a file {given[name]}, found none; check its name")
+    declared = NOTEBOOK.declared_parameters()
     parameters = {}
-    for name, text in given.items():
-        default = declared[keys[name]]
+    for name in PARAMETERS.keys() & given.keys():
+        default = declared[PARAMETERS[name]]
         try:
-            parameters[keys[name]] = type(default)(text)
+            parameters[PARAMETERS[name]] = type(default)(given[name])
         except ValueError:
-            wanted = f"{name} must be a {type(default).__name__}"
-            raise ValueError(f"{wanted}, found {text!r}; give such as {default}") from None
-    for key in ("path", "counts"):
-        if parameters.get(key):
-            path = Path(parameters[key]).expanduser().resolve()
-            if not path.exists():
-                raise ValueError(f"there must be a file {path}, found none; check its name")
-            parameters[key] = str(path)
-    if parameters.get("counts"):
-        time = parameters.get("time") or None
-        column = time if time in read_header(parameters["counts"]).names else None
-        read_counts(parameters["counts"], column)  # a defect is an error before anything runs
-        names = ("alpha", "sensitivity", "horizon")
-        promise = {name: parameters.get(name, declared[name]) for name in names}
-        try:
-            check_same_promise(parameters["counts"], **promise)
-        except ValueError as error:
-            raise ValueError(as_make_knows_them(str(error))) from None
-    return parameters
+            raise ValueError(
+                f"{name} must be a {type(default).__name__}, found {given[name]!r}; "
+                f"give such as {default}"
+            ) from None
+    parameters["path"] = str(Path(given["FILE"]).expanduser().resolve())
+    return declared | parameters
 
 
-def as_make_knows_them(error):
+def report(parameters):
+    """Run the notebook, print what it prints, and list its files; returns its error, or None."""
+    environment = kernel_environment(TARGET, "own data", "make own-data", real_data=True)
+    os.environ.update(environment, TPLREPRO_PROGRESS=os.devnull)
+    if sys.stderr.isatty():
+        os.environ["TPLREPRO_PROGRESS"] = "/dev/tty"
+    print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
+    executed = TARGET / "own_data.ipynb"
+    error = execute(NOTEBOOK.path(), executed, parameters, Profile("own_data"))
+    if error is not None:
+        return f"{error}\nThe notebook as far as it came: {executed}"
+    for cell in nbformat.read(executed, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            print(output.get("text", ""), end="")
+    saved = TARGET / "explore"
+    for path in saved.iterdir():
+        path.rename(TARGET / path.name)
+    saved.rmdir()
+    print(*(os.path.relpath(path) for path in sorted(TARGET.iterdir())), sep="\n")
+    return None
+
+
+def publishing_words(counts, parameters):
+    """The words after ``tplrepro`` that publish a series of counts by the recommended plan.
+
+    A defect of the counts is a ValueError before anything runs.
+    """
+    words = ["publish", counts.with_suffix(".sqlite"), counts, "--data", parameters["path"]]
+    for name in ("user", "time", "state"):
+        if parameters[name]:
+            words += [f"--{name}", parameters[name]]
+    words += ["--alpha", parameters["alpha"], "--sensitivity", SENSITIVITY]
+    words += ["--plan", TARGET / "own_data_budgets.csv", "--numbered"]
+    time_column = None
+    if parameters["time"] in read_header(counts).names:
+        time_column = parameters["time"]
+        words += ["--time-column", time_column]
+    read_counts(counts, time_column)
+    words += ["--csv", counts.with_name(f"{counts.stem}_noisy.csv")]
+    return [str(word) for word in words]
+
+
+def as_make_knows_it(error):
     """An error with the parameters in capitals, as they are given to make."""
-    words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})(?==| must )")
-    return words.sub(lambda name: name[0].upper(), error)
+    variables = {parameter: name for name, parameter in PARAMETERS.items()}
+    mentioned = re.compile(rf"\b({'|'.join(variables)})(?==| must )")
+    return mentioned.sub(lambda found: variables[found[1]], error)
 
 
 if __name__ == "__main__":
