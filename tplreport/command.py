@@ -21,7 +21,7 @@ import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
 from tplreport.publishing.clock import Clock
-from tplreport.publishing.mark import files_beside
+from tplreport.publishing.mark import check_is_no_publisher, files_beside
 from tplreport.reading.matrices import read_column, read_matrix
 from tplrepro.lazy import optional_import
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
@@ -368,15 +368,18 @@ def _add_options(
 
 
 def _check_outputs(command: str, options: dict) -> None:
-    """ValueError if a file that is to be written is one that is read, or another one to be
-    written."""
+    """ValueError if a file that is to be written is one that is read, another one to be written,
+    or one of a publisher."""
     budgets_are_read = command == "leakage"
+    has_publisher = "file" in options  # which checks what is written over
     needed = list(_given(options, INPUTS).values())
-    if "file" in options:
+    if has_publisher:
         needed += files_beside(Path(options["file"]))
     for name, path in _given(options, OUTPUTS).items():
         if name != "budgets" or not budgets_are_read:
             check_spares(path, needed)
+            if not has_publisher:
+                check_is_no_publisher(path)
         needed.append(path)
 
 
@@ -613,6 +616,8 @@ def _open_publisher(options: dict) -> tr.Publisher:
     sources = [name for name in ("matrix", "backward", "data") if options[name] is not None]
     if sources and not _has_chain(publisher, options):
         different += sources
+    if options["resume"] is None:
+        publisher._check_witness()
     if different:
         names = " or ".join(f"{name}=" for name in different)
         raise ValueError(
@@ -707,12 +712,17 @@ def _standard_input() -> bytes:
 
 def number_rows(counts: Any, publisher: tr.Publisher) -> Any:
     """The counts with the numbers of their rows as times, from 1 unless the file counts from
-    another one."""
+    another one; ValueError if its times are dates."""
     from pandas import RangeIndex
 
     first = 1
     if len(publisher) > 0:
         first = publisher.ledger["time"][0]
+        if hasattr(first, "year"):
+            raise ValueError(
+                f"times must be dates as before, the first of them {first}, found numbers of rows; "
+                "give a column of times, and leave numbered= out"
+            )
     return counts.set_axis(RangeIndex(first, first + len(counts)))
 
 
@@ -740,6 +750,7 @@ def _show_ledger(options: dict) -> int:
     if options["leakage"] and options["noisy"]:
         raise ValueError("one table is shown, found leakage= and noisy=; give one")
     publisher = tr.Publisher(options["file"], witness=options["witness"])
+    publisher._check_witness()
     _check_spared(options, publisher)
     if options["backup"]:
         publisher.backup(options["backup"])

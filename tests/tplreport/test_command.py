@@ -499,6 +499,51 @@ def test_other_publishers_and_a_stored_witness_are_not_written_over(run, tmp_pat
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("target", ["own.sqlite", "own.sqlite.mark", "own.witness", "backup"])
+@pytest.mark.parametrize("option", ["--csv", "--html", "--budgets"])
+def test_commands_without_a_publisher_write_over_none(run, tmp_path, option, target):
+    """They did, over its file, its marks and its backups."""
+    assert run("publish", "own.sqlite", "counts.csv", *NEW, "--witness", "own.witness")[0] == 0
+    assert run("ledger", "own.sqlite", "--backup", "backup")[0] == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    words = ("report", "counts.csv", "--alpha", 1, "--horizon", 3, option, target)
+    if option == "--csv":
+        words = ("budgets", "--matrix", "moves.csv", "--alpha", 1, "--horizon", 3, option, target)
+    status, printed, errors = run(*words)
+    assert (status, printed) == (2, "")
+    assert re.search("of a publisher, and must stay; take another name$", errors.strip())
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_table_is_not_written_over_a_backup(run, tmp_path):
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    assert run("ledger", "own.sqlite", "--backup", "backup")[0] == 0
+    before = (tmp_path / "backup").read_bytes()
+    status, _, errors = run("ledger", "own.sqlite", "--csv", "backup")
+    assert status == 2
+    assert "backup is a database, such as a backup of a publisher, and must stay" in errors
+    assert (tmp_path / "backup").read_bytes() == before
+
+
+def test_rows_are_not_numbered_where_times_are_dates(run):
+    """It ended in a TypeError of pandas."""
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    status, printed, errors = run("publish", "own.sqlite", "counts.csv", "--numbered")
+    assert (status, printed) == (2, "")
+    assert re.search("times must be dates as before, .*, and leave --numbered out", errors)
+
+
+@pytest.mark.parametrize("command", ["publish", "ledger"])
+def test_a_witness_that_the_file_does_not_have_is_not_ignored(run, command):
+    """It was, where nothing is published: who gave it thought that there was one."""
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    status, printed, errors = run(command, "own.sqlite", "--witness", "b.witness")
+    assert (status, printed) == (2, "")
+    assert re.search("the witness of .*own.sqlite must be none, found .*b.witness", errors)
+    assert run("publish", "own.sqlite", "--resume", "--witness", "b.witness")[0] == 0
+    assert run(command, "own.sqlite", "--witness", "b.witness")[0] == 0
+
+
 def test_a_witness_is_named_once(run):
     assert run("publish", "own.sqlite", "counts.csv", *NEW, "--witness", "own.witness")[0] == 0
     assert run("publish", "own.sqlite", "--skip", "2024-05-01 10:00")[0] == 0

@@ -37,6 +37,7 @@ WAIT = 60.0  # seconds, for other processes
 PAUSE = 0.002  # seconds between two attempts
 LENGTH = 511  # bytes of a mark, less than a sector of a disk
 GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
+DATABASE = b"SQLite format 3\0"  # how a file of SQLite begins
 
 
 class UnusableMark(Exception):
@@ -247,7 +248,34 @@ def files_beside(path: Path) -> list[Path]:
     return [path, mark_of(path), *journals]
 
 
-def is_in_use(path: Path) -> bool:
-    """Whether a file is one that a publisher publishes from, or the mark of one."""
-    is_mark = path.suffix == ".mark" and path.with_suffix("").exists()
-    return is_mark or mark_of(path).exists()
+def check_is_no_publisher(path: str | os.PathLike) -> None:
+    """ValueError for a file that a publisher needs, or a database, which may be its backup."""
+    target = Path(path).resolve()
+    if not target.is_file():
+        return
+    check_is_not_in_use(target)
+    with open(target, "rb") as file:
+        is_database = file.read(len(DATABASE)) == DATABASE
+    if is_database:
+        raise ValueError(
+            f"{path} is a database, such as a backup of a publisher, and must stay; take another "
+            "name"
+        )
+
+
+def check_is_not_in_use(path: str | os.PathLike) -> None:
+    """ValueError for a file that a publisher publishes from, a mark, or a witness."""
+    target = Path(path).resolve()
+    if target.is_file() and _is_in_use(target):
+        raise ValueError(
+            f"{path} is the file or the mark of a publisher, and must stay; take another name"
+        )
+
+
+def _is_in_use(path: Path) -> bool:
+    if mark_of(path).exists():
+        return True
+    if path.suffix == ".mark" and path.with_suffix("").exists():
+        return True
+    is_short = path.stat().st_size <= 2 * LENGTH
+    return is_short and Mark(path).read() not in (None, DAMAGED)

@@ -200,10 +200,15 @@ class MarkedFile:
                 f"{self.path} must have one name, found {links} hard links; remove the others, and "
                 "call resume(until)"
             )
+        self.check_witness(state)
+
+    def check_witness(self, state: State) -> None:
+        """ValueError for another witness than that of the file."""
         if self.witness is not None and _text(self.witness) != state.witness:
+            known = state.witness or "none"
             raise ValueError(
-                f"the witness of {self.path} must be {state.witness}, found {self.witness}; leave "
-                "it out, or call resume(until) to change it"
+                f"the witness of {self.path} must be {known}, found {self.witness}; leave it out, "
+                "or call resume(until) to change it"
             )
 
     def _check_known(self, mark: Mark, store: Store) -> None:

@@ -32,7 +32,12 @@ from tplreport.files import check_spares, write_whole
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, release_counts
 from tplreport.publishing.losses_as_json import loss_from_json
-from tplreport.publishing.mark import check_system, files_beside, is_in_use
+from tplreport.publishing.mark import (
+    check_is_no_publisher,
+    check_is_not_in_use,
+    check_system,
+    files_beside,
+)
 from tplreport.publishing.marked_file import MarkedFile
 from tplreport.publishing.settings import checked_settings, leakages_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, State, Store
@@ -607,7 +612,8 @@ class Publisher:
         ValueError for any file that is there, but for an older backup of this publisher.
         """
         target = Path(path).resolve()
-        self.check_target(target)
+        check_spares(target, self.files)
+        check_is_not_in_use(target)
         if target.exists() and not self._is_backup(target):
             raise ValueError(
                 f"a backup must be a new file, or take the place of an older one, found {target}; "
@@ -627,14 +633,10 @@ class Publisher:
             partial.unlink(missing_ok=True)
 
     def check_target(self, path: str | os.PathLike) -> None:
-        """ValueError for a path whose file is one of this publisher's, or one that another
-        publishes from, and must not be written over."""
+        """ValueError for a path whose file is one of this publisher's or of another one, or a
+        backup, and must not be written over."""
         check_spares(path, self.files)
-        target = Path(path).resolve()
-        if target.is_file() and is_in_use(target):
-            raise ValueError(
-                f"{path} is the file or the mark of a publisher, and must stay; take another name"
-            )
+        check_is_no_publisher(path)
 
     def _is_backup(self, path: Path) -> bool:
         """Whether a file is a copy of this publisher's."""
@@ -654,6 +656,12 @@ class Publisher:
     def _keep_clock(self, store: Store, clock: Clock) -> None:
         if store.read("clock") is None:
             store.write("clock", vars(clock))
+
+    def _check_witness(self) -> None:
+        """ValueError for another witness than that of the file: a command that changes nothing
+        would ignore it."""
+        with self._reading() as store:
+            self._file.check_witness(store.state)
 
     def _remove_unused(self) -> None:
         """Remove the file and its marks unless a time was spent: a command that made them and is
