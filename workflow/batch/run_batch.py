@@ -25,7 +25,7 @@ import psutil
 
 from tplfrontier.pairs.leakage import compile_kernels
 from workflow.batch.fingerprint import outdated, read_status
-from workflow.batch.run_notebook import kernel_environment
+from workflow.batch.run_notebook import exit_at_signal, kernel_environment
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 
@@ -279,11 +279,6 @@ def end_children(seconds: float = 5) -> None:
     for process in alive:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def exit_at_signal(number: int, frame: object) -> None:
-    """A handler: end as if asked to, so that children are ended as well."""
-    sys.exit(128 + number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

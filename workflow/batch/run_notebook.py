@@ -274,6 +274,11 @@ def progress_line(status: Mapping[str, Any], profile: str) -> str:
     return line
 
 
+def exit_at_signal(number: int, frame: FrameType | None) -> NoReturn:
+    """A handler: end as if asked to, so that what was started is ended as well."""
+    sys.exit(128 + number)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one notebook and print its progress line."""
     parser = argparse.ArgumentParser(description=main.__doc__)

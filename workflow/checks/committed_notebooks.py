@@ -12,26 +12,42 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import nbformat
 
 from tplfrontier.pairs.leakage import compile_kernels
 from tplreport.files import write_whole
-from workflow.batch.run_notebook import kernel_environment
+from workflow.batch.run_notebook import exit_at_signal, kernel_environment
 from workflow.configuration import METADATA, ROOT, sources
 from workflow.publishing.start_page import write_start_page
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+MOST_PROCESSES = 4
 
 
-def check(names, threads=1):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS
-    and Numba."""
+def check(names: Sequence[str], threads: int = 1) -> int:
+    """Run nbval on notebooks.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Such as ``tkde2019/fig3``; none means all.
+    threads : int
+        Of BLAS and Numba.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     names = names or list(sources())
+    processes = min(os.cpu_count() or 1, len(names), MOST_PROCESSES)
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),
         # Several notebooks at once, but each in one process: its cells come one after the other.
-        *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
+        *("--numprocesses", str(processes), "--dist", "loadscope"),
         *("-p", "no:cacheprovider"),
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
@@ -44,8 +60,8 @@ def check(names, threads=1):
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
-def refresh(path):
-    """Execute one notebook in this process and write it back; returns whether the file changed.
+def refresh(path: Path) -> bool:
+    """Execute one notebook in this process and write it back; whether the file changed.
 
     ValueError if a cell wrote to the standard error stream: fix the cause of the warning instead of
     committing it.
@@ -54,16 +70,15 @@ def refresh(path):
 
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
-    options = {"timeout": None, "kernel_name": "python3", "record_timing": False}
-    NotebookClient(
-        notebook, **options, resources={"metadata": {"path": str(path.parent)}}
-    ).execute()
-    for number, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", ()):
-            if output.output_type == "stream" and output.name == "stderr":
-                raise ValueError(
-                    f"cell {number} of {path.name} must not write to stderr, found:\n{output.text}"
-                )
+    client = NotebookClient(
+        notebook,
+        timeout=None,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute()
+    refuse_warnings(notebook, path.name)
     after = nbformat.writes(clean(notebook)) + "\n"
     if after == before:
         return False
@@ -71,25 +86,57 @@ def refresh(path):
     return True
 
 
-def clean(notebook):
+def refuse_warnings(notebook: nbformat.NotebookNode, name: str) -> None:
+    """ValueError if a cell wrote to the standard error stream."""
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream" and output.name == "stderr":
+                raise ValueError(
+                    f"cell {number} of {name} must not write to stderr, found:\n{output.text}"
+                )
+
+
+def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Strip the parts that differ between machines and runs; tags, cell ids and execution counts
     stay."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells):
-        cell.metadata = nbformat.from_dict(
-            {"tags": cell.metadata.tags} if cell.metadata.get("tags") else {}
-        )
+        kept = {}
+        if cell.metadata.get("tags"):
+            kept["tags"] = cell.metadata.tags
+        cell.metadata = nbformat.from_dict(kept)
         cell.setdefault("id", f"cell-{number}")
         if "outputs" in cell:  # a widget is nothing without its kernel
             cell.outputs = [
                 output for output in cell.outputs if WIDGET_VIEW not in output.get("data", {})
             ]
     # Format 4.5 is the first with cell ids.
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.nbformat = 4
+    notebook.nbformat_minor = 5
     return notebook
 
 
-def main(arguments=None):
+def refresh_all(names: Sequence[str]) -> None:
+    """Refresh notebooks and the start page, and print a line for each."""
+    notebooks = sources()
+    figures = ROOT / "build" / "refresh" / "figures"
+    os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
+    os.environ.pop("TPLREPRO_DATA", None)
+    for name in names or notebooks:
+        started = time.monotonic()
+        is_changed = refresh(notebooks[name].path())
+        print(progress_line(name, is_changed, time.monotonic() - started), flush=True)
+    if write_start_page():
+        print(progress_line("index", True, 0.0))
+
+
+def progress_line(name: str, is_changed: bool, seconds: float) -> str:
+    """One notebook, whether it changed, and how long it took."""
+    state = "changed" if is_changed else "as before"
+    return f"{name:<34}{state:>10}{seconds:8.1f} s"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Check or refresh all notebooks, or those named."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("what", choices=("check", "refresh"))
@@ -102,25 +149,10 @@ def main(arguments=None):
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     compile_kernels()  # before any notebook prints a message about it
     if options.what == "check":
-        # ends what it started
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        signal.signal(signal.SIGTERM, exit_at_signal)
         return check(options.names, options.threads)
-    figures = ROOT / "build" / "refresh" / "figures"
-    os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
-    os.environ.pop("TPLREPRO_DATA", None)
-    for name in options.names or notebooks:
-        started = time.monotonic()
-        is_changed = refresh(notebooks[name].path())
-        print(_progress_line(name, is_changed, time.monotonic() - started), flush=True)
-    if write_start_page():
-        print(_progress_line("index", True, 0.0))
+    refresh_all(options.names)
     return 0
-
-
-def _progress_line(name, is_changed, seconds):
-    """One notebook, whether it changed, and how long it took."""
-    state = "changed" if is_changed else "as before"
-    return f"{name:<34}{state:>10}{seconds:8.1f} s"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Run what the documents tell readers to type, as ``config/gate.yaml`` lists it: ``make check``.
 
-`unguarded` names the advertised commands that the table neither runs nor excuses; a test calls it.
+`find_unguarded` names the advertised commands that the table neither runs nor excuses; a test calls
+it.
 """
 
 import os
@@ -11,13 +12,17 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import yaml
 
 from tplreport.files import write_whole
+from workflow.batch.run_notebook import exit_at_signal
 from workflow.configuration import ROOT
 
 DOCUMENTS = (
@@ -31,11 +36,23 @@ DOCUMENTS = (
 PROGRAMS = (
     r"(?:make|tplrepro|pip|papermill|pytest|docker|conda|micromamba|pre-commit|\.venv/bin/[\w-]+)"
 )
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+IN_PROSE = re.compile(rf"`((?:[A-Z_]+=\S+ )?{PROGRAMS}\s[^`]+)`")
+OPTION = re.compile(r"[A-Z_]+=|--?[a-z]")
+TARGET = re.compile(r"^([a-z-]+):.* ## ", re.MULTILINE)
+# Programs whose first argument says what they do.
+WITH_SUBCOMMANDS = ("tplrepro", "python", "docker", "conda")
+NOT_TESTED = ("echo", "export", "rm")
+# The tests that were skipped, in pytest's words.
+SKIPPED = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.MULTILINE)
+ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+/)(\S*\?token=\w+)")
 LOGS = ROOT / "build" / "gate"
 # Settings of the one who runs the gate, or of make, that a reader does not have.
 SETTINGS = (
     r"TPLREPRO_\w+|PYTHON\w+|M\w*FLAGS|MAKE\w+|PROFILE|ONLY|JOBS|RECORDS|ARGS|\w+_NUM_THREADS"
 )
+START_SECONDS = 120  # that a server may take until it prints its address
+END_SECONDS = 5  # that processes may take to end when they are asked to
 
 
 @dataclass(frozen=True)
@@ -43,197 +60,260 @@ class Line:
     """One line of the table, and what must come of it."""
 
     run: str
-    stands_for: tuple = ()  # advertised commands that it tests in other words
+    stands_for: Sequence[str] = ()  # advertised commands that it tests in other words
     status: int = 0
     says: str = ""  # pattern in what it prints
-    makes: tuple = ()  # files that it leaves
+    makes: Sequence[str] = ()  # files that it leaves
     # text of the page at the printed address, and of paths at its host
-    serves: dict = field(default_factory=dict)
+    serves: Mapping[str, str] = field(default_factory=dict)
     minutes: float = 15
 
 
-def read_table(root=ROOT):
-    """The lines of the table; reasons by excused command; reasons by allowed skip (a pattern)."""
-    table = yaml.safe_load((root / "config" / "gate.yaml").read_text(encoding="utf-8"))
-    lines = [Line(**({"run": line} if isinstance(line, str) else line)) for line in table["runs"]]
-    return lines, table["excused"], table["skips"]
+@dataclass(frozen=True)
+class Form:
+    """One thing that a command does, without the values that it is given."""
+
+    name: str  # program with target or subcommand
+    options: frozenset[str]  # their names
+
+    def is_tested_by(self, other: "Form") -> bool:
+        return self.name == other.name and self.options <= other.options
 
 
-def advertised(root=ROOT):
-    """The documents (set) that name each command, by command."""
-    found = {}
-    for pattern, path in [(one, path) for one in DOCUMENTS for path in sorted(root.glob(one))]:
-        place, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        commands = [
-            line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()
-        ]
-        commands += [f"python {place}" for kind, _ in blocks if kind == "python"]
-        # one test runs these pages
-        commands += [f"python {pattern}" for kind, _ in blocks if kind == "pycon"]
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        commands += re.findall(rf"`((?:[A-Z_]+=\S+ )?{PROGRAMS}\s[^`]+)`", prose)
-        for command in filter(
-            None, (re.sub(r"\s+", " ", re.sub(r" +# .*", "", line)).strip() for line in commands)
-        ):
-            found.setdefault(command, set()).add(place)
-    for target in re.findall(
-        r"^([a-z-]+):.* ## ", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
-    ):
-        found.setdefault(f"make {target}", set()).add("make help")
-    return found
+@dataclass(frozen=True)
+class Table:
+    """What ``config/gate.yaml`` says."""
+
+    lines: Sequence[Line]
+    excused: Mapping[str, str]  # reasons by command
+    skips: Mapping[str, str]  # reasons by allowed skip (a pattern)
 
 
-def forms(command):
-    """(program with target or subcommand, names of options) of each thing that a command does."""
-    found = []
+def read_table(root: Path = ROOT) -> Table:
+    content = yaml.safe_load((root / "config" / "gate.yaml").read_text(encoding="utf-8"))
+    lines = [Line(run=line) if isinstance(line, str) else Line(**line) for line in content["runs"]]
+    return Table(lines, content["excused"], content["skips"])
+
+
+def find_advertised(root: Path = ROOT) -> dict[str, set[str]]:
+    """The documents that name each command, by command."""
+    advertised: dict[str, set[str]] = {}
+    for pattern in DOCUMENTS:
+        for path in sorted(root.glob(pattern)):
+            place = path.relative_to(root).as_posix()
+            text = path.read_text(encoding="utf-8")
+            for command in commands_in(text, place, pattern):
+                advertised.setdefault(command, set()).add(place)
+    for target in TARGET.findall((root / "Makefile").read_text(encoding="utf-8")):
+        advertised.setdefault(f"make {target}", set()).add("make help")
+    return advertised
+
+
+def commands_in(text: str, place: str, pattern: str) -> Iterator[str]:
+    """The commands that a document at `place` names, in blocks and in prose."""
+    commands = []
+    for kind, block in BLOCK.findall(text):
+        if kind in ("", "sh"):
+            commands += block.splitlines()
+        elif kind == "python":
+            commands.append(f"python {place}")
+        elif kind == "pycon":  # one test runs all these pages
+            commands.append(f"python {pattern}")
+    commands += IN_PROSE.findall(BLOCK.sub("", text))
+    for command in commands:
+        without_comment = re.sub(r" +# .*", "", command)
+        words = re.sub(r"\s+", " ", without_comment).strip()
+        if words:
+            yield words
+
+
+def parse_forms(command: str) -> list[Form]:
+    """What the parts of a command line do."""
+    forms = []
     for part in re.split(r" \| | && |; ", command):
         words = shlex.split(part)
-        options = {word.partition("=")[0] for word in words if re.match(r"[A-Z_]+=|--?[a-z]", word)}
-        first, *others = [word for word in words if not re.match(r"[A-Z_]+=|--?[a-z]", word)]
+        options = frozenset(word.partition("=")[0] for word in words if OPTION.match(word))
+        first, *others = [word for word in words if not OPTION.match(word)]
         program = first.rpartition("/")[2]
         if program == "make":
-            found += [(f"make {target}", options) for target in others]
-        elif program in ("tplrepro", "python", "docker", "conda"):
-            found.append((" ".join([program, *others[:1]]), options))
-        elif program not in ("echo", "export", "rm"):
-            found.append((program, options))
-    return found
+            forms += [Form(f"make {target}", options) for target in others]
+        elif program in WITH_SUBCOMMANDS:
+            forms.append(Form(" ".join([program, *others[:1]]), options))
+        elif program not in NOT_TESTED:
+            forms.append(Form(program, options))
+    return forms
 
 
-def unguarded(root=ROOT):
+def find_unguarded(root: Path = ROOT) -> list[str]:
     """A sentence for each advertised command that is neither run nor excused, and each excuse that
     nothing needs."""
-    lines, excused, _ = read_table(root)
+    table = read_table(root)
     tested = [
         form
-        for line in lines
+        for line in table.lines
         for command in (line.run, *line.stands_for)
-        for form in forms(command)
+        for form in parse_forms(command)
     ]
-    excuses = {command: forms(command) for command in excused}
-    problems, used = [], set()
-    for command, places in advertised(root).items():
-        for name, options in forms(command):
-            reasons = [excuse for excuse, known in excuses.items() if (name, options) in known]
+    excuses = {command: parse_forms(command) for command in table.excused}
+    problems = []
+    used = set()
+    for command, places in find_advertised(root).items():
+        for form in parse_forms(command):
+            reasons = [excuse for excuse, excused in excuses.items() if form in excused]
             used.update(reasons)
-            if not reasons and not any(
-                name == known and options <= given for known, given in tested
-            ):
-                where = ", ".join(sorted(places))
-                problems.append(f"{where}: {command}: nothing tests it; add it to config/gate.yaml")
-    return problems + [
-        f"config/gate.yaml: {excuse}: nothing names it; drop it"
-        for excuse in excused
-        if excuse not in used
-    ]
+            if reasons or any(form.is_tested_by(other) for other in tested):
+                continue
+            where = ", ".join(sorted(places))
+            problems.append(f"{where}: {command}: nothing tests it; add it to config/gate.yaml")
+    for excuse in table.excused:
+        if excuse not in used:
+            problems.append(f"config/gate.yaml: {excuse}: nothing names it; drop it")
+    return problems
 
 
-def failures_of(line, number, skips):
-    """Run a line; why it fails, in words (list)."""
-    log, problems = LOGS / f"{number:02}.log", []
-    environment = {
-        name: value for name, value in os.environ.items() if not re.fullmatch(SETTINGS, name)
-    }
-    environment |= {"PYTEST_ADDOPTS": "-rs", "BROWSER": "true"}
+def run_line(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
+    """Run a line of the table; why it fails, in words."""
+    log = LOGS / f"{number:02}.log"
     for path in line.makes:
         (ROOT / path).unlink(missing_ok=True)
-    settings = {
-        "cwd": ROOT,
-        "env": environment,
-        "stdin": subprocess.DEVNULL,
-        "start_new_session": True,
-    }
-    with (
-        open(log, "w", encoding="utf-8") as out,
-        subprocess.Popen(
-            ["sh", "-c", line.run], stdout=out, stderr=subprocess.STDOUT, **settings
-        ) as process,
-    ):
+    problems = []
+    status = None
+    with open(log, "w", encoding="utf-8") as output, start_shell(line.run, output) as process:
         try:
             if line.serves:
-                problems += _unserved(line, process, log)
-                _end(process, signal.SIGTERM)
+                problems += problems_of_server(line.serves, process, log)
+                end_group(process, signal.SIGTERM)
             status = process.wait(60 * line.minutes)
         except subprocess.TimeoutExpired:
             return [f"must end within {line.minutes:g} minutes"]
         # a batch ends its notebooks, which have groups of their own, if it is asked to end
         finally:
-            _end(process, signal.SIGTERM, signal.SIGKILL)
+            end_group(process, signal.SIGTERM, signal.SIGKILL)
     text = log.read_text(encoding="utf-8", errors="replace")
     if status != line.status and not line.serves:
         problems.append(f"must end with {line.status}, found {status}")
     if not re.search(line.says, text):
         problems.append(f"must say {line.says!r}")
     problems += [f"must leave {path}" for path in line.makes if not (ROOT / path).is_file()]
-    return problems + skipped(text, skips)
+    return problems + find_skipped(text, skips)
 
 
-def _end(process, *signals):
+def start_shell(command: str, output: TextIO) -> subprocess.Popen:
+    """Start a command as a reader would, in a process group of its own."""
+    environment = {
+        name: value for name, value in os.environ.items() if not re.fullmatch(SETTINGS, name)
+    }
+    environment["PYTEST_ADDOPTS"] = "-rs"
+    environment["BROWSER"] = "true"
+    return subprocess.Popen(
+        ["sh", "-c", command],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def end_group(process: subprocess.Popen, *signals: signal.Signals) -> None:
     """Send signals to all that the process has started, some seconds apart, until none of it is
     left."""
+    *first, last = signals
     with suppress(ProcessLookupError):
-        for number in signals:
+        for number in first:
             os.killpg(process.pid, number)
-            for _ in range(50 * (number != signals[-1])):
-                process.poll()
-                os.killpg(process.pid, 0)
-                time.sleep(0.1)
+            wait_for_group(process)
+        os.killpg(process.pid, last)
 
 
-def skipped(text, skips):
+def wait_for_group(process: subprocess.Popen) -> None:
+    """Wait some seconds; ProcessLookupError as soon as none of the group is left."""
+    for _ in range(10 * END_SECONDS):
+        process.poll()
+        os.killpg(process.pid, 0)
+        time.sleep(0.1)
+
+
+def find_skipped(text: str, skips: Mapping[str, str]) -> list[str]:
     """The tests that were skipped without a line in the table."""
-    found = re.findall(r"^SKIPPED \[\d+\] (.*)$", text, re.MULTILINE)
+    reasons = SKIPPED.findall(text)
     return [
         f"skips {reason}"
-        for reason in found
-        if not any(re.search(known, reason) for known in skips)
+        for reason in reasons
+        if not any(re.search(pattern, reason) for pattern in skips)
     ]
 
 
-def _unserved(line, process, log):
+def problems_of_server(pages: Mapping[str, str], process: subprocess.Popen, log: Path) -> list[str]:
     """What a server does not show: wait for its address, and ask for each page with the token."""
-    deadline = time.monotonic() + 120
-    while not (link := re.search(r"(http://127\.0\.0\.1:\d+/)(\S*\?token=\w+)", log.read_text())):
-        if process.poll() is not None or time.monotonic() > deadline:
-            return ["must print its address"]
-        time.sleep(0.2)
-    token, problems = link[2].partition("?")[2], []
-    for path, words in line.serves.items():
-        address = link[0] if path == "/" else f"{link[1]}{path}?{token}"
-        try:
-            page = urllib.request.urlopen(address, timeout=60).read().decode()
-        except OSError as error:
-            page = str(error)
+    link = wait_for_address(process, log)
+    if link is None:
+        return ["must print its address"]
+    host, rest = link.groups()
+    token = rest.partition("?")[2]
+    problems = []
+    for path, words in pages.items():
+        address = link[0] if path == "/" else f"{host}{path}?{token}"
+        page = read_page(address)
         if words not in page:
             problems.append(f"must show {words!r} at {path}, found {page[:80]!r}")
     return problems
 
 
-def write_examples(folder=LOGS):
+def wait_for_address(process: subprocess.Popen, log: Path) -> re.Match[str] | None:
+    """Host and rest of the address that a server prints; None if it does not."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        link = ADDRESS.search(log.read_text())
+        if link is not None:
+            return link
+        if process.poll() is not None or time.monotonic() > deadline:
+            return None
+        time.sleep(0.2)
+
+
+def read_page(address: str) -> str:
+    """The text of a page, or the error."""
+    try:
+        return urllib.request.urlopen(address, timeout=60).read().decode()
+    except OSError as error:
+        return str(error)
+
+
+def write_examples(folder: Path = LOGS) -> None:
     """Observations, a matrix and series of counts, as a reader's own."""
-    rng, rows = np.random.default_rng(0), ["user,day,place"]
-    for user in range(150):
-        place = 0
-        for day in range(40):
-            place = int(rng.choice(3, p=np.roll([0.5, 0.3, 0.2], place)))
-            rows.append(f"u{user},{day},{('home', 'work', 'park')[place]}")
-    write_whole(folder / "my.csv", "\n".join([*rows, ""]).encode())
+    write_lines(folder / "my.csv", ["user,day,place", *walks_of_users()])
     series = [f"{day},{100 + day},{50 - day}" for day in range(30)]
-    write_whole(folder / "series.csv", "\n".join(["day,home,work", *series, ""]).encode())
-    write_whole(folder / "moves.csv", b"home,work\n0.8,0.2\n0.1,0.9\n")
+    write_lines(folder / "series.csv", ["day,home,work", *series])
+    write_lines(folder / "moves.csv", ["home,work", "0.8,0.2", "0.1,0.9"])
     hours = [f"2024-05-01 {hour:02}:00,{300 - hour},{100 + hour}" for hour in range(24)]
-    write_whole(folder / "counts.csv", "\n".join(["time,home,work", *hours, ""]).encode())
+    write_lines(folder / "counts.csv", ["time,home,work", *hours])
 
 
-def main(arguments):
+def walks_of_users(users: int = 150, days: int = 40) -> Iterator[str]:
+    """Rows of a user's places by day, from a Markov chain."""
+    rng = np.random.default_rng(0)
+    places = ("home", "work", "park")
+    for user in range(users):
+        place = 0
+        for day in range(days):
+            place = int(rng.choice(3, p=np.roll([0.5, 0.3, 0.2], place)))
+            yield f"u{user},{day},{places[place]}"
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    write_whole(path, "\n".join([*lines, ""]).encode())
+
+
+def main(arguments: Sequence[str]) -> int:
     """Run the lines that hold all words given, by default all; the exit status is 0 if nothing
     fails."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    lines, excused, skips = read_table()
+    signal.signal(signal.SIGTERM, exit_at_signal)
+    table = read_table()
     chosen = [
         (number, line)
-        for number, line in enumerate(lines)
+        for number, line in enumerate(table.lines)
         if all(words in line.run for words in arguments)
     ]
     if not chosen:
@@ -241,35 +321,51 @@ def main(arguments):
             f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it"
         )
     write_examples()
-    before, failed, started = _changes(), {}, time.monotonic()
+    before = read_changes()
+    started = time.monotonic()
+    failed = {}
     for number, line in chosen:
-        began = time.monotonic()
-        problems = failures_of(line, number, skips)
-        seconds = time.monotonic() - began
-        print(f"{seconds:7.1f} s  {'FAILED' if problems else 'passed'}  {line.run}", flush=True)
-        for problem in problems:
-            print(f"           {problem}; see build/gate/{number:02}.log", flush=True)
-        failed |= {line.run: problems} if problems else {}
-    tests = LOGS / "make-test.log"  # which .ci/run leaves
-    if tests.is_file() and not arguments:
-        failed |= (
-            {"make test": found}
-            if (found := skipped(tests.read_text(encoding="utf-8"), skips))
-            else {}
-        )
-    if _changes() != before:
+        problems = run_and_report(line, number, table.skips)
+        if problems:
+            failed[line.run] = problems
+    if not arguments:
+        skipped = skipped_in_tests(table.skips)
+        if skipped:
+            failed["make test"] = skipped
+    if read_changes() != before:
         failed["all of them"] = [
             "must leave the committed files as they are, found changes: see git diff"
         ]
     for name, problems in failed.items():
         print(f"FAILED: {name}: {'; '.join(problems)}")
-    print(
-        f"{len(failed)} failures in {(time.monotonic() - started) / 60:.1f} minutes; {len(excused)} commands excused"
-    )
+    minutes = (time.monotonic() - started) / 60
+    counts = f"{len(failed)} failures in {minutes:.1f} minutes"
+    print(f"{counts}; {len(table.excused)} commands excused")
     return 1 if failed else 0
 
 
-def _changes():
+def run_and_report(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
+    """Run a line and print how it ended; why it fails, in words."""
+    started = time.monotonic()
+    problems = run_line(line, number, skips)
+    seconds = time.monotonic() - started
+    outcome = "FAILED" if problems else "passed"
+    print(f"{seconds:7.1f} s  {outcome}  {line.run}", flush=True)
+    for problem in problems:
+        print(f"           {problem}; see build/gate/{number:02}.log", flush=True)
+    return problems
+
+
+def skipped_in_tests(skips: Mapping[str, str]) -> list[str]:
+    """The tests that `make test` skipped without a line in the table, by the log of .ci/run."""
+    log = LOGS / "make-test.log"
+    if not log.is_file():
+        return []
+    return find_skipped(log.read_text(encoding="utf-8"), skips)
+
+
+def read_changes() -> bytes:
+    """What differs from the last commit."""
     return subprocess.run(["git", "diff", "HEAD"], cwd=ROOT, capture_output=True).stdout
 
 

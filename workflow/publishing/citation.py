@@ -47,20 +47,25 @@ def _entry(work: Mapping[str, Any]) -> str:
     identifiers = [one["value"] for one in fields.get("identifiers", ())]
     if identifiers:
         fields["note"] = ", ".join(identifiers)
-    lines = [f"@{KINDS.get(fields['type'], 'misc')}{{{_key(fields)},"]
-    lines.append(f"  author = {{{' and '.join(map(_author, fields['authors']))}}},")
+    kind = KINDS.get(fields["type"], "misc")
+    authors = " and ".join(map(_author, fields["authors"]))
+    lines = [f"@{kind}{{{_key(fields)},"]
+    lines.append(f"  author = {{{authors}}},")
     for name, written in FIELDS.items():
         if name in fields:
             lines.append(f"  {written} = {{{_escaped(name, fields[name])}}},")
-    return "\n".join([*lines, "}", ""])
+    lines += ["}", ""]
+    return "\n".join(lines)
 
 
 def _key(fields: Mapping[str, Any]) -> str:
     """Such as cao2019quantifying."""
     first = fields["authors"][0]
     family = first.get("family-names", first.get("name", ""))
-    parts = (family, str(fields.get("year", "")), fields["title"].split()[0])
-    return re.sub(r"[^a-z0-9]", "", "".join(parts).lower())
+    year = fields.get("year", "")
+    first_word = fields["title"].split()[0]
+    words = f"{family}{year}{first_word}".lower()
+    return re.sub(r"[^a-z0-9]", "", words)
 
 
 def _author(person: Mapping[str, str]) -> str:
@@ -70,5 +75,11 @@ def _author(person: Mapping[str, str]) -> str:
 
 
 def _escaped(name: str, value: Any) -> str:
-    text = re.sub(r"([&%#_])", r"\\\1", str(value)) if name not in ("doi", "url") else str(value)
-    return f"{{{text}}}" if name == "title" else text  # capitals stay
+    """The value of a field as BibTeX reads it."""
+    text = str(value)
+    if name in ("doi", "url"):
+        return text
+    escaped = re.sub(r"([&%#_])", r"\\\1", text)
+    if name == "title":  # capitals stay
+        return f"{{{escaped}}}"
+    return escaped

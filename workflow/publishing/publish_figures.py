@@ -7,6 +7,9 @@ to date, other files in ``figures/`` are removed.
 
 import shutil
 import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 from workflow.batch.fingerprint import outdated
 from workflow.configuration import (
@@ -22,35 +25,50 @@ SUFFIXES = (".png", ".pdf", ".csv", ".json")
 PUBLISHED = "paper"
 
 
-def publish(root=ROOT):
-    """Copy the figures; returns the records of those copied, by name, and a sentence for each one
+def publish(root: Path = ROOT) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Copy the figures; the records of those copied, by name, and a sentence for each one
     refused."""
     notebooks = read_notebooks(root)
     stale = outdated(notebooks, read_profile(PUBLISHED, root), root)
-    source, target = root / "build" / PUBLISHED / "figures", root / "figures"
-    copied, refused = {}, []
+    source = root / "build" / PUBLISHED / "figures"
+    target = root / "figures"
+    copied = {}
+    refused = []
     for name, record in records_in(source).items():
         owner = owner_of(name, notebooks)
+        if owner is None:
+            continue
         why = why_no_evidence(name, record, notebooks)
         if owner in stale:
             why = f"is of a notebook that is not up to date; run make figures PROFILE={PUBLISHED}"
-        if owner and why:
+        if why:
             refused.append(f"{name} {why}")
-        elif owner:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            for suffix in SUFFIXES:
-                (target / f"{name}{suffix}").unlink(missing_ok=True)
-                if (source / f"{name}{suffix}").is_file():
-                    shutil.copyfile(source / f"{name}{suffix}", target / f"{name}{suffix}")
+        else:
+            copy_figure(name, source, target)
             copied[name] = record
     if not stale and not refused:
-        for file in target.rglob("*.*"):
-            if file.relative_to(target).with_suffix("").as_posix() not in copied:
-                file.unlink()
+        remove_others(target, copied)
     return copied, refused
 
 
-def main():
+def copy_figure(name: str, source: Path, target: Path) -> None:
+    """Copy what a figure consists of, and remove what it no longer has."""
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    for suffix in SUFFIXES:
+        file = f"{name}{suffix}"
+        (target / file).unlink(missing_ok=True)
+        if (source / file).is_file():
+            shutil.copyfile(source / file, target / file)
+
+
+def remove_others(folder: Path, names: Collection[str]) -> None:
+    """Remove the files of a folder that are of no figure with one of these names."""
+    for file in folder.rglob("*.*"):
+        if file.relative_to(folder).with_suffix("").as_posix() not in names:
+            file.unlink()
+
+
+def main() -> int:
     """Publish the figures of the paper profile."""
     copied, refused = publish()
     print(*(f"figures/{name}" for name in copied), sep="\n")

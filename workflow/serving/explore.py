@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import ROOT
@@ -10,7 +12,7 @@ from workflow.configuration import ROOT
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
 
-def page_command(port=None, browser=True):
+def page_command(port: int | None = None, browser: bool = True) -> list[str]:
     """The command that serves the page, by default at the first free port from 8866 on.
 
     The theme follows the reader's system; ``?theme=dark`` in the address asks for the dark one.
@@ -28,10 +30,12 @@ def page_command(port=None, browser=True):
     command += ["--Voila.ip=127.0.0.1", f"--VoilaConfiguration.extension_denylist={unused}"]
     if port is not None:
         command += [f"--port={port}", "--Voila.port_retries=0"]
-    return command if browser else [*command, "--no-browser"]
+    if not browser:
+        command.append("--no-browser")
+    return command
 
 
-def page_environment(figures=ROOT / "build" / "figures"):
+def page_environment(figures: Path = ROOT / "build" / "figures") -> dict[str, str]:
     """The environment of the server and its kernels, which save files below `figures`."""
     environment = kernel_environment(figures, "quick", "make explore", real_data=True)
     ours = str(ROOT / "workflow" / "serving" / "jupyter")
@@ -39,7 +43,9 @@ def page_environment(figures=ROOT / "build" / "figures"):
     return environment
 
 
-def become_server(command_at, environment):
+def become_server(
+    command_at: Callable[[int | None], list[str]], environment: Mapping[str, str]
+) -> None:
     """Become the server that `command_at` gives for a port, which runs until interrupted."""
     parser = argparse.ArgumentParser(description="Become the server, which runs until interrupted.")
     parser.add_argument("--port", type=int)

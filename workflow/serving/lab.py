@@ -2,6 +2,7 @@
 start page on."""
 
 import sys
+from typing import Any
 
 from workflow.batch.run_notebook import kernel_environment
 from workflow.configuration import METADATA, ROOT
@@ -9,24 +10,27 @@ from workflow.publishing.start_page import START
 from workflow.serving.explore import become_server
 
 
-def lab_command(port=None):
+def lab_command(port: int | None = None) -> list[str]:
     """The command that serves the repository; a flag is needed to run as root."""
     command = [sys.executable, "-m", "jupyterlab", "--allow-root", f"--ServerApp.root_dir={ROOT}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--LabApp.default_url=/lab/tree/{START}"]
     command.append("--ContentsManager.pre_save_hook=workflow.serving.lab.keep_version")
-    return [*command, f"--port={port}"] if port is not None else command
+    if port is not None:
+        command.append(f"--port={port}")
+    return command
 
 
-def keep_version(model, **_):
+def keep_version(model: dict[str, Any], **_: Any) -> None:
     """Before a notebook is saved: the version of Python in it is the committed one, lest each
     machine write its own."""
-    if model["type"] == "notebook" and "language_info" in model["content"]["metadata"]:
-        model["content"]["metadata"]["language_info"] |= {
-            "version": METADATA["language_info"]["version"]
-        }
+    if model["type"] != "notebook":
+        return
+    metadata = model["content"]["metadata"]
+    if "language_info" in metadata:
+        metadata["language_info"]["version"] = METADATA["language_info"]["version"]
 
 
-def lab_environment():
+def lab_environment() -> dict[str, str]:
     """What notebooks run in, as if by hand: a record then tells by its parameters whether it may be
     judged."""
     return kernel_environment(ROOT / "build" / "figures", "interactive", "make lab", real_data=True)

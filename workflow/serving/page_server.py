@@ -6,6 +6,7 @@ import secrets
 import threading
 import webbrowser
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
@@ -33,7 +34,7 @@ class FewKernels(AsyncMappingKernelManager):
     cull_interval = Integer(5, config=True)
     starting = 0
 
-    async def start_kernel(self, **kwargs):
+    async def start_kernel(self, **kwargs: Any) -> str:
         if len(self) + self.starting >= self.limit:
             raise HTTPError(
                 503, reason=f"at most {self.limit} pages may be open at once; close one"
@@ -50,10 +51,10 @@ class PageServer(Voila):
     JUPYTER_TOKEN."""
 
     @property
-    def display_url(self):
+    def display_url(self) -> str:
         return f"{self.connection_url}?token={self.token}"
 
-    def init_settings(self):
+    def init_settings(self) -> dict[str, Any]:
         self.token = secrets.token_hex(24)
         self.voila_configuration.multi_kernel_manager_class = FewKernels
         self.voila_configuration.prelaunch_hook = admit
@@ -65,13 +66,13 @@ class PageServer(Voila):
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
 
-    def init_handlers(self):
+    def init_handlers(self) -> list[tuple]:
         return [
             (pattern, with_known_parameters(handler), *more)
             for pattern, handler, *more in super().init_handlers()
         ]
 
-    def launch_browser(self):
+    def launch_browser(self) -> None:
         """Open a file of the user that leads to the link, because others can see a browser's
         arguments."""
         page = Path(self.connection_dir, "link.html")
@@ -87,38 +88,42 @@ class KnownParameters:
     Voilà writes the theme into its pages as it stands in the request.
     """
 
-    def __init__(self, application, request, **options):
+    def __init__(self, application: Any, request: Any, **options: Any) -> None:
         drop_unknown_parameters(request)
         super().__init__(application, request, **options)
 
-    def prepare(self):
+    def prepare(self) -> Any:
         """Drop those of a form, which is read only then."""
         drop_unknown_parameters(self.request)
         return super().prepare()
 
 
-def with_known_parameters(handler):
+def with_known_parameters(handler: type) -> type:
     """The class of a handler, with `KnownParameters`."""
     return type(handler.__name__, (KnownParameters, handler), {})
 
 
-def drop_unknown_parameters(request):
+def drop_unknown_parameters(request: Any) -> None:
     """Leave only known parameters with their values, in the address and in forms."""
     for arguments in (request.arguments, request.query_arguments, request.body_arguments):
         for name in [*arguments]:
             if not all(is_known(name, value) for value in arguments[name]):
                 del arguments[name]
     request.query = urlencode(request.query_arguments, doseq=True)
-    request.uri = f"{request.path}?{request.query}" if request.query else request.path
+    request.uri = request.path
+    if request.query:
+        request.uri += f"?{request.query}"
 
 
-def is_known(name, value):
+def is_known(name: str, value: bytes) -> bool:
     """Whether a parameter of a request, whose value is bytes, means something."""
     pattern = PARAMETERS.get(name)
-    return pattern is not None and re.fullmatch(pattern, value.decode("utf-8", "replace"))
+    if pattern is None:
+        return False
+    return re.fullmatch(pattern, value.decode("utf-8", "replace")) is not None
 
 
-def admit(handler, notebook, cwd):
+def admit(handler: Any, notebook: Any, cwd: str) -> Any:
     """The notebook without its static cells, which would contradict the controls; 403 for another
     page."""
     if not handler.check_origin():

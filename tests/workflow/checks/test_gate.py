@@ -12,13 +12,13 @@ from workflow.configuration import ROOT
 
 
 def test_each_command_of_the_documents_is_run_by_the_gate_or_excused():
-    assert gate.unguarded() == []
+    assert gate.find_unguarded() == []
     assert {
         "make figures",
         "make docs",
         "make claims-mutate",
         "python README.md",
-    } <= gate.advertised().keys()
+    } <= gate.find_advertised().keys()
     assert "make check < /dev/null" in (ROOT / ".ci" / "run").read_text().splitlines()
 
 
@@ -26,7 +26,8 @@ def test_each_subcommand_is_run_by_the_gate(capsys):
     with pytest.raises(SystemExit):
         command.main(["--help"])
     (names,) = re.findall(r"^ +\{([\w,]+)\}", capsys.readouterr().out, re.MULTILINE)
-    tested = {name for line in gate.read_table()[0] for name, _ in gate.forms(line.run)}
+    lines = gate.read_table().lines
+    tested = {form.name for line in lines for form in gate.parse_forms(line.run)}
     assert {f"tplrepro {name}" for name in names.split(",")} <= tested
 
 
@@ -55,7 +56,7 @@ def test_a_command_that_nothing_runs_and_an_excuse_that_nothing_needs_are_named(
         "skips": {},
     }
     (tmp_path / "config/gate.yaml").write_text(yaml.safe_dump(table))
-    assert [problem.partition(";")[0] for problem in gate.unguarded(tmp_path)][:1] == (
+    assert [problem.partition(";")[0] for problem in gate.find_unguarded(tmp_path)][:1] == (
         [sentence.partition(";")[0]] if sentence else []
     )
 
@@ -103,7 +104,7 @@ def test_each_kind_of_failure_is_noticed(run, expected, problems, tmp_path, monk
     (tmp_path / "made.txt").write_text("of an earlier run")
     (tmp_path / "server.py").write_text(SERVER)
     assert (
-        gate.failures_of(gate.Line(run, **expected), 1, {"is not installed": "no such Python"})
+        gate.run_line(gate.Line(run, **expected), 1, {"is not installed": "no such Python"})
         == problems
     )
 
@@ -111,8 +112,8 @@ def test_each_kind_of_failure_is_noticed(run, expected, problems, tmp_path, monk
 def test_the_gate_fails_if_a_line_fails_or_changes_a_committed_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(gate, "LOGS", tmp_path)
     lines, changes = [gate.Line("true"), gate.Line("false")], iter([b"", b"", b"", b"changed"])
-    monkeypatch.setattr(gate, "read_table", lambda: (lines, {}, {}))
-    monkeypatch.setattr(gate, "_changes", lambda: next(changes))
+    monkeypatch.setattr(gate, "read_table", lambda: gate.Table(lines, {}, {}))
+    monkeypatch.setattr(gate, "read_changes", lambda: next(changes))
     assert gate.main([]) == 1
     assert "FAILED: false: must end with 0, found 1\n1 failures" in capsys.readouterr().out
     assert gate.main(["true"]) == 1
