@@ -10,9 +10,10 @@ offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ import pandas as pd
 from tplreport.reading.rows_by_user import MISSING, Codes, RowsByUser, Spill, plain_label
 from tplreport.reading.table import (
     USUAL_NAMES,
+    Source,
     check_first_line,
     column_names,
     first_rows,
@@ -75,24 +77,24 @@ class WhatWasRead:
     def lines(self) -> tuple[str, ...]:
         """In words, a line each."""
         columns = ", ".join(f"{role} from {name!r}" for role, name in self.columns.items())
-        columns += (
-            ""
-            if "user" in self.columns
-            else "; no column of users: all rows of a file are one user's"
-        )
-        span = "" if self.span is None else f", from {self.span[0]} to {self.span[1]}"
+        if "user" not in self.columns:
+            columns += "; no column of users: all rows of a file are one user's"
+        times = self.times
+        if self.span is not None:
+            first, last = self.span
+            times += f", from {first} to {last}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
-        ends = "; ".join(
-            f"{which} row: {', '.join(f'{name} {value}' for name, value in row.items())}"
-            for which, row in (("first", self.first), ("last", self.last))
-        )
         return (
             f"Read: {columns}",
-            f"Times: {self.times}{span}",
+            f"Times: {times}",
             f"Rows: {used:,} of {self.rows:,} count{reasons}",
-            ends,
+            f"first row: {_in_words(self.first)}; last row: {_in_words(self.last)}",
         )
+
+
+def _in_words(row: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,10 @@ class Observed(Sequences):
     reading: WhatWasRead | None = None
 
     def __str__(self) -> str:
-        return "\n".join([repr(self), *(self.reading.lines if self.reading else ())])
+        lines = [repr(self)]
+        if self.reading is not None:
+            lines += self.reading.lines
+        return "\n".join(lines)
 
 
 @dataclass(eq=False)
@@ -117,9 +122,10 @@ class Table:
     states: Codes
     width: int  # states a row of the file holds
     rows: RowsByUser = field(default_factory=RowsByUser)
-    # of positions
+    # of positions: least and largest latitude, and longitude
     edges: np.ndarray = field(default_factory=lambda: np.array([np.inf, -np.inf] * 2))
-    ends: list[dict[str, str]] = field(default_factory=list)  # the first and the last row
+    first_row: dict[str, str] = field(default_factory=dict)  # as it was understood
+    last_row: dict[str, str] = field(default_factory=dict)
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
     ties: str | None = None  # as `same_time`: events of a log are in order
@@ -162,126 +168,173 @@ def read_table(
 ) -> Table:
     """The rows of a file, a folder or a DataFrame, gathered by user.
 
-    Parameters
-    ----------
-    data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file, or of a folder of tables
-    user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
-        column with one of the `USUAL_NAMES`. Without users each file is one user. Times are time stamps, text
-        in ISO 8601 or in `time_format` (see `strptime`), or numbers. A row without a state ends a sequence.
-        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row
-        that is a sequence by itself, such as a week of a person, or the two ends of a trip; times are then
-        left out.
-    latitude, longitude : instead of `state`, the columns of degrees of WGS 84; with `positions` those of usual names
-    until : column of ends of spells, which begin at `time`
-    order : "rows", if there are no times and the rows of each user are in order of time
-    time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel" (days of a spreadsheet), of times that are numbers
-    missing : texts that stand for no value, such as "NA,null"; by default `MISSING`, with a warning
-    progress : show how many rows were read
-
     Files may be larger than memory: what exceeds `IN_MEMORY` bytes goes to a temporary file (24 to
     44 bytes a row).
 
-    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError
-    for a missing column, missing or unreadable users or times, and arguments that do not fit
-    together.
+    Parameters
+    ----------
+    data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file
+        A folder of tables, too.
+    user, time, state : names of columns, or numbers from 0 in CSV files without a header
+        By default the first column with one of the `USUAL_NAMES`. Without users each file is one
+        user. Times are time stamps, text in ISO 8601 or in `time_format`, or numbers; "date+clock"
+        joins two columns. A row without a state ends a sequence. The state "first..last", or "a+b",
+        names the columns of a row that is a sequence by itself, such as a week of a person, or the
+        two ends of a trip; times are then left out.
+    latitude, longitude : instead of `state`, the columns of degrees of WGS 84
+    positions : bool; the columns of positions are those of usual names
+    until : column of ends of spells, which begin at `time`
+    order : "rows", if there are no times and the rows of each user are in order of time
+    time_format : format of times that are text, as of `strptime`
+    time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel", of times that are numbers
+        The last are days of a spreadsheet.
+    missing : texts that stand for no value, such as "NA,null"; by default `MISSING`, with a warning
+    progress : bool; show how many rows were read
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileNotFoundError
+    DataFormatError
+        If a file cannot be read; a ValueError.
+    ValueError
+        For a missing column, missing or unreadable users or times, and arguments that do not fit
+        together.
     """
     check_choice(order or "rows", "order", ("rows",))
     check_choice(time_unit or "s", "time_unit", UNITS)
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
-        if not data.exists():
-            raise FileNotFoundError(
-                f"there must be a file or folder {data}, found none; check its name"
-            )
-        kind = format_of(data)
-        if kind is None:
-            check_first_line(data, kind, limits_of_command())
-        else:
-            from tplreport.reading.sizes import check_size
-
-            check_size(data, limits_of_command())
+        kind = _checked_format(data)
         if kind == "spmf":
             _check_unused("an SPMF file", user=user, time=time, state=state, until=until)
-            data, order = read_spmf(data), "rows"
-        elif kind == "excel":
-            data = read_workbook(data)
-        elif kind == "xes":
-            from tplreport.reading.event_logs import read_xes
-
-            data = read_xes(data)
-    states_of_row, parts = _several(data, state), _several(data, time)
-    wanted: dict[str, Hashable] = {"user": user}
+            order = "rows"
+        data = _frame_of_format(data, kind)
+    states_of_row = _several_columns(data, state)
     if states_of_row:
         _check_unused(
             "a table with a sequence a row", until=until, latitude=latitude, longitude=longitude
         )
-        wanted |= {f"state {k}": name for k, name in enumerate(states_of_row)}
+        wanted = {"user": user} | {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
-        if order is not None:
-            _check_unused("a table with order='rows'", time=time, until=until)
-        elif parts:
-            wanted |= {"time": parts[0], "clock": "+".join(map(str, parts[1:]))}
+        wanted = {"user": user} | _wanted_times(data, time, until, order)
+        if positions or latitude is not None or longitude is not None:
+            wanted |= {"latitude": latitude, "longitude": longitude}
         else:
-            wanted["time"] = time
-        is_position = positions or latitude is not None or longitude is not None
-        wanted |= (
-            dict(zip(POSITION, (latitude, longitude), strict=True))
-            if is_position
-            else {"state": state}
-        )
-        wanted |= {} if until is None else {"until": until}
+            wanted["state"] = state
+        if until is not None:
+            wanted["until"] = until
         if "time" in wanted and time is None:
             _check_times(data, wanted)
     source = open_source(data, wanted)
-    words = (
-        MISSING if missing is None else missing.split(",") if isinstance(missing, str) else missing
-    )
-    absent = frozenset([*words, ""])
-    columns = {thing: name for thing, name in source.columns.items() if name is not None}
-    width = len(states_of_row) or 1
-    place: Callable[[int], str] = (
-        source.place if width == 1 else lambda row: source.place(row // (width + 1))
-    )
-    table = Table(
-        source.name,
-        columns,
-        place,
-        Codes("user", absent),
-        Codes("state", absent),
-        width,
-        unit=time_unit,
-    )
+    table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
+    blocks = with_progress(source.blocks, "reading", "row", size=len, show=progress)
     try:
-        _gather(
-            table,
-            with_progress(source.blocks, "reading", "row", size=len, show=progress),
-            time_format,
-        )
+        _gather(table, blocks, time_format)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, source.name) from None
+    if missing is None:
+        _warn_of_missing(table)
+    if isinstance(data, pd.DataFrame):
+        _warn_of_notes(source.name, data.attrs)
+        if "phases" in data.attrs:
+            table.ties = "rows"
+    return table
+
+
+def _checked_format(path: Path) -> str | None:
+    """The format of a file that is there, and holds no more than is read."""
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there must be a file or folder {path}, found none; check its name"
+        )
+    kind = format_of(path)
+    if kind is None:
+        check_first_line(path, kind, limits_of_command())
+    else:
+        from tplreport.reading.sizes import check_size
+
+        check_size(path, limits_of_command())
+    return kind
+
+
+def _frame_of_format(path: Path, kind: str | None) -> Path | pd.DataFrame:
+    """A file of a format that is read as a whole; of any other its path."""
+    if kind == "spmf":
+        return read_spmf(path)
+    if kind == "excel":
+        return read_workbook(path)
+    if kind == "xes":
+        from tplreport.reading.event_logs import read_xes
+
+        return read_xes(path)
+    return path
+
+
+def _wanted_times(
+    data: Path | pd.DataFrame, time: Hashable, until: Hashable, order: str | None
+) -> dict[str, Hashable]:
+    """The columns of times: none for rows in order, and two of a date and a clock."""
+    parts = _several_columns(data, time)
+    if order is not None:
+        _check_unused("a table with order='rows'", time=time, until=until)
+        return {}
+    if parts:
+        date, *clocks = parts
+        return {"time": date, "clock": "+".join(map(str, clocks))}
+    return {"time": time}
+
+
+def _empty_table(
+    source: Source, width: int, missing: str | Iterable[str] | None, time_unit: str | None
+) -> Table:
+    """A table without rows, for rows that hold so many states."""
+    if missing is None:
+        missing = MISSING
+    elif isinstance(missing, str):
+        missing = missing.split(",")
+    absent = frozenset([*missing, ""])
+    place = source.place
+    if width > 1:
+        place = lambda row: source.place(row // (width + 1))  # noqa: E731
+    return Table(
+        source=source.name,
+        columns={thing: name for thing, name in source.columns.items() if name is not None},
+        place=place,
+        users=Codes("user", absent),
+        states=Codes("state", absent),
+        width=width,
+        unit=time_unit,
+    )
+
+
+def _warn_of_missing(table: Table) -> None:
+    """Warn of states that are texts which stand for no value by default."""
     for text, count in table.states.absent.items():
-        if text and missing is None:
+        if text:
             warn_caller(
-                f"{count_noun(count, 'row', ',')} of {source.name} with state {text!r}, which "
-                "stands for a missing value: "
-                "each ends a sequence; give missing='' if it is a state"
+                f"{count_noun(count, 'row', ',')} of {table.source} with state {text!r}, which "
+                "stands for a missing value: each ends a sequence; give missing='' if it is a state"
             )
-    notes = data.attrs if isinstance(data, pd.DataFrame) else {}
+
+
+def _warn_of_notes(source: str, notes: Mapping[Any, Any]) -> None:
+    """Warn of what a reader noted in a frame: rows that it skipped, several phases of events."""
     if skipped := notes.get("skipped"):
         reasons = ", ".join(f"{count} times {reason}" for reason, count in skipped.items())
         warn_caller(
-            f"{source.name} was read without {reasons}: what is left counts as if nothing lay "
-            "between"
+            f"{source} was read without {reasons}: what is left counts as if nothing lay between"
         )
-    table.ties = "rows" if "phases" in notes else None
-    if len(phases := notes.get("phases", ())) > 1:
+    phases = notes.get("phases", ())
+    if len(phases) > 1:
         warn_caller(
-            f"{source.name} has events of several phases ({', '.join(phases)}), each of which "
-            "counts, so that an "
-            "activity that starts and ends seems to be repeated; keep one phase to count each "
-            "activity once"
+            f"{source} has events of several phases ({', '.join(phases)}), each of which counts, "
+            "so that an activity that starts and ends seems to be repeated; keep one phase to "
+            "count each activity once"
         )
-    return table
 
 
 def _check_unused(data: str, **arguments: Any) -> None:
@@ -292,7 +345,7 @@ def _check_unused(data: str, **arguments: Any) -> None:
             )
 
 
-def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
+def _several_columns(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     """The columns that "first..last" or "a+b" names, unless a column has that name itself."""
     if not isinstance(given, str) or not (".." in given or "+" in given):
         return []
@@ -300,18 +353,25 @@ def _several(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
     if given in names:
         return []
     if ".." not in given:
-        return [*given.split("+")]
+        return list(given.split("+"))
     parts = given.split("..")
-    ends = [
-        names.index(part) if part in names else int(part) if part.isdecimal() else -1
-        for part in parts
-    ]
-    if len(ends) != 2 or not 0 <= ends[0] < ends[1] < len(names):
+    places = [_place_of_column(part, names) for part in parts]
+    if len(places) != 2 or not 0 <= places[0] < places[1] < len(names):
         raise ValueError(
             f"state 'first..last' must name two columns in order, found {given!r}; the columns of "
             f"{data} are {names}"
         )
-    return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
+    first, last = places
+    if parts[0] in names:
+        return names[first : last + 1]
+    return list(range(first, last + 1))
+
+
+def _place_of_column(given: str, names: Sequence[Hashable]) -> int:
+    """The place of a column by its name or number; -1 if it is neither."""
+    if given in names:
+        return names.index(given)
+    return int(given) if given.isdecimal() else -1
 
 
 def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
@@ -324,68 +384,55 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     likely = [
         repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])
     ]
-    found = f"; {' and '.join(likely)} hold{'s' * (len(likely) == 1)} times" if likely else ""
-    remedy = "name their column by time=, or give order='rows' if the rows of each user are in order of time"
-    source = data.attrs.get("source", "the DataFrame") if isinstance(data, pd.DataFrame) else data
-    try:
-        next(
-            open_source(
-                data, {thing: name for thing, name in wanted.items() if thing != "time"}
-            ).blocks,
-            None,
-        )
-    except DataFormatError as error:
-        problem = str(error).removeprefix(f"{error.file}: ")
-        raise DataFormatError(
-            f"{problem}{found}" + f"; {remedy}" * bool(found), error.file
-        ) from None
+    found = ""
+    if likely:
+        verb = "holds" if len(likely) == 1 else "hold"
+        found = f"; {' and '.join(likely)} {verb} times"
+    remedy = (
+        "name their column by time=, or give order='rows' if the rows of each user are in order "
+        "of time"
+    )
+    _check_other_columns(data, wanted, f"{found}; {remedy}" if found else "")
     columns = ", ".join(map(repr, names[:12]))
+    source: Any = data
+    if isinstance(data, pd.DataFrame):
+        source = data.attrs.get("source", "the DataFrame")
     raise DataFormatError(
         f"there must be times, found none among the columns {columns}{found}: {remedy}", source
     )
 
 
+def _check_other_columns(
+    data: Path | pd.DataFrame, wanted: Mapping[str, Hashable], addition: str
+) -> None:
+    """DataFormatError, with this addition, if other columns than that of times are missing."""
+    others = {thing: name for thing, name in wanted.items() if thing != "time"}
+    try:
+        next(open_source(data, others).blocks, None)
+    except DataFormatError as error:
+        problem = str(error).removeprefix(f"{error.file}: ")
+        raise DataFormatError(problem + addition, error.file) from None
+
+
 def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | None) -> None:
     """Add all rows to the table; threads look up users and states while times are read."""
-    begin, kinds = 0, dict[str, tuple[bool, bool]]()
-    codes = {"user": table.users, "state": table.states}
+    begin = 0
+    kinds = dict[str, tuple[bool, bool]]()
+    is_wide = table.width > 1
     with ThreadPoolExecutor(2) as threads:
         for block in blocks:
-            place: Callable[[int], str] = lambda row: table.place(begin + row)  # noqa: B023, E731 (called at once)
-            long = _long(block, begin, table.width) if table.width > 1 else block
-            found = {
-                key: threads.submit(of.factorized, long[key]).result
-                for key, of in codes.items()
-                if key in long
+            place = partial(_place_of_block_row, table, begin)
+            block_of_states = _long(block, begin, table.width) if is_wide else block
+            lookups = {
+                key: threads.submit(codes.factorized, block_of_states[key]).result
+                for key, codes in (("user", table.users), ("state", table.states))
+                if key in block_of_states
             }
-            given = with_instants(block, time_format, place, kinds)
-            block = long if table.width > 1 else given
-            columns = {
-                name: block[name].to_numpy()
-                for name in block
-                if name not in ("user", "state", *POSITION)
-            }
-            columns["user"] = np.zeros(len(block), np.int32)
-            if "user" in block:
-                columns["user"] = table.users.of(block["user"], place, found["user"])
-                check_filled(columns["user"] < 0, block["user"], "user", place)
-            elif table.width > 1:
-                columns["user"] = block["time"].to_numpy() // (table.width + 1)
-            if "state" in block:
-                columns["cell"] = table.states.of(block["state"], place, found["state"])
-            for k, name in enumerate(block.columns.intersection(POSITION)):
-                columns[name] = _degrees(block[name], name, place)
-                table.edges[2 * k] = np.fmin.reduce(columns[name], initial=table.edges[2 * k])
-                table.edges[2 * k + 1] = np.fmax.reduce(
-                    columns[name], initial=table.edges[2 * k + 1]
-                )
-            if "time" in block and table.width == 1:
-                first, last = columns["time"].min(), columns["time"].max()
-                table.span = [min([first, *table.span]), max([last, *table.span])]
-            table.ends = [*table.ends[:1], *(_shown(given, row, table) for row in (0, -1))][
-                :: 2 if table.ends else 1
-            ]
-            table.rows.add(columns)
+            block = with_instants(block, time_format, place, kinds)
+            _add_block(table, block_of_states if is_wide else block, place, lookups)
+            if not table.first_row:
+                table.first_row = _shown_row(block, 0, table)
+            table.last_row = _shown_row(block, -1, table)
             begin += len(block)
     if not begin:
         raise ValueError(
@@ -394,13 +441,49 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
         )
 
 
-def _shown(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
+def _place_of_block_row(table: Table, begin: int, row: int) -> str:
+    return table.place(begin + row)
+
+
+def _add_block(
+    table: Table,
+    block: pd.DataFrame,
+    place: Callable[[int], str],
+    lookups: Mapping[str, Callable[[], Any]],
+) -> None:
+    """Add the rows of a block, with codes of their users and states, and what spans them all."""
+    coded = ("user", "state", *POSITION)
+    columns = {name: block[name].to_numpy() for name in block if name not in coded}
+    columns["user"] = np.zeros(len(block), np.int32)
+    if "user" in block:
+        columns["user"] = table.users.of(block["user"], place, lookups["user"])
+        check_filled(columns["user"] < 0, block["user"], "user", place)
+    elif table.width > 1:
+        columns["user"] = columns["time"] // (table.width + 1)
+    if "state" in block:
+        columns["cell"] = table.states.of(block["state"], place, lookups["state"])
+    for k, name in enumerate(block.columns.intersection(POSITION)):
+        degrees = _degrees(block[name], name, place)
+        columns[name] = degrees
+        table.edges[2 * k] = np.fmin.reduce(degrees, initial=table.edges[2 * k])
+        table.edges[2 * k + 1] = np.fmax.reduce(degrees, initial=table.edges[2 * k + 1])
+    if "time" in block and table.width == 1:
+        first = columns["time"].min()
+        last = columns["time"].max()
+        table.span = [min([first, *table.span]), max([last, *table.span])]
+    table.rows.add(columns)
+
+
+def _shown_row(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
     """A row as it was understood."""
-    values = {name: block[name].iloc[row] for name in block if name not in LOCAL.values()}
-    return {
-        name: str(value if name in LOCAL else plain_label(value, table.users.missing))
-        for name, value in values.items()
-    }
+    shown = {}
+    for name in block:
+        value = block[name].iloc[row]
+        if name in LOCAL:
+            shown[name] = str(value)
+        elif name not in LOCAL.values():
+            shown[name] = str(plain_label(value, table.users.missing))
+    return shown
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
@@ -435,10 +518,19 @@ def to_states(
 
     Parameters
     ----------
-    grid : for a table of positions; a position outside ends a sequence
-    bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
+    table : Table, as of `read_table`
+    grid : Grid, for a table of positions; a position outside ends a sequence
+    bins : number of bins of states that are measured numbers
+    binning : "quantiles" for bins of equal shares, or "width" for equal width
 
-    ValueError for measured numbers without bins, and bins of what is no number.
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        For measured numbers without bins, and bins of what is no number.
     """
     if grid is not None:
         return replace(
@@ -469,18 +561,28 @@ def to_sequences(
 
     Parameters
     ----------
-    step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
-        `max_gap`, by default less than one step; without `step`, one state per row, and a gap longer than
-        `max_gap` ends a sequence. Times that are numbers are then seconds, unless `time_unit` says otherwise.
-        Warnings give the number of rows between two steps, which do not count, and the share of states that
-        are held from an earlier step: stays among them are assumed.
-    same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
-        order of the rows
-        By default different states are an error, and equal ones count once, with a warning; events of an XES log are
-        "rows".
+    table : Table, as of `to_states`, or of `read_table` for states as they are
+    step, max_gap : durations, such as "1h"; numbers are seconds
+        With `step`, one state per time step as in `fixed_steps`, where the last known state holds
+        for `max_gap`, by default less than one step. Without `step`, one state per row, and a gap
+        longer than `max_gap` ends a sequence. Times that are numbers are then seconds, unless
+        `time_unit` says otherwise. Warnings give the number of rows between two steps, which do not
+        count, and the share of states that are held from an earlier step: stays among them are
+        assumed.
+    same_time : "first", "last" or "rows": which states of a user at one time count
+        "rows" are all, as steps in the order of the rows. By default different states are an error,
+        and equal ones count once, with a warning; events of an XES log are "rows".
+    progress : bool; show how many rows are done
 
-    The values of the result may be mapped from a temporary file. ValueError for numbers as times
-    that can be no seconds, a user in two states at one time, and the errors of `fixed_steps`.
+    Returns
+    -------
+    Sequences, whose values may be mapped from a temporary file
+
+    Raises
+    ------
+    ValueError
+        For numbers as times that can be no seconds, a user in two states at one time, and the
+        errors of `fixed_steps`.
     """
     cells_of = table.cells_of
     if cells_of is None:
@@ -507,52 +609,74 @@ def to_sequences(
         of_users = _in_seconds(of_users, table, cutter.seconds)
     users = table.users.labels if table.users.code_of else None
     try:
-        parts = (cutter.pieces(part, cells_of(part)) for part in of_users)
-        found = _joined(parts, table.labels_of, users, table.declared)
+        pieces = (cutter.pieces(part, cells_of(part)) for part in of_users)
+        joined = _join_pieces(pieces, table.labels_of, users, table.declared)
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
-    values, _, labels, _ = found
-    cutter.warn(table.source, labels, len(values), table.labels_of)
-    return Observed(*found, _reading(table, cutter.dropped, is_timed))
+    cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
+    return Observed(
+        joined.values,
+        joined.offsets,
+        joined.labels,
+        joined.users,
+        _describe_reading(table, cutter.dropped, is_timed),
+    )
 
 
 def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
     """Rows whose times that are numbers are seconds; those of the first part are checked."""
     for number, part in enumerate(parts):
         for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
-            times, rows = part[name].to_numpy(), part["row"].to_numpy()
+            times = part[name].to_numpy()
+            rows = part["row"].to_numpy()
             if times.dtype.kind in "iuf":
                 if number == 0 and name == "time" and table.unit is None:
-                    check_seconds(times, table.span, step, lambda row: table.place(int(rows[row])))  # noqa: B023
+                    place = lambda row: table.place(int(rows[row]))  # noqa: B023, E731
+                    check_seconds(times, table.span, step, place)
                 part = part.assign(**{name: seconds_of(times, table.unit)})
         yield part
 
 
-def _reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
+def _describe_reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
     """What was read, in words."""
-    times = "rows in the order of the file" if table.width == 1 else "each row is a sequence"
-    span, dropped = None, dict(dropped) if table.width == 1 else {}
-    if table.span:
-        is_number = not isinstance(table.span[0], np.datetime64 | pd.Timestamp)
-        unit = (
-            f"in {table.unit}" if table.unit else "seconds" if is_timed else "which order the rows"
-        )
-        times = f"numbers, {unit}" if is_number else "time stamps"
-        first, last = (one if is_number else pd.Timestamp(one) for one in table.span)
-        span = str(first), str(last)
     columns = {
         role: str(name) for role, name in table.columns.items() if not role.startswith("state ")
     }
+    times = "rows in the order of the file"
+    rows = table.rows.n_rows
     if table.width > 1:
-        columns["states"] = ", ".join(
-            str(name) for role, name in table.columns.items() if role not in columns
-        )
-    first, last, rows = (
-        table.ends[0],
-        table.ends[-1],
-        table.rows.n_rows // (table.width + (table.width > 1)),
+        states = [str(name) for role, name in table.columns.items() if role not in columns]
+        columns["states"] = ", ".join(states)
+        times = "each row is a sequence"
+        rows //= table.width + 1
+        dropped = {}
+    span = None
+    if table.span:
+        times, span = _times_in_words(table, is_timed)
+    return WhatWasRead(
+        source=table.source,
+        columns=columns,
+        times=times,
+        span=span,
+        rows=rows,
+        dropped=dict(dropped),
+        first=table.first_row,
+        last=table.last_row,
     )
-    return WhatWasRead(table.source, columns, times, span, rows, dropped, first, last)
+
+
+def _times_in_words(table: Table, is_timed: bool) -> tuple[str, tuple[str, str]]:
+    """What times were taken for; the first and the last."""
+    first, last = table.span
+    if isinstance(first, np.datetime64 | pd.Timestamp):
+        return "time stamps", (str(pd.Timestamp(first)), str(pd.Timestamp(last)))
+    if table.unit:
+        unit = f"in {table.unit}"
+    elif is_timed:
+        unit = "seconds"
+    else:
+        unit = "which order the rows"
+    return f"numbers, {unit}", (str(first), str(last))
 
 
 def read_sequences(
@@ -573,109 +697,163 @@ def read_sequences(
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
-    `columns` are other arguments of `read_table`; `step`, `max_gap` and `same_time` are those of
-    `to_sequences`, `bins` and `binning` those of `to_states`. For positions, `cell_km` is the side
-    of the cells of a `Grid` over `box`, (south, north, west, east), by default around all
-    positions; states are named by row and column. The result has what was read as `reading`. Errors
-    are those of the three.
+    `read_table`, `to_states` and `to_sequences` in one call.
+
+    Parameters
+    ----------
+    data : DataFrame, or path of a file or of a folder of tables
+        CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES.
+    user, time, state : names of columns; by default those of usual names
+    step : duration of a time step, such as "1h"; without it each row is a step
+    max_gap : duration that a state holds with `step`, and that no gap exceeds without it
+    same_time : "first", "last" or "rows": which states of a user at one time count
+    cell_km : side in km of the cells of a `Grid`, which are the states of positions
+        States are named by row and column.
+    box : (south, north, west, east) of the grid in degrees; by default around all positions
+    bins : number of bins of states that are measured numbers
+    binning : "quantiles" for bins of equal shares, or "width" for equal width
+    progress : bool; show how many rows were read
+    **columns : other arguments of `read_table`
+
+    Returns
+    -------
+    Sequences, with what was read as `reading`
+
+    Raises
+    ------
+    FileNotFoundError
+    DataFormatError
+        If a file cannot be read; a ValueError.
+    ValueError
+        For columns or arguments that do not fit together, and where `read_table`, `to_states` and
+        `to_sequences` raise it.
 
     Examples
     --------
-    >>> visits = pd.DataFrame({"who": ["007", "007", "8"], "day": [2, 1, 1], "place": ["bar", "home", "bar"]})
+    >>> visits = pd.DataFrame({"who": ["007", "007", "8"], "day": [2, 1, 1]})
+    >>> visits["place"] = ["bar", "home", "bar"]
     >>> found = read_sequences(visits, user="who", time="day", state="place")
     >>> found.users.tolist(), found.labels.tolist(), [sequence.tolist() for sequence in found]
     (['007', '8'], ['bar', 'home'], [[1, 0], [0]])
     """
-    is_position = box is not None or any(columns.get(name) is not None for name in POSITION)
-    if (is_position and cell_km is None) or (cell_km is not None and state is not None):
-        found = {"state": state, "cell_km": cell_km, "box": box} | {
-            name: columns.get(name) for name in POSITION
-        }
+    position = {name: columns.get(name) for name in POSITION}
+    has_position = box is not None or any(name is not None for name in position.values())
+    has_cells = cell_km is not None
+    if (has_position and not has_cells) or (has_cells and state is not None):
+        found = {"state": state, "cell_km": cell_km, "box": box} | position
         raise ValueError(
             f"states must be a column or the cells of positions, found {found}; give state, or "
-            "cell_km with the "
-            "columns of positions"
+            "cell_km with the columns of positions"
         )
     table = read_table(
         data,
         user=user,
         time=time,
         state=state,
-        positions=cell_km is not None,
+        positions=has_cells,
         progress=progress,
         **columns,
     )
     grid = None
     if cell_km is not None:
-        from tplreport.reading.grid import Grid, as_box
-
-        try:
-            grid = Grid(as_box(table.box if box is None else box), cell_km)
-        except DataFormatError:
-            raise
-        except ValueError as error:
-            raise ValueError(f"{error}, for the positions in {table.source}") from None
+        grid = _grid_over(table.box if box is None else box, cell_km, table.source)
     table = to_states(table, grid=grid, bins=bins, binning=binning)
     return to_sequences(table, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
 
 
-def _joined(
-    parts: Iterable[Pieces],
+def _grid_over(box: Box | tuple[float, float, float, float], cell_km: float, source: str) -> Grid:
+    from tplreport.reading.grid import Grid, as_box
+
+    try:
+        return Grid(as_box(box), cell_km)
+    except ValueError as error:
+        raise ValueError(f"{error}, for the positions in {source}") from None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The pieces of all users: flat sequences, whose values are codes of the labels."""
+
+    values: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+    users: np.ndarray
+
+
+def _join_pieces(
+    pieces: Iterable[Pieces],
     labels_of: Callable[[np.ndarray], Any],
     users: np.ndarray | None,
     declared: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Values, offsets, labels and users of all parts, whose states and users are codes."""
-    values, own, lengths, owners = Spill(), [declared], [], []
-    for cells, offsets, owner in parts:
+) -> Joined:
+    """All pieces, whose states and users are codes; of users their labels, if they have any."""
+    values = Spill()
+    cells_of_piece = []
+    lengths = []
+    owners = []
+    for cells, offsets, owner in pieces:
         codes, seen = pd.factorize(cells)
         values.append(codes.astype(np.int32))
-        own.append(seen)
+        cells_of_piece.append(seen)
         lengths.append(np.diff(offsets))
         owners.append(owner)
-    seen = np.unique(np.concatenate(own))
+    seen = np.unique(np.concatenate([declared, *cells_of_piece]))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
     coded = Spill()
-    for k, labels in enumerate(own[1:]):
-        coded.append(ordered.values[np.searchsorted(seen, labels)][values.read(k)])
-    offsets = np.cumsum([0, *np.concatenate(lengths)])
+    for k, cells in enumerate(cells_of_piece):
+        code_of_cell = ordered.values[np.searchsorted(seen, cells)]
+        coded.append(code_of_cell[values.read(k)])
     owner = np.concatenate(owners)
-    return coded.joined(), offsets, ordered.labels, owner if users is None else users[owner]
+    if users is not None:
+        owner = users[owner]
+    offsets = np.cumsum([0, *np.concatenate(lengths)])
+    return Joined(coded.joined(), offsets, ordered.labels, owner)
 
 
 def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:
     """The cell of each code of a state, the last for code -1, and labels; measured numbers need
     bins."""
     labels = table.states.labels
-    numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(texts_of(pd.Series(labels)))
+    numbers: np.ndarray | None = labels
+    if labels.dtype.kind not in "iuf":
+        numbers = parse_numbers(texts_of(pd.Series(labels)))
     if bins is None:
-        if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
-            return np.append(np.arange(len(labels), dtype=np.int32), np.int32(-1)), labels
-        measured = int(np.argmax(numbers != np.floor(numbers)))
-        row = min(
-            int(row) for part in table.rows.parts() for row in part["row"][part["cell"] == measured]
-        )
-        raise ValueError(
-            f"states must be whole numbers or labels, found {labels[measured]} in "
-            f"{table.place(row)}; "
-            "give bins=5, with binning='quantiles' or 'width'"
-        )
+        _check_no_measure(table, labels, numbers)
+        return np.append(np.arange(len(labels), dtype=np.int32), np.int32(-1)), labels
     check_choice(binning, "binning", ("quantiles", "width"))
     if numbers is None or bins < 2:
         raise ValueError(
             f"bins must be at least 2, of numbers, found {bins}; change bins=, or leave it out"
         )
-    low, high, shares = numbers.min(), numbers.max(), np.linspace(0, 1, bins + 1)
+    shares = np.linspace(0, 1, bins + 1)
+    low = numbers.min()
     if binning == "width":
-        edges = np.unique(low + (high - low) * shares)
+        edges = np.unique(low + (numbers.max() - low) * shares)
     else:
         edges = np.unique(_quantiles(numbers, table.states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
-    digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
-    names = np.array(
-        [f"{a:.{digits}g} to {b:.{digits}g}" for a, b in pairwise(edges)] or [f"{low:g}"]
+    return np.append(index, -1).astype(np.int32), _names_of_bins(edges)
+
+
+def _check_no_measure(table: Table, labels: np.ndarray, numbers: np.ndarray | None) -> None:
+    """ValueError for states that are numbers with fractions, which are measured."""
+    if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
+        return
+    measured = int(np.argmax(numbers != np.floor(numbers)))
+    rows = (part["row"][part["cell"] == measured] for part in table.rows.parts())
+    first_row = min(int(row) for rows_of_part in rows for row in rows_of_part)
+    raise ValueError(
+        f"states must be whole numbers or labels, found {labels[measured]} in "
+        f"{table.place(first_row)}; give bins=5, with binning='quantiles' or 'width'"
     )
-    return np.append(index, -1).astype(np.int32), names
+
+
+def _names_of_bins(edges: np.ndarray) -> np.ndarray:
+    """The ranges of bins, with as many digits as tell their edges apart."""
+    if len(edges) == 1:
+        return np.array([f"{edges[0]:g}"])
+    digits = next(n for n in range(6, 18) if len({f"{edge:.{n}g}" for edge in edges}) == len(edges))
+    return np.array([f"{low:.{digits}g} to {high:.{digits}g}" for low, high in pairwise(edges)])
 
 
 def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:

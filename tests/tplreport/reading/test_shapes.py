@@ -287,15 +287,18 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
     [
         ("day,home,work\n1,2,3\n2,4.5,5\n", {"home": [2.0, 4.5], "work": [3.0, 5.0]}),
         ("date;home;mean\n01.02.2024;105;98,2\n", {"home": [105.0], "mean": [98.2]}),
-        ('day,home\n1,"1,234"\n', "found '1,234' in column 'home'; correct it"),
-        ("home,work\n<5,2\n12,3\n", "found '<5' in column 'home'"),
-        ("home,work\n1,True\n2,False\n", "found 'True' in column 'work'"),
-        ("week,home\nw1,2\n", "found 'w1' in column 'week'; .* or name a column of times 'time'"),
+        ('day,home\n1,"1,234"\n', "found another cell in row 1 of column 'home'; correct it"),
+        ("home,work\n<5,2\n12,3\n", "found another cell in row 1 of column 'home'"),
+        ("home,work\n1,True\n2,False\n", "found another cell in row 1 of column 'work'"),
+        (
+            "week,home\nw1,2\n",
+            "found another cell in row 1 of column 'week'; .* or name a column of times 'time'",
+        ),
         (
             "day,<5,98.2\n1,2,3\n",
-            "counts must begin with names of their columns, found '<5'; add a line",
+            "counts must begin with names of their columns, found a number; add a line",
         ),
-        ("home,work\n1,\n", "found 'nan' in column 'work'"),
+        ("home,work\n1,\n", "found another cell in row 1 of column 'work'"),
         (
             "home,work\n1,2\n1,2,3\n",
             "as many fields in each line as in the first, found: .* line 3, saw 3",
