@@ -746,13 +746,7 @@ def read_sequences(
             "cell_km with the columns of positions"
         )
     table = read_table(
-        data,
-        user=user,
-        time=time,
-        state=state,
-        positions=has_cells,
-        progress=progress,
-        **columns,
+        data, user=user, time=time, state=state, positions=has_cells, progress=progress, **columns
     )
     grid = None
     if cell_km is not None:
