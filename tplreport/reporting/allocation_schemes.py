@@ -19,7 +19,8 @@ COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
 #: Significant digits of budgets.
 DIGITS = 6
-#: Numbers that are this share below one of so few digits differ from it by rounding errors and margins for these.
+#: Numbers that are this share below one of so few digits differ from it by rounding errors and
+#: margins for these.
 ROUNDING = 1e-9
 
 
@@ -33,12 +34,19 @@ def equal_shares(alpha: float, horizon: int) -> np.ndarray:
     return np.full(horizon, safely_below(alpha, 4 * horizon) / horizon)
 
 
+def _allocate_equal_shares(alpha: float, backward: Any, forward: Any, horizon: int) -> np.ndarray:
+    """What keeps alpha whatever the correlation is."""
+    return equal_shares(alpha, horizon)
+
+
+def _allocate_by_upper_bound(alpha: float, backward: Any, forward: Any, horizon: int) -> np.ndarray:
+    return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
+
+
 #: Name -> function of (alpha, backward, forward, horizon).
 SCHEMES: dict[str, Callable[..., np.ndarray]] = {
-    COMPOSED: lambda alpha, backward, forward, horizon: equal_shares(alpha, horizon),
-    "Algorithm 7 (any T)": lambda alpha, backward, forward, horizon: np.full(
-        horizon, allocate_by_upper_bound(alpha, backward, forward)
-    ),
+    COMPOSED: _allocate_equal_shares,
+    "Algorithm 7 (any T)": _allocate_by_upper_bound,
     "Algorithm 8 (T known)": allocate_by_quantification,
     OPTIMAL: allocate_optimally,
 }
@@ -55,7 +63,8 @@ def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
     values = np.ravel(np.asarray(numbers, dtype=float))
     floors = np.array([float(context.create_decimal_from_float(float(one))) for one in values])
     nearest = np.array([float(f"{one:.{digits}g}") for one in values])
-    return np.where((nearest > values) & (nearest * (1.0 - ROUNDING) < values), values, floors)
+    is_rounding_error = (nearest > values) & (nearest * (1.0 - ROUNDING) < values)
+    return np.where(is_rounding_error, values, floors)
 
 
 def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> np.ndarray | str:
@@ -79,8 +88,5 @@ def gaussian_error(
     change."""
     from tplfrontier.budgets.gaussian_noise import allocate_noise
 
-    return (
-        float(allocate_noise(alpha, delta, *functions, horizon).max())
-        * sensitivity
-        / np.sqrt(np.pi)
-    )
+    multiplier = float(allocate_noise(alpha, delta, *functions, horizon).max())
+    return multiplier * sensitivity / np.sqrt(np.pi)

@@ -35,8 +35,7 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
         raise ValueError(
             "there must be steps between at least two states, found "
             f"{count_noun(data.n_transitions, 'step')} and "
-            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the "
-            "step"
+            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the step"
         )
     return counts, states
 
@@ -50,7 +49,9 @@ def is_believable(checks: Sequence[Check], against: str = UPPER) -> bool:
     """Whether no check doubts that there is one chain in a way that matters to plans `against` an
     adversary: those against the worst user's habits allow for differences between users."""
     doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
-    return doubted <= ({USERS} if against == WORST_USER else set())
+    if against == WORST_USER:
+        doubted.discard(USERS)
+    return not doubted
 
 
 def doubts_in_words(checks: Sequence[Check]) -> str:
@@ -81,7 +82,8 @@ def trusted_chain(
     ----------
     data : Sequences
     alpha : float, the level that each TPL is to keep, nats
-    plan : ndarray (T,) of budgets fixed in advance, or None; one within `alpha` in sum needs no model
+    plan : ndarray (T,) of budgets fixed in advance, or None
+        One within `alpha` in sum needs no model.
     confidence : float, that the true chain is among those that count
     against : whom the plan withstands, too, as in `report`
     anyway : whether the chain is used though a check refuses or doubts it
@@ -92,8 +94,10 @@ def trusted_chain(
 
     Raises
     ------
-    DoubtfulModelError if a report on the data would not rely on the chain; ValueError if the plan
-    does not withstand `against`.
+    DoubtfulModelError
+        If a report on the data would not rely on the chain.
+    ValueError
+        If the plan does not withstand `against`.
     """
     counts, states = counted_steps(data)
     pair = upper_pair(counts, states, confidence)
@@ -105,8 +109,8 @@ def trusted_chain(
     if not anyway and (is_refused(checks) or not is_believable(checks, against)):
         raise DoubtfulModelError(
             f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; "
-            "publish a plan of α/T, "
-            "which needs no chain, as a report gives it (budgets=), or pass anyway=True"
+            "publish a plan of α/T, which needs no chain, as a report gives it (budgets=), or pass "
+            "anyway=True"
         )
     if against != UPPER:
         adversaries = adversaries_of(data, counts, states, SMOOTHING, confidence, weight)
@@ -123,6 +127,5 @@ def _check_withstands(plan: np.ndarray | None, alpha: float, against: str, pair:
     if leaked > alpha:
         raise ValueError(
             f"the plan must keep alpha = {alpha:g} against {against}, found {leaked:.6g}; take "
-            "that of a "
-            f"report with against={against!r}"
+            f"that of a report with against={against!r}"
         )

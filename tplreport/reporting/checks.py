@@ -28,16 +28,24 @@ FALSE_ALARM = 0.05
 ERRORS = 1.645
 #: Groups over which the error of a gain is taken.
 FEWEST_GROUPS = 20
-#: A state that is left fewer times is doubtful, and so are states in which users spend more than this share of time.
-FEW_STEPS, MUCH_TIME = 10.0, 0.01
-#: More rows than this share made up by half or more are doubtful; so many states that are left few times as well.
-MANY_ROWS, MANY_STATES = 0.1, 0.5
+#: A state that is left fewer times is doubtful.
+FEW_STEPS = 10.0
+#: States left few times, or rows made up, are doubtful where users spend more of their time there.
+MUCH_TIME = 0.01
+#: More rows than this share made up by half or more are doubtful.
+MANY_ROWS = 0.1
+#: So are more states than this share that are left few times.
+MANY_STATES = 0.5
 
-#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two
-#: users who have more, on stretches of so many steps, drawn at random.
-MOST_STEPS, STRETCH = 4_000_000, 1000
+#: More steps are checked on a part of the users, drawn at random, which limits the memory.
+MOST_STEPS = 4_000_000
+#: Of one or two users who have more, stretches of so many steps are drawn at random.
+STRETCH = 1000
 
-FINE, DOUBTFUL, REFUSED, UNCHECKED = "fine", "doubtful", "refused", "not checked"
+FINE = "fine"
+DOUBTFUL = "doubtful"
+REFUSED = "refused"
+UNCHECKED = "not checked"
 #: Name of the check of one chain for all users.
 USERS = "differences between users"
 
@@ -66,32 +74,41 @@ class Steps:
     @classmethod
     def of(cls, data: Sequences) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
-        users, names = pd.factorize(data.users, use_na_sentinel=False)
-        # all steps of few users; few steps of all would hide their habits
         if data.n_transitions > MOST_STEPS:
-            rng = np.random.default_rng(0)
-            order = rng.permutation(len(names))
-            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
-            enough = max(2, int(np.searchsorted(np.cumsum(steps_of), MOST_STEPS)))
-            share = min(1.0, MOST_STEPS / steps_of[:enough].sum())
-            starts, stops, owner = data.stretches(STRETCH if share < 1.0 else data.lengths.max())
-            drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
-            drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
-            data = data.gather(starts[drawn], stops[drawn], owner[drawn])
-            users = pd.factorize(data.users, use_na_sentinel=False)[0]
-        data, users = data.select(np.argsort(users, kind="stable")), np.sort(users).astype(np.int32)
+            data = _draw_steps(data)
+        users, _ = pd.factorize(data.users, use_na_sentinel=False)
+        data = data.select(np.argsort(users, kind="stable"))
+        users = np.sort(users).astype(np.int32)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]
         inside[starts] = False
         after = np.flatnonzero(inside)
         earlier = np.where(inside[after - 1], data.values[after - 2], -1)
         user = np.repeat(users, data.lengths)[after]
-        count_noun = np.bincount(user, minlength=1)
-        place = np.arange(user.size) - (np.cumsum(count_noun) - count_noun)[user]
-        quarter = (4 * place // np.maximum(count_noun[user], 1)).astype(np.int8)
+        steps_of_user = np.bincount(user, minlength=1)
+        first_step = np.cumsum(steps_of_user) - steps_of_user
+        place = np.arange(user.size) - first_step[user]
+        quarter = (4 * place // np.maximum(steps_of_user[user], 1)).astype(np.int8)
         return cls(
             data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states
         )
+
+
+def _draw_steps(data: Sequences) -> Sequences:
+    """About `MOST_STEPS` steps: all of few users, since few of all would hide their habits."""
+    users, names = pd.factorize(data.users, use_na_sentinel=False)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(names))
+    steps_of_user = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
+    enough = max(2, int(np.searchsorted(np.cumsum(steps_of_user), MOST_STEPS)))
+    share = min(1.0, MOST_STEPS / steps_of_user[:enough].sum())
+    longest = data.lengths.max()
+    if share < 1.0:
+        longest = STRETCH
+    starts, stops, owner = data.stretches(longest)
+    drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
+    drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
+    return data.gather(starts[drawn], stops[drawn], owner[drawn])
 
 
 class Evidence(NamedTuple):
@@ -114,42 +131,51 @@ class Evidence(NamedTuple):
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
     """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or
     1."""
-    n, chosen = steps.n_states, context >= 0 if context.min(initial=0) < 0 else slice(None)
-    context, before, after, user = (
-        context[chosen],
-        steps.before[chosen],
-        steps.after[chosen],
-        steps.user[chosen],
-    )
+    n = steps.n_states
+    chosen: Any = slice(None)
+    if context.min(initial=0) < 0:
+        chosen = context >= 0
+    context = context[chosen]
+    plain = steps.before[chosen]
+    after = steps.after[chosen]
+    user = steps.user[chosen]
     half = (steps.quarter[chosen] + (user % 2).astype(np.int8)) % 2
-    group = (
-        user
-        if user.max(initial=0) >= FEWEST_GROUPS - 1
-        else np.arange(user.size) * FEWEST_GROUPS // user.size
-    )
-    plain = before if order else np.zeros_like(before)
+    group = user
+    if user.max(initial=0) < FEWEST_GROUPS - 1:
+        group = np.arange(user.size) * FEWEST_GROUPS // user.size
+    if order == 0:
+        plain = np.zeros_like(plain)
     rows = _numbered(context, n, plain)
     cells = _numbered(rows, n, after)
     step = np.empty(cells.max(initial=-1) + 1, dtype=np.int64)  # one of each cell
     step[cells] = np.arange(cells.size)
-    row, plain_row = rows[step], plain[step]
+    row = rows[step]
+    plain_row = plain[step]
     del rows
     plain_cell = _numbered(plain, n, after)[step]
     gains = np.zeros((len(WEIGHTS), group.max(initial=0) + 1))
     for side in (0, 1):
         test = half != side
         count = np.bincount(cells[~test], minlength=step.size)
-        total, plain_count, plain_total = (
-            np.bincount(of, count)[of] for of in (row, plain_cell, plain_row)
-        )
+        total = _sum_over(row, count)
+        plain_count = _sum_over(plain_cell, count)
+        plain_total = _sum_over(plain_row, count)
         expected = (plain_count + 1.0 / n) / (plain_total + 1.0)
-        cell, of_group = cells[test], group[test]
+        test_cells = cells[test]
+        test_groups = group[test]
         for k, weight in enumerate(WEIGHTS):
             ratio = np.log((count / expected + weight) / (total + weight))
-            gains[k] += 0.5 * np.bincount(of_group, ratio[cell], minlength=gains.shape[1])
-    total, best = gains.sum(axis=1), int(np.argmax(gains.sum(axis=1)))
+            gains[k] += 0.5 * np.bincount(test_groups, ratio[test_cells], minlength=gains.shape[1])
+    gain_of_weight = gains.sum(axis=1)
+    best = int(np.argmax(gain_of_weight))
     error = float(np.std(gains[best]) * np.sqrt(gains.shape[1]))
-    return Evidence(float(np.logaddexp.reduce(total) - np.log(len(WEIGHTS))), WEIGHTS[best], error)
+    nats = float(np.logaddexp.reduce(gain_of_weight) - np.log(len(WEIGHTS)))
+    return Evidence(nats, WEIGHTS[best], error)
+
+
+def _sum_over(groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """For each entry the sum of the counts of its group."""
+    return np.bincount(groups, counts)[groups]
 
 
 def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
@@ -172,18 +198,22 @@ def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check,
 
 def check_order(steps: Steps) -> Check:
     """Order 0, 1 or 2, by held-out likelihood."""
-    first, second = evidence_for(steps.before, steps, order=0), evidence_for(steps.earlier, steps)
-    fine = (
-        f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans "
-        "withstand as much of it as "
-        "the steps do not rule out"
-    )
+    first = evidence_for(steps.before, steps, order=0)
+    second = evidence_for(steps.earlier, steps)
     if first.matters:
-        fine = f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 no better"
+        fine = (
+            f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 "
+            "no better"
+        )
+    else:
+        fine = (
+            f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans "
+            "withstand as much of it as the steps do not rule out"
+        )
     doubtful = (
         "the place before the last one predicts the next as well (order 2 gains "
-        f"{second.in_words} on "
-        "held-out steps): use longer steps of time, or states that hold two places"
+        f"{second.in_words} on held-out steps): use longer steps of time, or states that hold two "
+        "places"
     )
     return _judged("order of the chain", second, fine, doubtful)
 
@@ -194,8 +224,7 @@ def check_stationarity(steps: Steps) -> Check:
     fine = f"one chain predicts both halves (two gain {found.in_words})"
     doubtful = (
         f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "
-        "steps): "
-        "report on the later half alone, and again when new data come"
+        "steps): report on the later half alone, and again when new data come"
     )
     return _judged("first and second half of the time", found, fine, doubtful)
 
@@ -204,16 +233,17 @@ def check_users(steps: Steps) -> tuple[Check, float]:
     """One chain for all users, and the weight of the pooled chain that predicts each user's other
     steps best."""
     if not steps.user.any():
-        words = "there is a single user: nothing is known about how others differ; name the column of users if there is one"
+        words = (
+            "there is a single user: nothing is known about how others differ; name the column of "
+            "users if there is one"
+        )
         return Check(USERS, UNCHECKED, words, 0.0), WEIGHTS[-1]
     found = evidence_for(steps.user, steps)
     fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
     doubtful = (
         f"users have habits of their own (own chains at weight {found.weight:g} gain "
-        f"{found.in_words} on "
-        "held-out steps): releases leak more to somebody who knows the habits of one user; use "
-        "α/T, or a plan "
-        "against the worst user's habits"
+        f"{found.in_words} on held-out steps): releases leak more to somebody who knows the habits "
+        "of one user; use α/T, or a plan against the worst user's habits"
     )
     return _judged(USERS, found, fine, doubtful), found.weight
 
@@ -228,40 +258,41 @@ def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
 def check_amount(counts: Any, smoothing: float) -> list[Check]:
     """Steps from a state, and how much of a row smoothing makes up: by the share of users' time,
     not on average."""
-    moves, arrivals = (np.asarray(counts.sum(axis=axis)).ravel() for axis in (1, 0))
+    moves = np.asarray(counts.sum(axis=1)).ravel()
+    arrivals = np.asarray(counts.sum(axis=0)).ravel()
     time = (moves + arrivals) / max((moves + arrivals).sum(), 1.0)
+    return [_check_steps_of_states(moves, time), _check_made_up(moves, time, smoothing)]
+
+
+def _check_steps_of_states(moves: np.ndarray, time: np.ndarray) -> Check:
+    """How often states are left (n,), and in how much of users' time (n,) they are left seldom."""
     few = moves < FEW_STEPS
+    time_in_few = float(time[few].sum())
     words = (
         f"the median state is left {count_noun(float(np.median(moves)), 'time', ',.4g')}; "
-        f"{few.mean():.0%} of the states, "
-        f"in which users spend {time[few].sum():.1%} of their time, fewer than {FEW_STEPS:g} times"
+        f"{few.mean():.0%} of the states, in which users spend {time_in_few:.1%} of their time, "
+        f"fewer than {FEW_STEPS:g} times"
     )
-    is_fine = time[few].sum() <= MUCH_TIME and few.mean() <= MANY_STATES
-    remedy = (
-        ""
-        if is_fine
-        else ": use fewer states (larger cells, bins, rare ones together) or more data"
-    )
-    checks = [
-        Check(
-            "steps a state", FINE if is_fine else DOUBTFUL, words + remedy, float(time[few].sum())
-        )
-    ]
+    if time_in_few <= MUCH_TIME and few.mean() <= MANY_STATES:
+        return Check("steps a state", FINE, words, time_in_few)
+    words += ": use fewer states (larger cells, bins, rare ones together) or more data"
+    return Check("steps a state", DOUBTFUL, words, time_in_few)
+
+
+def _check_made_up(moves: np.ndarray, time: np.ndarray, smoothing: float) -> Check:
+    """How much of a row smoothing makes up, in states that are left so often (n,)."""
     made_up = smoothing / np.maximum(smoothing + moves, 1e-300)
-    share, half = float(made_up.mean()), made_up >= 0.5
-    words, verdict = (
+    share = float(made_up.mean())
+    half = made_up >= 0.5
+    verdict = FINE
+    words = (
         f"smoothing makes up {share:.1%} of a row on average, and half or more of "
-        f"{half.mean():.0%} of them",
-        FINE,
+        f"{half.mean():.0%} of them"
     )
     if share >= 0.5:
-        words, verdict = (
-            f"{words}: the correlation is a guess; use fewer states or more data",
-            REFUSED,
-        )
+        verdict = REFUSED
+        words += ": the correlation is a guess; use fewer states or more data"
     elif half.mean() > MANY_ROWS or time[half].sum() > MUCH_TIME:
-        words, verdict = (
-            f"{words}: what is known of these is a guess; use fewer states or more data",
-            DOUBTFUL,
-        )
-    return [*checks, Check("share made up", verdict, words, share)]
+        verdict = DOUBTFUL
+        words += ": what is known of these is a guess; use fewer states or more data"
+    return Check("share made up", verdict, words, share)

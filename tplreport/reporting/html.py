@@ -34,8 +34,9 @@ def page_of(report: Any, figures: bool) -> str:
     warning = ""
     if report.warnings:
         lines = "".join(f"<p>{escape(line)}.</p>" for line in report.warnings)
-        withheld = "<p>The recommendation is withheld.</p>" if report.withheld else ""
-        warning = f"<div class='warning' role='alert'>{lines}{withheld}</div>"
+        if report.withheld:
+            lines += "<p>The recommendation is withheld.</p>"
+        warning = f"<div class='warning' role='alert'>{lines}</div>"
     sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.sentences)
     checks = "".join(
         f"<li>{escape(check.name)}: <strong class='{check.verdict}'>{check.verdict}</strong>. "
@@ -44,14 +45,17 @@ def page_of(report: Any, figures: bool) -> str:
     )
     read = "<br>".join(map(escape, report.read))
     notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    image = ""
+    if figures:
+        image = _image(figure_of(report))
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
         f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{warning}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
-        f"<h2>All plans</h2>{_table(report)}{_image(figure_of(report)) if figures else ''}"
-        f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is "
-        f"it?</h2>{notes}</body></html>"
+        f"<h2>All plans</h2>{_table(report)}{image}"
+        f"<h2>Is the model believable?</h2><ul>{checks}</ul>"
+        f"<h2>How certain is it?</h2>{notes}</body></html>"
     )
 
 
@@ -80,20 +84,23 @@ def figure_of(report: Any) -> Any:
         name: {"color": f"C{k}", "linestyle": dash}
         for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
     }
-    adversaries = list(
-        dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)
-    ) or [ANYBODY]
-    rows, bars = math.ceil(len(adversaries) / 2), 0.24 * len(plans)  # bars in inches
+    others = dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)
+    adversaries = list(others) or [ANYBODY]
+    rows = math.ceil(len(adversaries) / 2)
+    bars = 0.24 * len(plans)  # inches
     figure = Figure(figsize=(8.5, 2.4 * rows + bars + 1.2), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(2.4 * rows + 0.4, bars + 0.8))
     above, below = parts
     panels = above.subplots(rows, min(2, len(adversaries)), sharey=True, squeeze=False).ravel()
     times = range(1, report.settings["horizon"] + 1)
+    marker = None
+    if len(times) == 1:
+        marker = "."
     for panel, adversary in zip(panels, adversaries, strict=False):
         for plan in plans:
             if plan.against in (adversary, ANYBODY):
-                look = {**looks[plan.scheme], "marker": "." if len(times) == 1 else None}
-                panel.plot(times, plan.budgets, label=plan.scheme, **look)
+                look = looks[plan.scheme]
+                panel.plot(times, plan.budgets, label=plan.scheme, marker=marker, **look)
         panel.set(
             title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log"
         )

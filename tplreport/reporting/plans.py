@@ -25,19 +25,27 @@ from tplrepro.validation import FrozenArrays
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
+#: Up to this many states the set of chains that the counts leave possible is computed; beyond,
+#: every chain is possible.
 MOST_FOR_UPPER = 40
 #: Up to this many states: leakage against any prior.
 MOST_FOR_PRIORS = 500
-#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's habits.
+#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's
+#: habits.
 MOST_FOR_USERS = 20_000_000
-#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few counts.
+#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few
+#: counts.
 SPARSE_ABOVE = 500
-#: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the whole series within α.
+#: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the
+#: whole series within α.
 WORTHWHILE = 0.05
 
-ESTIMATE, UPPER, PRIOR_FREE = "the estimate", "the upper end", "any prior"
-WORST_USER, ANYBODY = "the worst user's habits", "anybody"
+#: Adversaries, whom a plan withstands.
+ESTIMATE = "the estimate"
+UPPER = "the upper end"
+PRIOR_FREE = "any prior"
+WORST_USER = "the worst user's habits"
+ANYBODY = "anybody"
 UNBOUNDED = (
     "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
 )
@@ -59,7 +67,9 @@ class Plan(FrozenArrays):
     def to_frame(self) -> pd.DataFrame:
         """The budget of each release t from 1, in the column epsilon, nats; empty if the scheme has
         none."""
-        budgets: Any = [] if self.budgets is None else self.budgets
+        budgets: Any = self.budgets
+        if budgets is None:
+            budgets = []
         return pd.DataFrame({"epsilon": budgets}, pd.RangeIndex(1, len(budgets) + 1, name="t"))
 
     def _repr_html_(self) -> str:
@@ -79,7 +89,9 @@ class Plan(FrozenArrays):
     @property
     def user_level(self) -> float:
         """The leakage of the whole series: the sum of the budgets."""
-        return np.nan if self.budgets is None else float(np.sum(self.budgets))
+        if self.budgets is None:
+            return np.nan
+        return float(np.sum(self.budgets))
 
 
 def name_of(scheme: str, against: str) -> str:
@@ -108,11 +120,10 @@ def estimated_matrices(
     """
     if not smoothing:
         counts, states = drop_dead_ends(counts, states)
-    share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
-    sides = counts.T.tocsr(), counts
-    backward, forward = (
-        TransitionMatrix.from_counts(side, share, states, sparse) for side in sides
-    )
+    share = smoothing / len(states)
+    sparse = len(states) > SPARSE_ABOVE
+    backward = TransitionMatrix.from_counts(counts.T.tocsr(), share, states, sparse)
+    forward = TransitionMatrix.from_counts(counts, share, states, sparse)
     return backward, forward
 
 
@@ -128,9 +139,8 @@ def upper_pair(counts, states: list, confidence: float) -> Pair:
     if len(states) > MOST_FOR_UPPER:
         return any_chain()
     each = 1.0 - (1.0 - confidence) / 2.0
-    backward, forward = (
-        loss_from_counts(side, each, states) for side in (counts.T.tocsr(), counts)
-    )
+    backward = loss_from_counts(counts.T.tocsr(), each, states)
+    forward = loss_from_counts(counts, each, states)
     return backward, forward
 
 
@@ -163,22 +173,20 @@ def plans_for(
     alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float
 ) -> list[Plan]:
     """α/T, and a plan for each other scheme and adversary."""
-    kinds = [(COMPOSED, ANYBODY, adversaries[ESTIMATE])]
-    kinds += [
-        (scheme, name, pair)
-        for name, pair in adversaries.items()
-        for scheme in SCHEMES
-        if scheme != COMPOSED
-    ]
-    plans = []
-    for scheme, against, pair in kinds:
+
+    def plan_for(scheme: str, against: str, pair: Pair) -> Plan:
         budgets = allocate(scheme, alpha, pair, horizon)
         if isinstance(budgets, str):
-            message = UNBOUNDED if against in (UPPER, WORST_USER) else budgets
-            plans.append(Plan(scheme, against, None, {}, message=message))
-            continue
+            message = budgets
+            if against in (UPPER, WORST_USER):
+                message = UNBOUNDED
+            return Plan(scheme, against, None, {}, message=message)
         leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
-        plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
+        return Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity))
+
+    plans = [plan_for(COMPOSED, ANYBODY, adversaries[ESTIMATE])]
+    for name, pair in adversaries.items():
+        plans += [plan_for(scheme, name, pair) for scheme in SCHEMES if scheme != COMPOSED]
     return plans
 
 

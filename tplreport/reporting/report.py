@@ -3,10 +3,12 @@ of the model.
 
 The recommended plan keeps alpha against every chain that the counts of steps leave possible
 (`tplfrontier.loss_from_counts`), not only against the estimate. Where a check doubts that there is
-one such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
+one such chain, the recommendation is α/T, which needs none: it keeps the whole series within
+alpha.
 """
 
 from __future__ import annotations
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +50,7 @@ from tplreport.reporting.sentences import (
 )
 from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.validation import (
     RngLike,
     as_generator,
@@ -92,16 +94,34 @@ class Report:
     reading: Any = None  # what was read, if a reader made the sequences
 
     def judge(self, budgets: ArrayLike | None = None, alpha: float | None = None) -> Verdict:
-        """Whether `budgets` (T,), by default the planned ones, keep alpha against all that the data
-        do not rule out."""
-        alpha = self.settings["alpha"] if alpha is None else alpha
+        """Whether budgets keep alpha against all that the data do not rule out.
+
+        Parameters
+        ----------
+        budgets : array-like (T,), nats; by default the planned ones
+        alpha : float, nats; by default the level of the report
+
+        Returns
+        -------
+        Verdict, with the sentence that says so
+
+        Raises
+        ------
+        ValueError
+            For budgets that are not positive, finite numbers.
+        """
+        if alpha is None:
+            alpha = self.settings["alpha"]
         if budgets is None:
             budgets = np.full(self.settings["horizon"], self.settings["epsilon"])
-            each, leaked = at_each_time(self.settings), self.planned
+            each = at_each_time(self.settings)
+            leaked = self.planned
         else:
             each = budgets_in_words(budgets)
             leaked = {name: largest_tpl(budgets, pair) for name, pair in self.adversaries.items()}
-        doubts = "" if self.believable else doubts_of(self)
+        doubts = ""
+        if not self.believable:
+            doubts = doubts_of(self)
         return judge(budgets, leaked, alpha, each, doubts, refused=bool(self.warnings))
 
     @property
@@ -124,7 +144,9 @@ class Report:
     @property
     def read(self) -> tuple[str, ...]:
         """What was read, a line each."""
-        return () if self.reading is None else self.reading.lines
+        if self.reading is None:
+            return ()
+        return self.reading.lines
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -135,7 +157,9 @@ class Report:
 
     def title_of(self, plan: Plan) -> str:
         """The name of a plan, marked if it is the recommended one."""
-        return f"{RECOMMENDED}{plan.name}" if plan is self.recommendation else plan.name
+        if plan is self.recommendation:
+            return f"{RECOMMENDED}{plan.name}"
+        return plan.name
 
     @property
     def table(self) -> pd.DataFrame:
@@ -143,15 +167,15 @@ class Report:
         user level."""
         rows = []
         for plan in self.plans:
-            smallest, largest = np.nan, np.nan
-            if plan.budgets is not None:
-                smallest, largest = plan.budgets.min(), plan.budgets.max()
             row = {
                 "plan": self.title_of(plan),
                 "error": plan.error,
-                "smallest budget": smallest,
-                "largest budget": largest,
+                "smallest budget": np.nan,
+                "largest budget": np.nan,
             }
+            if plan.budgets is not None:
+                row["smallest budget"] = plan.budgets.min()
+                row["largest budget"] = plan.budgets.max()
             row |= {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
             rows.append(row | {"user level": plan.user_level, "message": plan.message})
         for against, error in self.gaussian.items():
@@ -171,24 +195,20 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
         names = ("withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
-        values: dict[str, Any] = {
-            "title": self.title,
-            "read": None if self.reading is None else vars(self.reading),
-        }
+        values: dict[str, Any] = {"title": self.title, "read": None}
+        if self.reading is not None:
+            values["read"] = vars(self.reading)
         values |= {name: getattr(self, name) for name in names}
-        values |= {
-            "checks": [vars(check) for check in self.checks],
-            "table": self.table.to_dict("records"),
-        }
-        plan, interval = self.recommendation, self.interval
+        values["checks"] = [vars(check) for check in self.checks]
+        values["table"] = self.table.to_dict("records")
+        plan = self.recommendation
         values["recommendation"] = None
         if plan is not None:
-            values["recommendation"] = {
-                "plan": plan.name,
-                **vars(plan),
-                "user_level": plan.user_level,
-            }
-        values["interval"] = None if interval is None else [interval.lower, interval.upper]
+            named = {"plan": plan.name} | vars(plan)
+            values["recommendation"] = named | {"user_level": plan.user_level}
+        values["interval"] = None
+        if self.interval is not None:
+            values["interval"] = [self.interval.lower, self.interval.upper]
         return _plain(values)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -226,21 +246,29 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """How much the result depends on draws and on smoothing, a sentence each."""
-        notes, each = [], at_each_time(self.settings)
+        notes = []
+        each = at_each_time(self.settings)
         if self.interval is not None:
-            low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
-            confidence = f"{self.interval.confidence:.0%} interval"
-            note = f"Redrawn data leak {low:.4g} to {count_noun(f'{high:.4g}', 'nat')} {each} ({confidence})"
-            if not low <= now <= high:
-                why = "leakage is a maximum, which noise in redrawn data raises"
-                note += f"; the estimate, {now:.4g}, is outside: {why}"
-            notes.append(f"{note}.")
+            notes.append(self._note_on_interval(self.interval, each))
         values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
         if values:
             notes.append(
                 f"Largest TPL {each}, by the steps that smoothing adds to a row: {values}."
             )
         return tuple(notes)
+
+    def _note_on_interval(self, interval: LeakageInterval, each: str) -> str:
+        low = interval.lower
+        high = interval.upper
+        estimate = self.planned[ESTIMATE]
+        note = (
+            f"Redrawn data leak {low:.4g} to {count_noun(f'{high:.4g}', 'nat')} {each} "
+            f"({interval.confidence:.0%} interval)"
+        )
+        if not low <= estimate <= high:
+            why = "leakage is a maximum, which noise in redrawn data raises"
+            note += f"; the estimate, {estimate:.4g}, is outside: {why}"
+        return f"{note}."
 
 
 def report(
@@ -268,31 +296,47 @@ def report(
     sequences : as in `tplrepro.markov.as_sequences`
     alpha : float > 0, the level that the leakage about every time point must keep, in nats
     horizon : int >= 1, the number of releases T
-    epsilon : float > 0, the budget planned for each release; None: alpha, which ignores the correlation
+    epsilon : float > 0, the budget planned for each release
+        None: alpha, which ignores the correlation.
     delta : float, optional; Gaussian noise that keeps (alpha, delta) is shown as well
     sensitivity : float > 0, by how much one person's move changes the counts of a time point, in L1
-    smoothing : float >= 0, pseudo-steps that are added to each row of counts, spread over the n states
+    smoothing : float >= 0, pseudo-steps added to each row of counts, spread over the n states
     confidence : probability that the true chain is among those that the recommended plan withstands
     draws : bootstrap draws of users (of the posterior for one user); 0: none
     count : the usual size of a released count; None: users by states
-    against : "the upper end", or who else the recommended plan withstands: "the worst user's habits", "any prior"
-        Where only differences between users are doubtful, a plan against the worst user's habits answers it.
+    against : whom the recommended plan withstands
+        "the upper end", "the worst user's habits" or "any prior". Where only differences between
+        users are doubtful, a plan against the worst user's habits answers it.
     anyway : recommend the plan of least error though checks doubt or refuse the model
     title : heads the report
-    rng : of the draws, by default seeded with 0; `progress` shows a bar
+    rng : numpy Generator or seed of the draws, by default seeded with 0
+    progress : bool; show a bar
 
-    ValueError for no steps, a single state, or numbers outside their ranges.
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        For no steps, a single state, or numbers outside their ranges.
 
     Examples
     --------
     >>> walk = np.random.default_rng(0).integers(0, 2, (30, 40))
     >>> advice = report(list(walk), alpha=1.0, horizon=10, draws=0)
-    >>> advice.withheld, len(advice.sentences), bool(advice.recommendation.tpl["the upper end"] <= 1.0)
-    (False, 5, True)
+    >>> advice.withheld, len(advice.sentences)
+    (False, 5)
+    >>> bool(advice.recommendation.tpl["the upper end"] <= 1.0)
+    True
     """
-    alpha, horizon = check_level(alpha, "alpha"), check_horizon(horizon)
-    planned = alpha if epsilon is None else check_level(epsilon, "epsilon")
-    sensitivity, smoothing = check_sensitivity(sensitivity), check_smoothing(smoothing)
+    alpha = check_level(alpha, "alpha")
+    horizon = check_horizon(horizon)
+    if epsilon is None:
+        epsilon = alpha
+    epsilon = check_level(epsilon, "epsilon")
+    sensitivity = check_sensitivity(sensitivity)
+    smoothing = check_smoothing(smoothing)
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
     if draws and check_horizon(draws, "draws") < 3:
         raise ValueError(
@@ -321,19 +365,25 @@ def report(
     plan = None
     if anyway or not is_refused(checks):
         plan = recommended(plans, alpha, believable or anyway, against)
-    settings: dict[str, Any] = {
+    if count is None:
+        count = size["users"] / size["states"]
+    settings = {
         "alpha": alpha,
         "horizon": horizon,
-        "epsilon": planned,
+        "epsilon": epsilon,
         "delta": delta,
-    }
-    settings |= {
         "sensitivity": sensitivity,
         "smoothing": smoothing,
         "confidence": confidence,
         "against": against,
     }
-    releases = np.full(horizon, planned)
+    releases = np.full(horizon, epsilon)
+    interval = None
+    if draws and smoothing and len(states) <= MOST_FOR_DRAWS:
+        redrawn = _redrawn_pairs(data, counts, states, smoothing, draws, rng=rng, progress=progress)
+        interval = leakage_interval(
+            redrawn, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws
+        )
     gaussian = {}
     if delta is not None:
         pairs = {against: adversaries[against], ANYBODY: any_chain()}
@@ -347,19 +397,21 @@ def report(
         plans=tuple(plans),
         believable=believable,
         size=size,
-        count=size["users"] / size["states"] if count is None else count,
+        count=count,
         settings=settings,
         planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
-        smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
+        smoothings=tuple(_leakages_by_smoothing(counts, states, smoothing, releases)),
         gaussian=gaussian,
-        interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
+        interval=interval,
         adversaries=adversaries,
         title=title,
         reading=getattr(data, "reading", None),
     )
 
 
-def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
+def _leakages_by_smoothing(
+    counts: Any, states: list, smoothing: float, releases: np.ndarray
+) -> Iterator[tuple[float, float]]:
     """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no
     chain."""
     for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
@@ -369,26 +421,27 @@ def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
             continue
 
 
-def _interval(
-    data, counts, states, smoothing, releases, draws, rng, progress
-) -> LeakageInterval | None:
-    """Of the largest TPL of the releases over redrawn users, or over the posterior of a single
-    user."""
-    if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
-        return None
+def _redrawn_pairs(
+    data: Sequences,
+    counts: Any,
+    states: list,
+    smoothing: float,
+    draws: int,
+    *,
+    rng: RngLike,
+    progress: bool,
+) -> Iterator[Pair]:
+    """Loss functions of redrawn users, or of the posterior of a single user."""
     rng = as_generator(rng)
     if data.n_users > 1:
-        again = bootstrap_counts(data, draws, rng=rng, progress=progress)
-        pairs = (estimated_pair(one, states, smoothing) for one in again)
-    else:
-        share = smoothing / len(states)
-        sides = [
-            posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)
-        ]
-        pairs = (
-            (PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True)
-        )
-    return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
+        for redrawn in bootstrap_counts(data, draws, rng=rng, progress=progress):
+            yield estimated_pair(redrawn, states, smoothing)
+        return
+    share = smoothing / len(states)
+    backward_draws = posterior_draws(counts.T.tocsr(), share, draws, rng=rng)
+    forward_draws = posterior_draws(counts, share, draws, rng=rng)
+    for backward, forward in zip(backward_draws, forward_draws, strict=True):
+        yield PrivacyLossFunction(backward), PrivacyLossFunction(forward)
 
 
 def _plain(value: Any) -> Any:
@@ -399,4 +452,6 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, np.generic | np.ndarray):
         value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -19,10 +19,17 @@ from tplrepro.display import count_noun, format_number
 
 def verdict(report: Any) -> tuple[str, ...]:
     """The five sentences."""
-    return report.judge().sentence, _how(report), _error(report), _assumes(report), _breaks(report)
+    return (
+        report.judge().sentence,
+        _say_scheme_and_noise(report),
+        _say_error(report),
+        _say_assumptions(report),
+        _say_what_breaks_it(report),
+    )
 
 
 def doubts_of(report: Any) -> str:
+    """The names of the checks that doubt or refuse the model."""
     return ", ".join(check.name for check in report.checks if check.verdict in (DOUBTFUL, REFUSED))
 
 
@@ -49,19 +56,23 @@ def judge(
     data show no model.
     """
     budgets = np.ravel(budgets).tolist()
-    promised, series = (
-        count_noun(alpha, "nat", "g"),
-        f"{count_noun(len(budgets), 'release')} {each}",
-    )
-    s = "s" if len(budgets) == 1 else ""
+    promised = count_noun(alpha, "nat", "g")
+    series = f"{count_noun(len(budgets), 'release')} {each}"
+    keep, leak = "keep", "leak"
+    if len(budgets) == 1:
+        keep, leak = "keeps", "leaks"
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
     if fsum(budgets) <= alpha:
-        return Verdict("yes", f"Yes: {series} keep{s} the whole series within {promised}.", worst)
+        return Verdict("yes", f"Yes: {series} {keep} the whole series within {promised}.", worst)
     if refused:
-        sentence = f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
+        sentence = (
+            f"Nobody can say whether the series may be published {each}: the data do not show its "
+            "correlation."
+        )
         return Verdict("unknown", sentence, worst)
     if worst > alpha:
-        sentence = f"No: {series} leak{s} {count_noun(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
+        estimated = count_noun(rounded_up(leaked[ESTIMATE]), "nat")
+        sentence = f"No: {series} {leak} {estimated} about one time point"
         if len(leaked) > 1:
             sentence += (
                 f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
@@ -69,43 +80,57 @@ def judge(
         return Verdict("no", f"{sentence}, where {alpha:g} is promised.", worst)
     if doubts:
         sentence = (
-            f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+            f"Do not rely on it: {series} {keep} {promised} only if the model holds ({doubts})."
         )
         return Verdict("unknown", sentence, worst)
     most = count_noun(rounded_up(worst), "nat")
-    return Verdict("yes", f"Yes: {series} leak{s} at most {most} about a time point.", worst)
+    return Verdict("yes", f"Yes: {series} {leak} at most {most} about a time point.", worst)
 
 
 def budgets_in_words(budgets: ArrayLike) -> str:
     """What each of several releases spends, such as "at ε = 0.1 each time" or "at ε from 0.1 to
     0.2"."""
-    low, high = np.min(budgets), np.max(budgets)
+    low = np.min(budgets)
+    high = np.max(budgets)
     if low < high:
         return f"at ε from {low:.6g} to {high:.6g}"
-    return f"at ε = {low:g}" if np.size(budgets) == 1 else f"at ε = {low:g} each time"
+    if np.size(budgets) == 1:
+        return f"at ε = {low:g}"
+    return f"at ε = {low:g} each time"
 
 
 def at_each_time(settings: dict) -> str:
     """The budget of each release, in words; it is α if none was planned."""
-    words = f"at ε = {'α = ' if settings['epsilon'] == settings['alpha'] else ''}{settings['epsilon']:g}"
-    return words if settings["horizon"] == 1 else f"{words} each time"
+    words = f"at ε = {settings['epsilon']:g}"
+    if settings["epsilon"] == settings["alpha"]:
+        words = f"at ε = α = {settings['epsilon']:g}"
+    if settings["horizon"] > 1:
+        words += " each time"
+    return words
 
 
-def _how(report: Any) -> str:
+def _say_scheme_and_noise(report: Any) -> str:
     """With which scheme and noise?"""
-    plan, settings = report.recommendation, report.settings
-    releases, sensitivity = count_noun(settings["horizon"], "release"), settings["sensitivity"]
+    plan = report.recommendation
+    settings = report.settings
+    releases = count_noun(settings["horizon"], "release")
     if plan is None or plan.budgets is None:
         each = rounded_down(equal_shares(settings["alpha"], settings["horizon"]))[0]
-        return f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
-    low, high = plan.budgets.min(), plan.budgets.max()
-    budgets, scales = f"ε = {low:.6g}", rounded_up(sensitivity / high)
-    if low < high:
-        budgets, scales = (
-            f"ε from {low:.6g} to {high:.6g}",
-            f"{scales} to {rounded_up(sensitivity / low)}",
+        return (
+            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each "
+            f"of {releases} (α/T)."
         )
-    words = f"Publish {releases} by the scheme {plan.name!r}: {budgets}, Laplace noise of scale {scales}"
+    low = plan.budgets.min()
+    high = plan.budgets.max()
+    budgets = f"ε = {low:.6g}"
+    scales = rounded_up(settings["sensitivity"] / high)
+    if low < high:
+        budgets = f"ε from {low:.6g} to {high:.6g}"
+        scales += f" to {rounded_up(settings['sensitivity'] / low)}"
+    words = (
+        f"Publish {releases} by the scheme {plan.name!r}: {budgets}, Laplace noise of scale "
+        f"{scales}"
+    )
     if plan.scheme != COMPOSED:
         return f"{words}."
     if report.believable:
@@ -113,11 +138,18 @@ def _how(report: Any) -> str:
     return f"{words}; it needs no model, and that of a chain is doubtful ({doubts_of(report)})."
 
 
-def _error(report: Any) -> str:
+def _say_error(report: Any) -> str:
     """What does it mean for the counts?"""
-    plan, settings, count = report.recommendation or report.plans[0], report.settings, report.count
-    would = "would then be" if report.withheld else "is then"
-    words = f"A count of about {format_number(count)} {would} off by {format_number(plan.error)} on average"
+    plan = report.recommendation or report.plans[0]
+    settings = report.settings
+    count = report.count
+    verb = "is then"
+    if report.withheld:
+        verb = "would then be"
+    words = (
+        f"A count of about {format_number(count)} {verb} off by {format_number(plan.error)} on "
+        "average"
+    )
     if plan.error > count:
         longest = int(settings["alpha"] * count / settings["sensitivity"])
         limit = "even a single release would be"
@@ -127,32 +159,47 @@ def _error(report: Any) -> str:
     else:
         words += f", {plan.error / count:.2%} of it"
     if report.gaussian:
-        adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
-        keeps, error = f"({settings['alpha']:g}, {settings['delta']:g})", report.gaussian[adversary]
-        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {format_number(error)}"
+        adversary = settings["against"]
+        if plan.scheme == COMPOSED:
+            adversary = ANYBODY
+        words += (
+            f"; Gaussian noise that keeps ({settings['alpha']:g}, {settings['delta']:g}) against "
+            f"{adversary} is off by {format_number(report.gaussian[adversary])}"
+        )
     return f"{words}."
 
 
-def _assumes(report: Any) -> str:
+def _say_assumptions(report: Any) -> str:
     """What does the promise assume?"""
-    plan, settings, size = report.recommendation, report.settings, report.size
-    person = f"one person's move changes the counts of a time by at most {settings['sensitivity']:g} in sum"
+    plan = report.recommendation
+    settings = report.settings
+    person = (
+        "one person's move changes the counts of a time by at most "
+        f"{settings['sensitivity']:g} in sum"
+    )
     if plan is None or plan.scheme == COMPOSED:
         releases = count_noun(settings["horizon"], "release")
-        return f"It assumes nothing about the correlation, only that {person}, and no more than {releases}."
-    steps = count_noun(size["steps"], "step", ",")
+        return (
+            f"It assumes nothing about the correlation, only that {person}, and no more than "
+            f"{releases}."
+        )
+    steps = count_noun(report.size["steps"], "step", ",")
     return (
         f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
-        f"between {size['states']:,} states do not rule out (confidence "
-        f"{settings['confidence']:.0%}); and an "
-        f"adversary who knows this chain and nothing else about other times."
+        f"between {report.size['states']:,} states do not rule out (confidence "
+        f"{settings['confidence']:.0%}); and an adversary who knows this chain and nothing else "
+        "about other times."
     )
 
 
-def _breaks(report: Any) -> str:
+def _say_what_breaks_it(report: Any) -> str:
     """What would break the promise?"""
-    plan, settings = report.recommendation, report.settings
-    words = f"One more release than {settings['horizon']} would break it, or the same counts released again"
+    plan = report.recommendation
+    settings = report.settings
+    words = (
+        f"One more release than {settings['horizon']} would break it, or the same counts released "
+        "again"
+    )
     if plan is None or plan.scheme == COMPOSED:
         return f"{words}."
     words += (
