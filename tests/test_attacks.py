@@ -625,8 +625,9 @@ def check_limit(rng):
 
 
 CASES = {
-    check_pauses: 3000, check_filter: 3000, check_counts: 1500, check_plans: 200, check_exact_gaussian: 3000,
-    check_noise: 200, check_remaining: 200, check_hull: 3000, check_batches: 3000, check_log: 3000, check_limit: 500,
+    check_pauses: 3000, check_filter: 3000, check_counts: 1500, check_plans: 200,
+    check_exact_gaussian: 3000, check_noise: 200, check_remaining: 200, check_hull: 3000,
+    check_batches: 3000, check_log: 3000, check_limit: 500,
 }  # fmt: skip
 
 

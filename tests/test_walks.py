@@ -14,7 +14,10 @@ import pytest
 from workflow.configuration import ROOT
 
 BUDGETS = "import tplrepro as tpl; tpl.allocate_by_quantification(1.0, {0}, {0}, horizon=5)\n"
-SAVE = "from experiments import figures; figures.save_figure(figures.subplots()[0], 'a/b', results={'x': 1})\n"
+SAVE = (
+    "from experiments import figures; "
+    "figures.save_figure(figures.subplots()[0], 'a/b', results={'x': 1})\n"
+)
 READ = "import tplreport as tr; walks = tr.read_sequences('{0}/visits.csv')\n"
 CHAIN = "chain = tpl.TransitionMatrix.from_sequences(walks, smoothing=0.1)\n"
 RUN = "from workflow.batch.run_notebook import run_notebook\n"
@@ -22,7 +25,8 @@ COUNT = """
 import sys
 rooms = ("tplrepro", "tplfrontier", "tplreport", "experiments", "page", "workflow")
 files = {module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] in rooms}
-rooms = {file.partition("/envelope/")[0] for file in files if "/envelope/" in file or not file.endswith("__init__.py")}
+files = {file for file in files if "/envelope/" in file or not file.endswith("__init__.py")}
+rooms = {file.partition("/envelope/")[0] for file in files}
 print(*sorted(rooms), sep="\\n")
 """
 

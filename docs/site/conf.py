@@ -85,7 +85,8 @@ COMMANDS = (
 # and Pr(a | b).
 SYMBOL = "|".join([*COMMANDS, "[BFT]PL", "DP", "[A-Za-z]", r"\d"])
 INDEX = rf"[_^](?:\{{[^}}]*\}}|-?(?:{SYMBOL}|\w\w)\b|[-+])"
-FORMULA = rf"`+[^`]*`+|(?<![\w`])((?:{SYMBOL})(?:{INDEX})+(?:\([^()]*\)|\[[^][]*\])?|Pr\([^()]*\))(?![\w`([^])"
+ARGUMENTS = r"(?:\([^()]*\)|\[[^][]*\])?"
+FORMULA = rf"`+[^`]*`+|(?<![\w`])((?:{SYMBOL})(?:{INDEX})+{ARGUMENTS}|Pr\([^()]*\))(?![\w`([^])"
 
 
 def as_math(found):

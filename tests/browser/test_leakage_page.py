@@ -20,7 +20,8 @@ GYM = "<img src=x onerror=window.broken=1>"
 TOO_WIDE = """
 () => [...document.querySelectorAll(".tplr-page, .tplr-page *")].filter(e =>
     e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && e.clientWidth
-    && !e.closest("svg, .tplr-scroll, .scroll, .js-plotly-plot, style")).map(e => `${e.tagName}.${e.className}`)
+    && !e.closest("svg, .tplr-scroll, .scroll, .js-plotly-plot, style")
+).map(e => `${e.tagName}.${e.className}`)
 """
 # How light the ground of the page is, and the text of its plots, verdict and notes, of 255.
 LIGHT = """

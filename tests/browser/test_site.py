@@ -76,7 +76,8 @@ def test_pages_show_their_text_and_pictures_and_fit_the_screen(site, browser, pa
     assert [text for text in texts if re.search(r"\\([a-zA-Z]{2}|[(])|\^\{", text)] == []
     if width == 1280:
         codes = page.locator(".highlight pre").evaluate_all(
-            "codes => codes.filter(code => code.scrollWidth > code.clientWidth).map(code => code.innerText)"
+            "codes => codes.filter(code => code.scrollWidth > code.clientWidth)"
+            ".map(code => code.innerText)"
         )
         assert [code for code in codes if max(map(len, code.splitlines())) <= 120] == []
     if path == "docs/gallery":

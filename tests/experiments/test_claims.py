@@ -109,7 +109,10 @@ def test_without_each_of_its_tests_passed_a_claim_has_no_verdict():
 def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
     ours = "{bpl:.2f}; {error:.2f} km; {top}; {n} states; {2 * error:.1f}; {time:.0f}"
     stated = claim(predicate="error_low < error < error_high and isinf(top)", ours=ours)
-    expected = "0.10, 0.25; 1.44 (1.30 to 1.60) km; inf; 5 states; 2.9; 8 (7 to 9), 9 (8 to 10), 10 (9 to 11)"
+    expected = (
+        "0.10, 0.25; 1.44 (1.30 to 1.60) km; inf; 5 states; 2.9; "
+        "8 (7 to 9), 9 (8 to 10), 10 (9 to 11)"
+    )
     assert judge(stated, RECORD).ours == expected
     assert (
         judge(claim(printed={"bpl[1]": "0.2 ± 25 %"}, ours="{n}"), RECORD).ours
@@ -130,7 +133,8 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
         ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
         (
             {},
-            "some: must have a record with a predicate or printed numbers, or a test, or only why it is not checkabl",
+            "some: must have a record with a predicate or printed numbers, or a test, "
+            "or only why it is not checkabl",
         ),
         (
             {"printed": {"bpl[0]": "about 8"}},

@@ -105,7 +105,8 @@ def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_fo
             figures.save_figure(draw(), name)
     with pytest.raises(
         ValueError,
-        match=r"one of none, real, real \(unverified\), synthetic, synthetic in part, found 'made up'",
+        match=r"one of none, real, real \(unverified\), synthetic, synthetic in part, "
+        "found 'made up'",
     ):
         figures.save_figure(draw(), "wrong/fig1", data="made up")
     assert not (figures_folder / "wrong").exists()

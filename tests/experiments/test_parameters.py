@@ -12,7 +12,10 @@ from jupyter_client.manager import start_new_kernel
 from experiments import parameters
 from workflow.configuration import ROOT
 
-DECLARED = "epsilon: float = 0.1\nhorizon: int = 10\nsizes: list = [2, 5]\nstay: float = 0.8\nseed: int = 1\nbins: int = 0"
+DECLARED = (
+    "epsilon: float = 0.1\nhorizon: int = 10\nsizes: list = [2, 5]\n"
+    "stay: float = 0.8\nseed: int = 1\nbins: int = 0"
+)
 NAMES = ("epsilon", "horizon", "sizes", "stay", "seed", "bins")
 
 
@@ -46,7 +49,8 @@ def run(cells, monkeypatch):
         ("sizes = 3", "sizes must be a list, found 3"),
         (
             "horizn = 3",
-            "there is no parameter 'horizn'; the parameters cell declares epsilon, horizon, sizes, stay",
+            "there is no parameter 'horizn'; "
+            "the parameters cell declares epsilon, horizon, sizes, stay",
         ),
     ],
 )

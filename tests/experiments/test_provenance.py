@@ -90,7 +90,10 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     parameters.check()
     assert provenance("a/b")["parameters"] == {"epsilon": 0.5, "sizes": [2, 5]}
-    source = "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end"
+    source = (
+        "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\n"
+        "d: np.ndarray = ()\ne = 'x'\n# end"
+    )
     assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
 
 

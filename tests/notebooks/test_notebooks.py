@@ -171,7 +171,7 @@ def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_
         assert not re.search(r"/(tmp|home|root|Users|work)/| at 0x", text)
 
 
-def test_has_a_seed_checks_its_parameters_saves_under_its_own_name_and_reads_no_settings_of_the_machine(
+def test_each_notebook_has_a_seed_checks_its_parameters_and_saves_under_its_own_name(
     committed,
 ):
     entry, _, code = committed
@@ -281,7 +281,10 @@ def draw():
 def test_own_data_without_steps_between_states_are_refused(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\na,1,home\na,2,home\n")
-    message = "there must be steps between at least two states, found 1 step and 1 state; check the columns"
+    message = (
+        "there must be steps between at least two states, found 1 step and 1 state; "
+        "check the columns"
+    )
     with pytest.raises(ValueError, match=message):
         run_cells("explore/own_data", {"path": str(path)})
 

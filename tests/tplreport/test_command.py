@@ -392,7 +392,8 @@ def test_options_for_a_file_that_exists_are_compared_or_refused(run, tmp_path, w
         (("ledger", "own.sqlite", "--leakage", "--noisy"), "found --leakage and --noisy"),
         (("leakage", "--matrix", "moves.csv", "--epsilon", 1, "--horizon", 2, "--user", "u"),
          "--user belongs to data, found none; give --data, or leave --user out"),
-        (("budgets", "--data", "visits.csv", "--backward", "moves.csv", "--alpha", 1, "--horizon", 2),
+        (("budgets", "--data", "visits.csv", "--backward", "moves.csv",
+          "--alpha", 1, "--horizon", 2),
          "--backward belongs to matrix"),
     ],
 )  # fmt: skip

@@ -10,7 +10,10 @@ import pytest
 from tests.page.serving import PATIENCE
 from workflow.configuration import ROOT
 
-SMALL = "import tplrepro as tpl; print(tpl.allocate_by_upper_bound(1.0, [[0.8, 0.2], [0.1, 0.9]], None))"
+SMALL = """
+import tplrepro as tpl
+print(tpl.allocate_by_upper_bound(1.0, [[0.8, 0.2], [0.1, 0.9]], None))
+"""
 LARGE = """
 import numpy as np, tplrepro as tpl
 print(tpl.PrivacyLossFunction(np.random.default_rng(0).dirichlet(np.ones(300), 300))(1.0))

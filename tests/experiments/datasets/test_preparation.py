@@ -88,9 +88,7 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     assert joint_kind(found, found) == "recorded data"
 
 
-def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stand_in_is_no_recording(
-    recorded,
-):
+def test_the_official_file_is_taken_or_the_densest_and_no_stand_in_passes_for_one(recorded):
     kosarak.synthetic(20, 1, recorded / "kosarak" / "kosarak.dat")
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
     found = prepare("gowalla")
@@ -114,7 +112,10 @@ def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
     assert [one.place for one in found] == ["Los Angeles", ""]
     (recorded / "gowalla" / "loc-gowalla_b.txt").rename(recorded / "gowalla" / registry.THINNED[0])
     assert prepare("gowalla").title == "Gowalla in New York (thinned)"
-    message = "latitude 0 to 1, .*: there must be two observations of a user .*, found none in 0 rows; give the region by"
+    message = (
+        "latitude 0 to 1, .*: there must be two observations of a user .*, "
+        "found none in 0 rows; give the region by"
+    )
     with pytest.raises(ValueError, match=message):
         prepare("gowalla", box=(0, 1, 0, 1))
 

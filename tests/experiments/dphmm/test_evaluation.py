@@ -92,7 +92,9 @@ PRINT_SUMS = """
 from experiments.dphmm import evaluation, mobility
 given = {"cuts": ["10s/20s"], "boxes": [(33.6, 34.4, -118.8, -117.8)], "seed": 1}
 models, _ = mobility.recorded_models(2, 12, stand_ins={"geolife": 2, "gowalla": 200}, **given)
-releases = evaluation.compare(models, {"Geolife": 1.0, "Gowalla": 2.0}, [1.0], excluded_probability=0.01, seed=5)
+releases = evaluation.compare(
+    models, {"Geolife": 1.0, "Gowalla": 2.0}, [1.0], excluded_probability=0.01, seed=5
+)
 columns = ["degree_of_protection", "error", "possible", "added_edges"]
 print(releases.groupby(["data", "method", "time"])[columns].sum().round(6).to_csv())
 """

@@ -54,7 +54,8 @@ def check_level(level, sides, horizon):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (6.0, 1e-3)])
 @pytest.mark.parametrize(("sides", "together"), [
-    ((INDEPENDENT, INDEPENDENT), 1), ((None, None), 1), ((np.eye(3), np.eye(3)), 500), ((None, np.eye(2)), 60),
+    ((INDEPENDENT, INDEPENDENT), 1), ((None, None), 1),
+    ((np.eye(3), np.eye(3)), 500), ((None, np.eye(2)), 60),
     ((np.eye(2), [[0.6, 0.4], [0.3, 0.7]]), 60),
 ])  # fmt: skip
 def test_closed_forms_without_correlation_and_under_the_strongest(epsilon, delta, sides, together):

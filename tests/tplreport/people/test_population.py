@@ -87,9 +87,8 @@ def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, 
             "tplrepro.leakage.envelope.SMALL": 0,
             "tplreport.people.shrinkage.ENTRIES": 1,
         }
-        uncompiled = {
-            "tplrepro.leakage.envelope.recursion.accumulate_for_each": recursion.accumulate_for_each.plain
-        }
+        kernel = "tplrepro.leakage.envelope.recursion.accumulate_for_each"
+        uncompiled = {kernel: recursion.accumulate_for_each.plain}
         found = []
         for changes in ({}, one_at_a_time, uncompiled):
             with monkeypatch.context() as patch:

@@ -1,8 +1,8 @@
 """Four processes publish and note what they were handed out, while they are killed and started
 anew.
 
-``python -m tests.tplreport.publishing.killed_workers PATH NOTES LAST KILLS``; workers are forked, so that they
-start at once.
+``python -m tests.tplreport.publishing.killed_workers PATH NOTES LAST KILLS``; workers are forked,
+so that they start at once.
 """
 
 import os

@@ -190,7 +190,8 @@ def test_a_plan_of_gaussian_noise(path):
         ({"step": 0}, "step must be above 0"),
         (
             {"mechanism": "opendp-gaussian"},
-            "mechanism must be 'opendp' without a delta, found 'opendp-gaussian'; Gaussian noise needs",
+            "mechanism must be 'opendp' without a delta, found 'opendp-gaussian'; "
+            "Gaussian noise needs",
         ),
         (
             {"backward": tpl.TransitionMatrix(P, [(0, 1), (2, 3)]), "forward": None},
@@ -402,7 +403,10 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
         lambda: publisher.remaining,
         lambda: publisher.skip(1),
     )
-    missing = "there must be a publisher's file .*, found none; counts.sqlite.mark tells that it spent budgets: put"
+    missing = (
+        "there must be a publisher's file .*, found none; "
+        "counts.sqlite.mark tells that it spent budgets: put"
+    )
     for action in (*opened, lambda: tr.Publisher(path), lambda: tr.Publisher(path, **SETTINGS)) * 2:
         with pytest.raises(FileNotFoundError, match=missing):
             action()

@@ -39,13 +39,15 @@ PROM = f"""<?xml version="1.0" encoding="UTF-8" ?>
     <!-- OpenXES -->
     <log xes.version="1.0" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">
     <extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
-    <global scope="event">{named("UNKNOWN")}<date key="time:timestamp" value="1970-01-01T00:00:00.000+01:00"/></global>
+    <global scope="event">{named("UNKNOWN")}
+    <date key="time:timestamp" value="1970-01-01T00:00:00.000+01:00"/></global>
     <classifier name="Activity" keys="concept:name lifecycle:transition"/>
     <float key="meta" value="1.0">{named("not a case")}</float>
     {trace(event("a", more='<string key="lifecycle:transition" value="COMPLETE"/>'))}</log>"""
 DISCO = f"""\ufeff<log openxes.version="1.0RC7"><trace><string key="variant" value="V 1"/>
     {named("A &amp; B")}{event("x &lt; y")}</trace></log>"""
-NESTED = f"""<string key="data" value="v">{named("inner")}<date key="time:timestamp" value="1999-01-01T00:00:00Z"/>
+NESTED = f"""<string key="data" value="v">{named("inner")}
+    <date key="time:timestamp" value="1999-01-01T00:00:00Z"/>
     </string><list key="items"><values>{named("inner")}</values></list>"""
 LATE = f"<log><trace>{event() * 3}{named('late')}</trace></log>"
 
@@ -128,7 +130,8 @@ def test_cases_without_a_name_and_with_one_twice(tmp_path):
         "Case ID;Activity;Resource;Complete Timestamp\n7;register;me;2022/08/03 10:00:00 +02:00\n",
         "case-name;Activity_Name;end_timestamp\n7;register;2022-08-03 08:00:00\n",
         "case_id\tactivity\ttimestamp\n7\tregister\t2022-08-03 08:00:00\n",
-        '\ufeffCase ID,Activity,Complete Timestamp,Variant\n\n"7","register","2022-08-03 08:00:00",v\r\n',
+        "\ufeffCase ID,Activity,Complete Timestamp,Variant\n\n"
+        '"7","register","2022-08-03 08:00:00",v\r\n',
     ],
 )
 def test_headers_and_separators_of_process_mining_tools(tmp_path, text):

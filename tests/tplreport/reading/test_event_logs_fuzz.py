@@ -16,7 +16,8 @@ from tplreport.reading.event_logs import read_log_csv
 from tplreport.reading.table import USUAL_NAMES
 
 TIME = re.compile(
-    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?[0-5]\d)?))?)?",
+    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)"
+    r"([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?[0-5]\d)?))?)?",
     re.ASCII,
 )
 
@@ -81,7 +82,8 @@ ROW = '2022-01-0{}T0{}:30:00+01:00,{},"case {}","b ""{}"""\n'
 CSV = "timestamp,cost,Case ID,activity\n" + "".join(
     ROW.format(k % 9 + 1, k % 8, k, k // 4, k % 2) for k in range(16)
 )
-XES = f"<log>{''.join(trace(*(event('ab'[k % 2]) for k in range(n)), name=str(n)) for n in range(5))}</log>\n"
+TRACES = [trace(*(event("ab"[k % 2]) for k in range(n)), name=str(n)) for n in range(5)]
+XES = f"<log>{''.join(TRACES)}</log>\n"
 
 
 @pytest.mark.slow

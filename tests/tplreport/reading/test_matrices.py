@@ -1,4 +1,4 @@
-"""The one reader of matrices and of columns of numbers: every layout, and what may be two things."""
+"""The one reader of matrices and of columns of numbers: each layout, and what may be two things."""
 
 import numpy as np
 import pandas as pd

@@ -144,7 +144,10 @@ def test_files_of_a_folder_name_their_users_in_full_or_are_left_out_with_a_warni
 def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart_or_one_is_chosen(
     tmp_path,
 ):
-    message = "a user must be in one state at a time, .* such as in row 3 .* and row 4 .*; give user= the column"
+    message = (
+        "a user must be in one state at a time, .* such as in row 3 .* and row 4 .*; "
+        "give user= the column"
+    )
     with pytest.raises(ValueError, match=message):
         read_sequences(FRAME, time="day", state="place", missing="")
     assert (
@@ -152,7 +155,10 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart
     )
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\nada,1,home\nada,2,work\nada,2,bar\nada,3,home\nbob,2,bar\n")
-    message = "found another one in 1 row, such as in line 3 of .*visits.csv and line 4 of .*; give same_time= 'first'"
+    message = (
+        "found another one in 1 row, such as in line 3 of .*visits.csv and line 4 of .*; "
+        "give same_time= 'first'"
+    )
     with pytest.raises(ValueError, match=message):
         read_sequences(path)
     for choice, days in (

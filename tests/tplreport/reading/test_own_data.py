@@ -12,7 +12,10 @@ from tests.tplreport.reading.test_observations import listed
 from tplreport import read_sequences, read_table, report, to_sequences, to_states
 from tplreport.command import main
 
-EVENT = '<event><string key="concept:name" value="{}"/><date key="time:timestamp" value="2024-01-01T1{}:00:00Z"/>{}</event>'
+EVENT = (
+    '<event><string key="concept:name" value="{}"/>'
+    '<date key="time:timestamp" value="2024-01-01T1{}:00:00Z"/>{}</event>'
+)
 PHASE = '<string key="lifecycle:transition" value="{}"/>'
 STAY = EVENT.format("A", 1, PHASE.format("start")) + EVENT.format("A", 2, PHASE.format("complete"))
 LOG = "<log><trace><string key='concept:name' value='c1'/>{}</trace></log>"
@@ -22,10 +25,19 @@ EVERY = "user,time,place\n" + "".join(
     f"u,2024-01-01 0{k // 60}:{k % 60:02},{'abc'[k % 3]}\n" for k in range(180)
 )
 STARTED = "user,started_at,place\nu,2024-02-13,b\nu,2024-01-26,c\nv,2024-01-01,b\n"
-DISCO = "Case ID,Activity,Complete Timestamp,Variant\n1,a,2024/01/01 10:00:00.000,v\n1,b,2024/01/01 09:00:00.000,v\n"
-STAYS = "user_id;started_at;finished_at;location_id\n0;2024-03-31T00:00:00+01:00;2024-03-31T01:30:00+01:00;4\n"
+DISCO = (
+    "Case ID,Activity,Complete Timestamp,Variant\n"
+    "1,a,2024/01/01 10:00:00.000,v\n1,b,2024/01/01 09:00:00.000,v\n"
+)
+STAYS = (
+    "user_id;started_at;finished_at;location_id\n"
+    "0;2024-03-31T00:00:00+01:00;2024-03-31T01:30:00+01:00;4\n"
+)
 NOON = "user,day,hour,place\n1,2022-02-14,{},a\n1,2022-02-14,1:05:00 AM,b\n"
-JSON = '{"user":"a","time":"2024-01-01","place":"caf\xe9"}\n{"user":"a","time":"2024-01-02","place":"x"}\n'
+JSON = (
+    '{"user":"a","time":"2024-01-01","place":"caf\xe9"}\n'
+    '{"user":"a","time":"2024-01-02","place":"x"}\n'
+)
 TIMES = "user,time,place\n1,{},a\n1,{},b\n"
 CHECK_INS = TIMES.format("Tue Apr 10 11:51:20 +0000 2012", "Mon Apr 09 11:51:20 +0000 2012")
 WORDS = "user,time,place\n" + "".join(
@@ -292,7 +304,8 @@ def test_a_report_on_a_file_asks_for_its_times_and_begins_with_what_was_read(tmp
         "shuffled.csv\nRead: user from 'user', time from 'started_at', state from 'place'\n"
     )
     assert by_row.startswith(
-        "shuffled.csv\nRead: user from 'user', state from 'place'\nTimes: rows in the order of the file"
+        "shuffled.csv\nRead: user from 'user', state from 'place'\n"
+        "Times: rows in the order of the file"
     )
 
 
@@ -304,7 +317,7 @@ def test_a_single_user_is_not_checked_for_differences_and_rare_states_are_doubtf
     assert verdicts["differences between users"] == "not checked"
     assert verdicts["steps a state"] == "doubtful"  # though a state is left 288 times on average
     assert (
-        "The median state is left 3 times; 71% of the states, in which users spend 0.7% of their time"
-        in str(single)
+        "The median state is left 3 times; 71% of the states, "
+        "in which users spend 0.7% of their time" in str(single)
     )
     assert report([often.tolist()], 1.0, 5, draws=0).checks[3].verdict == "fine"

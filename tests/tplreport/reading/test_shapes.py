@@ -32,7 +32,10 @@ VISITS = pd.DataFrame(
 CSV = VISITS.to_csv(index=False)
 FOUND = [("a", ["home", "bar", "home"]), ("b", ["bar", "bar"])]
 DAYS = "user;date;clock;state\na;03.08.2022;09:00;home\na;02.08.2022;10:00;bar\n"
-SPELLS = "user,start,end,state\na,2024-01-01,2024-01-03,home\na,2024-01-03,2024-01-04,bar\na,2024-01-08,2024-01-09,home\n"
+SPELLS = (
+    "user,start,end,state\na,2024-01-01,2024-01-03,home\n"
+    "a,2024-01-03,2024-01-04,bar\na,2024-01-08,2024-01-09,home\n"
+)
 TRIPS = "bike,when,start,end\n7,1,park,station\n7,2,station,park\n8,1,park,park\n"
 WIDE = "person,mon,tue,wed\nann,home,bar,home\nbob,bar,,bar\n"
 LONG = "x" * 5_000_000
@@ -79,12 +82,15 @@ def workbook(path, frame):
     parts = {
         "[Content_Types].xml": "<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>",
         "_rels/.rels": f"<Relationships xmlns='{package}'>"
-        f"<Relationship Id='book' Type='{office}/officeDocument' Target='xl/workbook.xml'/></Relationships>",
+        f"<Relationship Id='book' Type='{office}/officeDocument' Target='xl/workbook.xml'/>"
+        "</Relationships>",
         "xl/workbook.xml": f"<workbook xmlns='{main}' xmlns:r='{office}'><sheets>"
         "<sheet name='visits' sheetId='1' r:id='first'/></sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f"<Relationships xmlns='{package}'>"
-        f"<Relationship Id='first' Type='{office}/worksheet' Target='worksheets/sheet1.xml'/></Relationships>",
-        "xl/worksheets/sheet1.xml": f"<worksheet xmlns='{main}'><sheetData>{sheet}</sheetData></worksheet>",
+        f"<Relationship Id='first' Type='{office}/worksheet' Target='worksheets/sheet1.xml'/>"
+        "</Relationships>",
+        "xl/worksheets/sheet1.xml": f"<worksheet xmlns='{main}'><sheetData>{sheet}</sheetData>"
+        "</worksheet>",
     }
     zipped(path, **parts)
 
@@ -201,7 +207,8 @@ FILES = {
     "state and cells": case(CSV, "a column or the cells of pos", state="state", cell_km=1.0),
     "no times": case(
         CSV.replace("time", "z"),
-        "there must be times, found none among .*: name their column by time=, or give order='rows'",
+        "there must be times, found none among .*: name their column by time=, "
+        "or give order='rows'",
     ),
     "empty": case("", "line 1: .* in UTF-8, found an empty file; unpack or export it again"),
     "bare CR": case(CSV.replace("\n", "\r"), "line 1: .*found a CR alone; convert"),
@@ -417,7 +424,10 @@ class TestManyBlocks:
     def test_a_folder_of_files_with_different_columns(self, tmp_path, frame):
         frame.to_csv(tmp_path / "a.csv", index=False)
         frame.drop(columns="time").to_csv(tmp_path / "b.csv", index=False)
-        message = "b.csv: there must be one column of time, found 'user', 'state' in a comma-separated file; name it by"
+        message = (
+            "b.csv: there must be one column of time, "
+            "found 'user', 'state' in a comma-separated file; name it by"
+        )
         with pytest.raises(text_files.DataFormatError, match=message):
             read_sequences(tmp_path)
 
@@ -427,15 +437,20 @@ class TestManyBlocks:
         folder.mkdir()
         frame.to_csv(tmp_path / "data.csv", index=False)
         code = (
-            "import resource, sys; from tplreport import read_sequences; from tplreport.reading import rows_by_user;"
+            "import resource, sys; from tplreport import read_sequences;"
+            "from tplreport.reading import rows_by_user;"
             "rows_by_user.IN_MEMORY = 1;"
-            "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); read_sequences(sys.argv[1])"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000));"
+            "read_sequences(sys.argv[1])"
         )
         words = [sys.executable, "-c", code, str(tmp_path / "data.csv")]
         done = subprocess.run(
             words, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(folder)}
         )
-        found = f"OSError: there must be room for a temporary file, found none in {folder} after 0 MB; set TMPDIR to"
+        found = (
+            "OSError: there must be room for a temporary file, "
+            f"found none in {folder} after 0 MB; set TMPDIR to"
+        )
         assert found in done.stderr
         assert list(folder.iterdir()) == []
 

@@ -346,7 +346,8 @@ def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_pl
         assert re.findall(r"\b1 (?:nat|release|sequence|state|step|time|user)s\b", said) == []
         assert "planned" not in said
     assert re.search(
-        "(?s)^1 user, 1 sequence, 2 states, 1 step\n.*Yes: 1 release at ε = α = 1 keeps .* within 1 nat[.]",
+        "(?s)^1 user, 1 sequence, 2 states, 1 step\n"
+        ".*Yes: 1 release at ε = α = 1 keeps .* within 1 nat[.]",
         one,
     )
     assert "nats at ε = α = 1 each time (50% interval)" in several

@@ -77,8 +77,12 @@ HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])
     [((HOME, None), "backward"), ((None, HOME), "forward"), ((HOME, FORWARD), "backward")],
 )
 def test_deterministic_correlation_has_no_finite_supremum(sides, named):
-    told = f"the {named} leakage has no finite supremum.*states ('home' and 'office'|'office' and 'home')"
-    told += ".*no common neighbour.*smooth the matrix, or use allocate_by_quantification with a finite horizon"
+    told = (
+        f"the {named} leakage has no finite supremum"
+        ".*states ('home' and 'office'|'office' and 'home')"
+        ".*no common neighbour"
+        ".*smooth the matrix, or use allocate_by_quantification with a finite horizon"
+    )
     for allocate in (
         tpl.allocate_by_upper_bound,
         partial(tf.allocate_with_stopping, stopping_probability=0.1),

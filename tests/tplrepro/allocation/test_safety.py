@@ -138,7 +138,7 @@ def test_budgets_by_exact_leakage_are_in_proportion_and_as_large_as_can_be(alpha
         assert tpl.exact_leakage(budgets * (1 + 1e-8), P.reverse(), P).tpl.max() > alpha
 
 
-def test_budgets_by_exact_leakage_are_no_smaller_and_some_have_a_bound_where_published_ones_have_none():
+def test_budgets_by_exact_leakage_are_no_smaller_and_exist_where_published_ones_do_not():
     published = tpl.allocate_by_quantification(1.0, THREE.T, THREE, 5)
     scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
     assert scaled == pytest.approx(published * scaled[0] / published[0], rel=1e-12)

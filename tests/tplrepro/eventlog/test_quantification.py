@@ -72,7 +72,10 @@ def test_whole_prefixes_leak_every_budget():
         assert found["epsilon"].tolist() == budgets.tolist()
         assert found["bpl"].to_numpy() == pytest.approx(np.cumsum(budgets))
         assert found["tpl"].to_numpy() == pytest.approx([budgets.sum()] * horizon)
-        saturated = f"TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*smoothing="
+        saturated = (
+            f"TPL reaches {budgets.sum():g} nats, the sum of the budgets "
+            f"of all {horizon} releases, .*smoothing="
+        )
         assert re.search(saturated, found.attrs["note"])
     for options in ({"state_window": 1, "smoothing": 0.1}, {"max_releases": 1}):
         assert quantify_releases(log, 0.1, start=0.3, **options).attrs["note"] is None

@@ -147,7 +147,8 @@ def test_the_hull_is_that_of_all_pairs_in_any_order(kind, seed, n):
 def test_numba_is_loaded_when_it_is_worth_it():
     code = (
         "import sys, tplrepro as tpl; P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]);"
-        "tpl.PrivacyLossFunction(P), tpl.privacy_loss(P, 1.0); tpl.allocate_by_quantification(1.0, P, P, horizon=5);"
+        "tpl.PrivacyLossFunction(P), tpl.privacy_loss(P, 1.0);"
+        "tpl.allocate_by_quantification(1.0, P, P, horizon=5);"
         "print('numba' in sys.modules); tpl.privacy_loss(tpl.strongest(70), 1.0);"
         "print('numba' in sys.modules)"
     )
@@ -156,7 +157,8 @@ def test_numba_is_loaded_when_it_is_worth_it():
 
 
 def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
-    code = "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls; compiled.Kernel.worth = 0;"
+    code = "import numpy as np; from tplrepro.leakage.envelope import compiled, hulls;"
+    code += "compiled.Kernel.worth = 0;"
     code += "hulls.is_diagonal(np.ones((1, 5))), hulls.add_compensated(0.0, 0.0, 1.0)"
 
     def told(cache, *options):
@@ -180,7 +182,8 @@ def test_all_kernels_can_be_compiled_at_once():
     code += (
         f"names = {{name: f for room in ({', '.join(rooms)}) for name, f in vars(room).items()}};"
     )
-    code += "print(*(name for name, f in names.items() if hasattr(f, 'compiled') and f.compiled.signatures))"
+    code += "kernels = {name: f for name, f in names.items() if hasattr(f, 'compiled')};"
+    code += "print(*(name for name, f in kernels.items() if f.compiled.signatures))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
     )
@@ -253,7 +256,8 @@ def test_a_kernel_is_compiled_again_when_another_file_of_the_room_has_changed(tm
     package = shutil.copytree(
         Path(tpl.__file__).parent, tmp_path / "tplrepro", ignore=lambda *_: ["__pycache__"]
     )
-    code = "import numpy as np; from numba import config; from tplrepro.leakage.envelope import compiled, few_rows;"
+    code = "import numpy as np; from numba import config;"
+    code += "from tplrepro.leakage.envelope import compiled, few_rows;"
     code += "from tplrepro.validation import frozen; compiled.Kernel.worth = 0;"
     code += "print(few_rows.first_outside(frozen(np.eye(2)), 0.0, 0.9), repr(config.CACHE_DIR))"
 

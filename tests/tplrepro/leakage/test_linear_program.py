@@ -104,7 +104,8 @@ def test_a_solver_that_is_missing_or_fails_is_named(monkeypatch, solver, name, r
     monkeypatch.setattr(getattr(pulp, name), "available", lambda self: False)
     with pytest.raises(
         ValueError,
-        match=f'solver {solver} must be installed, found none; .*: pip install "{remedy}", or choose',
+        match=f"solver {solver} must be installed, found none; .*: "
+        f'pip install "{remedy}", or choose',
     ):
         linear_program.loss(np.eye(2), 1.0, solver=solver)
     monkeypatch.undo()

@@ -67,7 +67,7 @@ def test_nothing_in_it_can_be_changed(made):
 SWAPPED = pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b", "a"])
 
 
-def test_states_of_a_matrix_are_kept_by_another_and_rows_sum_to_one_within_the_tolerance_or_are_made_to():
+def test_states_of_a_matrix_are_kept_by_another_and_rows_must_sum_to_one():
     assert tpl.TransitionMatrix(pd.DataFrame(np.eye(2))).states == range(2)
     of_counts = tpl.TransitionMatrix.from_counts(SWAPPED)
     assert (

@@ -17,7 +17,10 @@ from workflow.batch import run_batch, run_notebook
 from workflow.batch.fingerprint import is_current, read_status
 from workflow.configuration import Profile
 
-BAR = "from tplrepro import progress\nprogress.PATIENCE = -1.0\n_ = [*progress.with_progress(range(3), 'steps', 'step')]"
+BAR = (
+    "from tplrepro import progress\nprogress.PATIENCE = -1.0\n"
+    "_ = [*progress.with_progress(range(3), 'steps', 'step')]"
+)
 SAVE = "from experiments import figures, parameters\nparameters.check()\n"
 SAVE += "figures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
@@ -26,7 +29,10 @@ SAVE += "figures.save_figure(figures.subplots()[0], 'a/one', results={'value': v
 def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatch):
     monkeypatch.setenv("TPLREPRO_PICTURES", "no")
     go_on = repository.root / "go-on"
-    wait = f"import pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.05)"
+    wait = (
+        "import pathlib, time\n"
+        f"while not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.05)"
+    )
     repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
     repository.notebook("a/one", "print(f'value {value}')", BAR, SAVE)
     repository.notebook("a/slow", wait)

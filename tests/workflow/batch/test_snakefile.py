@@ -1,4 +1,4 @@
-"""Snakemake itself, as on a cluster: what it plans, and that reading the Snakefile changes nothing."""
+"""Snakemake itself, as on a cluster: what it plans; reading the Snakefile changes nothing."""
 
 import os
 import subprocess

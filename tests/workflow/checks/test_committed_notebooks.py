@@ -8,7 +8,7 @@ from workflow.configuration import METADATA, ROOT
 from workflow.publishing.start_page import START, write_start_page
 
 
-def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():
+def test_cleaning_keeps_tags_and_ids_and_drops_other_metadata_and_widgets():
     widget = new_output(
         "display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}}
     )

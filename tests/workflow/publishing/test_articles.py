@@ -12,7 +12,8 @@ from workflow.publishing.judging import judge_all, read_pages
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "articles").glob("*.md")}
 # Numbers of the papers or of their places: equations, sections, the parameters of their examples.
 NOT_OURS = re.compile(
-    r"```.*?```|^---\n.*?^---\n|\{[a-z]+\s[^}]+\}|\$+[^$]+\$+|\[@[^]]+\]|!\[.*?\]\(.*?\)(\{[^}]*\})?|^: .*?$|@[a-z]+\d+"
+    r"```.*?```|^---\n.*?^---\n|\{[a-z]+\s[^}]+\}|\$+[^$]+\$+|\[@[^]]+\]"
+    r"|!\[.*?\]\(.*?\)(\{[^}]*\})?|^: .*?$|@[a-z]+\d+"
     r"|(Section|Fig\.|Figs\.|Eqs?\.|Theorem|Corollary|Algorithms?|Example)\s[\d(][\d., ()and]*",
     re.S | re.M,
 )

@@ -210,7 +210,8 @@ def test_shared_statements_count_once_with_one_verdict_and_ours_apart(repository
     [
         (
             None,
-            "tkde2019: one: must have a record tkde2019/fig3.json, found none; publish the paper profile's",
+            "tkde2019: one: must have a record tkde2019/fig3.json, found none; "
+            "publish the paper profile's",
         ),
         (
             {"profile": "quick"},
@@ -261,7 +262,8 @@ def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts
     repository.write()
     repository.publish(results={"x": 2})
     assert repository.render(repository.root / "build", "quick")[1] == [
-        "tkde2019: two: not reproduced here (1), published as in part (2); look which is right, or drop quick"
+        "tkde2019: two: not reproduced here (1), published as in part (2); "
+        "look which is right, or drop quick"
     ]
 
 
@@ -329,7 +331,7 @@ OUTCOMES = {
 }
 
 
-def test_of_the_tests_that_decide_the_worst_case_counts_slow_ones_run_and_what_is_missing_has_no_outcome(
+def test_the_worst_case_of_a_deciding_test_counts_and_a_missing_test_has_no_outcome(
     tmp_path,
 ):
     (tmp_path / "tests").mkdir()
@@ -385,8 +387,8 @@ def test_the_map_has_each_algorithm_with_its_code_notebooks_and_claims():
     assert [name for name, row in cells.items() if "" in map(str.strip, row)] == [(5, "4")]
     (row,) = re.findall(r"^\| Algorithm 7 .*$", page, re.M)
     assert (
-        "`allocate_by_upper_bound` ([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))"
-        in row
+        "`allocate_by_upper_bound` "
+        "([tplrepro/allocation/published.py](../tplrepro/allocation/published.py))" in row
     )
     assert "[fig8](../notebooks/tkde2019/fig8.ipynb)" in row
     assert "[algorithm-7](claims/tkde2019.md#algorithm-7)" in row

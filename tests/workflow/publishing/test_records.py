@@ -126,7 +126,10 @@ def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_
     if text is not None:
         published.write(file, text)
     assert find_older_records(published.root).get("a/one_more", []) == changed
-    said = "1 of 1 published records (all) are older than their code (tplrepro/module.py changed since)"
+    said = (
+        "1 of 1 published records (all) are older than their code "
+        "(tplrepro/module.py changed since)"
+    )
     assert describe_older_records(published.root).partition(";")[0] == (said if changed else "")
 
 
@@ -180,6 +183,7 @@ def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_u
         "b#other": OTHER,
     }
     assert summarise_runs({"another seed": found}) == (
-        "With another seed, 1 of 5 claims showed the same digits, the numbers of 2 moved by 1.5 to 20 %; "
+        "With another seed, 1 of 5 claims showed the same digits, "
+        "the numbers of 2 moved by 1.5 to 20 %; "
         "of 1 some near 0 moved; another result: b#other."
     )
