@@ -642,7 +642,7 @@ def test_no_case_is_on_the_wrong_side_of_its_oracle(check, cases, share):
 
 
 @pytest.mark.parametrize("seed", [2000677, 2002752, 2003333])
-def test_batches_that_fell(seed):
+def test_batches_beside_masses_near_0_keep_their_bound(seed):
     """The cost was far above the bound, and numbers that were no floats reached SciPy, beside
     masses near 0."""
     with localcontext(prec=60):

@@ -672,7 +672,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("axes", "call"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_in_any_form(axes, call, monkeypatch):
+def test_every_form_of_states_gives_the_same(axes, call, monkeypatch):
     monkeypatch.setattr(Kernel, "worth", math.inf)  # three states are not worth compiling for
     with np.errstate(all="raise"):
         plain, wrong = flat(call(Plain())), {}
@@ -705,7 +705,7 @@ def flat(result):
 WITHOUT = {"read_xes", "Release"}
 
 
-def test_the_table_holds_every_public_name():
+def test_the_table_of_forms_holds_every_public_name():
     rooms = (tpl, markov, sip, dphmm, eventlog, mechanisms, tf, tr)
     public = {name: getattr(room, name) for room in rooms for name in room.__all__}
     errors = {
@@ -718,7 +718,7 @@ def test_the_table_holds_every_public_name():
     assert called - tested == WITHOUT, "add a row to ROWS"
 
 
-def test_the_instances_that_were_wrong():
+def test_labels_keep_their_order_and_place_or_are_refused():
     P = tpl.TransitionMatrix(STEPS, states=[10, 3, 7])
     by_label = pd.Series(START, [10, 3, 7]).sort_index()
     chain = sip.SymbolChain.first_order(by_label, P)

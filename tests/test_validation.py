@@ -97,7 +97,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
         ),
     ],
 )
-def test_what_is_wrong_is_named(check, arguments, message):
+def test_each_wrong_argument_is_named(check, arguments, message):
     with pytest.raises(ValueError, match=message):
         check(*arguments)
 

@@ -65,7 +65,7 @@ def assert_fits(page, job):
     assert page.errors == []
 
 
-def test_an_example_and_a_dragged_budget(page, address):
+def test_a_dragged_or_typed_budget_changes_the_curves(page, address):
     assert "Without a kernel" not in page.tab.inner_text("body")
     assert_leakage(page, np.full(10, 0.1))
     box = page.tab.locator(".noUi-handle").filter(visible=True).nth(0).bounding_box()
@@ -110,7 +110,7 @@ def test_a_typed_matrix_its_labels_are_words_and_a_mistake_stands_beside_it(page
     assert_fits(page, "mistake")
 
 
-def test_an_uploaded_matrix_and_the_budgets_of_a_scheme_with_noise_at_a_delta(page):
+def test_an_uploaded_matrix_gets_curves_noise_at_a_delta_and_saved_budgets(page):
     page.upload(b"0.75,0.25\n0.5,0.5\n")
     forward = tpl.TransitionMatrix([[0.75, 0.25], [0.5, 0.5]])
     assert_leakage(page, np.full(10, 0.1), forward.reverse(), forward)
@@ -124,7 +124,7 @@ def test_an_uploaded_matrix_and_the_budgets_of_a_scheme_with_noise_at_a_delta(pa
     assert download.value.suggested_filename == "alpha-1-T-10-budgets.csv"
 
 
-def test_own_data_with_the_verdict_and_the_report_of_the_command(page):
+def test_own_data_get_the_verdict_and_the_report_of_the_command(page):
     rng = random.Random(1)
     rows = [
         f"u{user},{day},{rng.choice(['home', 'office', GYM])}"

@@ -38,7 +38,7 @@ def test_each_recording_is_read_as_it_was_meant():
     ]
 
 
-def test_true_leakage():
+def test_true_leakage_is_that_of_the_matrix_and_halved_by_order_2():
     """Of one chain by its matrix and its reversal; a drift between equal matrices is that chain;
     order 2 halves it."""
     rows = np.array([[0.8, 0.2], [0.2, 0.8]])

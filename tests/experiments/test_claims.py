@@ -166,7 +166,7 @@ def test_numbers_intervals_arrays_and_infinities_are_written_from_the_record():
         ),
     ],
 )
-def test_errors(facts, message):
+def test_each_mistake_in_a_claim_is_named(facts, message):
     with pytest.raises(ClaimError, match=message):
         judge(claim(**facts), RECORD)
     with pytest.raises(

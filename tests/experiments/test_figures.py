@@ -112,7 +112,9 @@ def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_fo
     assert not (figures_folder / "wrong").exists()
 
 
-def test_table_beside_the_figure_and_alone(figures_folder, monkeypatch, tmp_path):
+def test_tables_are_written_with_nine_digits_beside_the_figure_and_alone(
+    figures_folder, monkeypatch, tmp_path
+):
     monkeypatch.setenv("TPLREPRO_PICTURES", "no")
     table = pd.DataFrame({"t": [1, 2], "leakage": [0.1, np.log(2)]})
     figures.save_figure(draw(), "table/fig1", table=table)

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 
 
 @pytest.mark.parametrize(("processor", "threads"), PROCESSORS)
-def test_committed_notebooks(processor, threads):
+def test_committed_outputs_are_the_same_on_other_processors(processor, threads):
     command = [
         sys.executable,
         "-m",
@@ -47,7 +47,7 @@ def test_committed_notebooks(processor, threads):
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_sample_of_the_paper_profile(name, tmp_path):
+def test_records_of_the_paper_profile_are_the_same_on_other_processors(name, tmp_path):
     entry, profile = read_notebooks()[name], read_profile("paper")
     folders = []
     for processor, threads in PROCESSORS:

@@ -68,6 +68,6 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
         ),
     ],
 )
-def test_what_is_wrong_is_said(text, message):
+def test_each_mistake_in_a_matrix_is_named(text, message):
     with pytest.raises(ValueError, match=message):
         parse_matrix(text)

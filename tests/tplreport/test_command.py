@@ -60,7 +60,7 @@ def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
         assert [action.dest for action in subcommand._actions if not action.help] == []
 
 
-def test_leakage_of_a_matrix(run, tmp_path):
+def test_the_leakage_of_a_matrix_is_that_of_the_package(run, tmp_path):
     status, printed, _ = run(
         "leakage", "--matrix", "moves.csv", "--epsilon", 0.1, "--horizon", 3, "--json"
     )
@@ -214,7 +214,7 @@ def test_labels_that_are_no_times_are_kept_by_numbering_rows(run, tmp_path):
         (["ledger", "counts.csv"], 2, "file is not a database"),
     ],
 )
-def test_mistakes_in_the_words_that_were_typed(run, words, status, message):
+def test_mistakes_are_named_in_the_words_that_were_typed(run, words, status, message):
     found, printed, errors = run(*words)
     assert (found, printed) == (status, "")
     assert re.search(message, errors.strip()), errors
@@ -581,7 +581,7 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users(run, tm
     assert (status, "against must be one of" in errors) == (2, True)
 
 
-def test_the_version(capsys):
+def test_the_version_is_printed(capsys):
     with pytest.raises(SystemExit) as ended:
         command.main(["--version"])
     assert (ended.value.code, capsys.readouterr().out) == (0, f"tplrepro {tpl.__version__}\n")
@@ -627,7 +627,7 @@ def test_errors_of_counts_name_no_count_and_no_temporary_file(run, stdin, messag
     assert "/" not in said.replace("2024/", "")
 
 
-def test_closed_standard_input(run, monkeypatch):
+def test_closed_standard_input_is_a_message(run, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("io.TextIOWrapper", lambda _: None)
         status, _, said = run("publish", "p.sqlite", "-", *NEW)
@@ -712,7 +712,7 @@ def test_an_interrupt_is_one_line(run, monkeypatch):
     assert run(*words) == (130, "", "tplrepro leakage: interrupted\n")
 
 
-def test_labels_in_a_locale_of_ascii(run, tmp_path):
+def test_labels_survive_a_locale_of_ascii(run, tmp_path):
     plain = ENVIRONMENT | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     plain.pop("PYTHONIOENCODING", None)
     (tmp_path / "new.csv").write_text("time,Zürich\n2024-05-01 10:00,7\n", encoding="utf-8")

@@ -47,7 +47,7 @@ def test_a_fork_waits_also_if_a_signal_handler_raises():
     signal.signal(signal.SIGALRM, before)
 
 
-def test_a_thread_takes_it_once():
+def test_a_thread_cannot_take_the_lock_twice():
     with LOCK, pytest.raises(RuntimeError, match="a lock must be taken once by a thread"), LOCK:
         pass
     assert not LOCK.is_held

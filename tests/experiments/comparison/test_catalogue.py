@@ -76,6 +76,6 @@ OF_CELL_0 = {"adversary": LEAVING, "paths": np.zeros((1, 1), dtype=int), "positi
         ),
     ],
 )
-def test_errors(setting, mechanisms, call, message):
+def test_each_wrong_argument_is_named(setting, mechanisms, call, message):
     with pytest.raises(ValueError, match=message):
         call(setting, mechanisms)

@@ -20,7 +20,7 @@ def moving():
     return [places[s] + rng.normal(size=(len(s), 2)) * [0.5, 0.7] for s in states]
 
 
-def test_recovers_a_known_gaussian_chain(moving):
+def test_the_fit_recovers_a_known_gaussian_chain(moving):
     chain = fit_hidden_chain(moving, 3, rng=np.random.default_rng(0), restarts=2)
     assert chain.converged
     assert np.abs(chain.matrix.probabilities - MATRIX).max() < 0.04

@@ -30,7 +30,7 @@ def recorded(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_cells_at_fixed_steps_and_report_by_report_and_pages():
+def test_positions_become_cells_at_fixed_steps_or_as_observed_and_pages_states():
     found = prepare(
         "geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min"
     )
@@ -55,7 +55,7 @@ def test_cells_at_fixed_steps_and_report_by_report_and_pages():
 
 
 @pytest.mark.parametrize("layout", ["GAZEGRAPH", "ANDERSSON2017"])
-def test_areas(layout):
+def test_gaze_is_cut_into_areas_at_fixed_steps(layout):
     found = prepare(
         "gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2
     )
@@ -120,7 +120,7 @@ def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
         prepare("gowalla", box=(0, 1, 0, 1))
 
 
-def test_arguments_are_checked(tmp_path):
+def test_wrong_names_cuts_and_paths_are_named(tmp_path):
     with pytest.raises(ValueError, match="name must be one of 'geolife', .*found 'netflix'"):
         prepare("netflix")
     with pytest.raises(

@@ -380,7 +380,7 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path, name, file, content, messa
 
 
 @pytest.mark.parametrize("name", ["geolife", "gaze"])
-def test_nothing_there_is_an_error(tmp_path, name):
+def test_an_empty_or_absent_folder_is_an_error(tmp_path, name):
     with pytest.raises(DataFormatError, match="there must be (trajectories NNN/Traj|CSV files)"):
         FORMATS[name].load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
@@ -388,7 +388,7 @@ def test_nothing_there_is_an_error(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_blocks_change_nothing(tmp_path, monkeypatch, name):
+def test_the_size_of_blocks_changes_nothing(tmp_path, monkeypatch, name):
     reader = FORMATS[name].reader
     options = {"seconds": 20.0} if reader is gaze else {}
     whole = import_module(f"experiments.datasets.{reader.__name__.rpartition('.')[2]}").synthetic(

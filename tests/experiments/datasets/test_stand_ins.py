@@ -29,7 +29,7 @@ def test_an_unpacked_geolife_reads_as_the_archive_and_by_a_plain_reader(tmp_path
 
 
 @pytest.mark.parametrize("layout", [gaze.GAZEGRAPH, gaze.ANDERSSON2017])
-def test_users_and_samples_of_gaze(tmp_path, layout):
+def test_a_stand_in_of_gaze_has_the_users_recordings_and_samples_asked_for(tmp_path, layout):
     frame = gaze.synthetic(
         3, seed=1, path=tmp_path / "g", seconds=12, n_recordings=2, layout=layout
     )
@@ -39,7 +39,7 @@ def test_users_and_samples_of_gaze(tmp_path, layout):
     assert len(frame) + frame.attrs["skipped"]["lost sample"] == 3 * 2 * 12 * 60
 
 
-def test_arguments_are_checked():
+def test_numbers_of_users_and_trajectories_are_checked():
     with pytest.raises(ValueError, match="n_users must be at least 1, found 0"):
         geolife.synthetic(0)
     with pytest.raises(ValueError, match="n_trajectories must be at least n_users"):
@@ -94,7 +94,9 @@ def test_the_part_in_new_york_is_as_documented_and_holds_what_the_official_file_
         (kosarak, "kosarak.dat", 801_947, {"session": 100_000, "page": 23_496}),
     ],
 )
-def test_recorded_sets(real_data, module, name, rows, counts):
+def test_recorded_sets_have_the_rows_users_and_pages_that_are_known(
+    real_data, module, name, rows, counts
+):
     path = real_data(f"{module.__name__.rpartition('.')[2]}/{name}")
     frame = module.load(path)
     assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
@@ -109,7 +111,7 @@ def test_recorded_sets(real_data, module, name, rows, counts):
 
 
 @pytest.mark.real_data
-def test_recorded_gaze(real_data):
+def test_recorded_gaze_has_the_samples_and_recordings_that_are_known(real_data):
     real_data("gaze/andersson2017"), real_data("gaze/gazegraph")
     frame = gaze.load(**gaze.ANDERSSON2017)  # the columns tell which of the sets is meant
     assert frame.attrs["source"].endswith("andersson2017")

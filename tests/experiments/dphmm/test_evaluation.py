@@ -122,7 +122,7 @@ def test_no_digit_depends_on_the_processor_or_the_number_of_threads(tmp_path):
     assert printed[1:] == printed[:1] * 2
 
 
-def test_compare_and_growth(model):
+def test_comparisons_have_a_row_for_each_level_method_and_step(model):
     table = evaluation.compare(
         {"grid": model}, {"grid": 1.0}, [0.5, 1.0], excluded_probability=0.01, seed=0
     )

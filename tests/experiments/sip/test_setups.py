@@ -9,7 +9,7 @@ from tplrepro import sip
 
 @settings(max_examples=40)
 @given(st.floats(0.02, 0.98), st.floats(0.0, 1.0), st.floats(0.1, 3.0))
-def test_closed_forms_of_example_1(p1, phi, epsilon):
+def test_noise_of_two_steps_has_the_closed_forms_of_example_1(p1, phi, epsilon):
     crr = sip.ConditionalRandomizedResponse(epsilon)
     found = setups.two_step_noise(crr, crr, p1, phi)
     mixed = p1 * phi + (1 - p1) * (1 - phi)

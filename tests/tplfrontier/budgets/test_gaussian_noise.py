@@ -102,7 +102,7 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(200.0, 1e-6), (1e-3, 1e-6), (1e-3, 1e-2), (1.0, 1e-14)]
 )
-def test_extreme_levels(epsilon, delta):
+def test_the_level_is_kept_and_reached_at_its_extremes(epsilon, delta):
     least = tf.allocate_noise(epsilon, delta, BACKWARD, FORWARD, 3, method="least_variance")
     assert epsilon * (1 - 1e-4) < epsilons(least, delta, BACKWARD, FORWARD).max() <= epsilon
 

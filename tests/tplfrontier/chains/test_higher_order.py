@@ -36,7 +36,7 @@ def by_hand(sequences, order, direction, smoothing, every):
     st.booleans(),
 )
 @settings(max_examples=40)
-def test_counts_tuples(sequences, order, direction, smoothing, every):
+def test_chains_of_higher_order_count_tuples(sequences, order, direction, smoothing, every):
     options = {
         "smoothing": smoothing,
         "direction": direction,

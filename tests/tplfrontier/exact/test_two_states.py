@@ -63,7 +63,7 @@ def test_exact_profile_has_thirteen_digits(shift, monkeypatch):
     )
 
 
-def test_a_weak_release_after_a_strong_one():
+def test_a_weak_release_after_a_strong_one_has_ten_digits():
     """By quadrature with 25 digits; on the grid of the strong release alone the error was 4e-11."""
     forward = [[0.0, 1.0], [0.13191656073798835, 0.8680834392620117]]
     found = tf.ExactGaussianProfile([8.0, 1.0], None, forward).delta(3.0)

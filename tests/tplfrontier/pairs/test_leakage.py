@@ -77,7 +77,7 @@ def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_sto
     assert max(excess) > 0.1
 
 
-def test_components_without_bounds_between_them():
+def test_components_without_bounds_between_them_have_the_losses_of_linear_programmes():
     apart = np.where(np.eye(4) == 1, 0.0, np.kron([[0.1, np.inf], [np.inf, 0.2]], np.ones((2, 2))))
     # equal likelihoods of one component hide the gain of those of the other
     rows = 0.1 + 0.6 * np.eye(4)
@@ -172,7 +172,7 @@ def test_bounds_for_neighbours_alone_imply_those_of_all_others(rng):
         assert path.tpl[0, 0, 2] >= Fraction(there) + Fraction(back)  # rounded up
 
 
-def test_time_varying_matrices_one_side_and_labels(rng):
+def test_leakage_takes_the_matrix_of_each_step_one_side_alone_and_labels(rng):
     first, second = (random_chain(rng, 3) for _ in range(2))
     metrics = [random_metric(rng, 3) for _ in range(3)]
     leakage = tf.pairwise_leakage(metrics, None, [first, second])

@@ -17,7 +17,7 @@ from tests.tplrepro.leakage.matrices import FIG_3, matrices
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
 
 
-def test_an_account_of_nothing():
+def test_an_account_of_nothing_leaks_nothing():
     account = tf.EventAccountant(WEAK, WEAK)
     assert account.epsilon(1e-6).shape == account.delta(0.0).shape == (0,)
     with pytest.raises(ValueError, match="events must hold at least one release, found none"):
@@ -62,7 +62,7 @@ def test_what_is_read_or_copied_cannot_change_the_account():
         assert account.epsilon(1e-6).size == 2
 
 
-def test_threads_compose_copy_and_read():
+def test_threads_that_compose_copy_and_read_lose_no_release():
     def act(k):
         return (
             shared.compose(0.1 + k % 3 / 10, 2)
@@ -115,7 +115,9 @@ readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage", "pro
 
 @given(st.tuples(matrices(3), matrices(3)), st.data())
 @settings(max_examples=25)
-def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
+def test_any_interleaving_of_releases_pauses_and_readings_leaks_what_is_computed_from_scratch(
+    sides, data
+):
     """The account holds what a computation from scratch gives, and its leakages only grow."""
     account, largest, before = tf.EventAccountant(*sides, grid=1e-3), [], np.zeros((2, 0))
     steps = data.draw(
@@ -199,7 +201,7 @@ def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch)
 @pytest.mark.parametrize(
     ("noise", "delta"), [(None, 1e-5), (dp.GaussianDpEvent, 1e-5), (dp.LaplaceDpEvent, 0)]
 )
-def test_what_remains_at_any_delta(sides, noise, delta):
+def test_what_remains_at_any_delta_is_the_largest_next_release_within_alpha(sides, noise, delta):
     account = tf.EventAccountant(*sides).compose(dp.LaplaceDpEvent(5.0), 3).compose(0.1)
 
     def worst(size):

@@ -36,7 +36,7 @@ def test_epsilon_and_mu_keep_delta_and_are_tight(mu, delta):
     assert inverse >= mu * (1 - 1e-15) if epsilon == 0 else inverse == pytest.approx(mu, rel=1e-6)
 
 
-def test_arrays_limits_and_errors():
+def test_arrays_and_limits_are_allowed_and_wrong_arguments_named():
     assert tf.gaussian_delta([[0.0, np.inf], [1.0, 1e-200]], [1.0, 2.0]).tolist()[0] == [0.0, 1.0]
     assert tf.gaussian_delta(1e-200, 2.0) <= 1e-300  # below all floats, but not 0
     assert tf.gaussian_epsilon([0.0, np.inf, 2.0], 0.5).tolist() == [

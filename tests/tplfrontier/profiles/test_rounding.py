@@ -112,7 +112,7 @@ def assert_bounds(profile, exact):
 
 @pytest.mark.parametrize("direct", [0, DIRECT], ids=["Fourier", "direct"])
 @pytest.mark.parametrize("seed", range(10))
-def test_compositions(seed, direct, monkeypatch):
+def test_compositions_round_up(seed, direct, monkeypatch):
     monkeypatch.setattr("tplfrontier.profiles.privacy_profile.DIRECT", direct)
     rng = np.random.default_rng(seed)
     one = random_mechanism(rng)
@@ -121,14 +121,14 @@ def test_compositions(seed, direct, monkeypatch):
 
 
 @pytest.mark.parametrize(("grid", "size", "tiny"), [(1e-3, 800, 4e-15), (0.3, 6000, 3e-17)])
-def test_one_large_and_many_tiny_masses(grid, size, tiny):
+def test_compositions_of_one_large_and_many_tiny_masses_round_up(grid, size, tiny):
     """Each tiny mass is less than the rounding of the large one, in a difference or in a sum."""
     one, other = Exact(grid, [*[tiny] * size, 0.3]), Exact(grid, [0.1])
     assert_bounds(one.profile().compose(other.profile()), one.compose(other))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_between_the_points_of_the_grid(seed):
+def test_deltas_between_the_points_of_the_grid_round_up(seed):
     """A mechanism on the grid has a profile that is linear in e^x between its points."""
     rng = np.random.default_rng(seed)
     exact = random_mechanism(rng, size=[60, 1000][seed % 2])
@@ -160,7 +160,7 @@ def exact_eta(P, x):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_steps_of_correlation(seed):
+def test_steps_of_correlation_round_up(seed):
     rng = np.random.default_rng(seed)
     exact = random_mechanism(rng, size=[40, 300][seed % 2])
     P = random_matrix(rng, ["dense", "near_identity", "sharp"][seed % 3], 2)
@@ -172,7 +172,7 @@ def test_steps_of_correlation(seed):
 
 
 @pytest.mark.parametrize("share", [1e-9, 0.3, 0.999])
-def test_bounds_on_the_loss_itself(share):
+def test_bounds_on_the_loss_itself_round_up(share):
     rng = np.random.default_rng(3)
     for _ in range(100):
         first, second = 10.0 ** rng.uniform(-3, 2, 2)
@@ -187,7 +187,7 @@ def test_bounds_on_the_loss_itself(share):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_bounds_on_the_loss_of_several_releases(seed):
+def test_bounds_on_the_loss_of_several_releases_round_up(seed):
     epsilons = (10.0 ** np.random.default_rng(seed).uniform(-2, 0, 9)).tolist()
     alone, everything = (
         tf.temporal_privacy_profile(epsilons, P, P, grid=0.1) for P in (None, np.eye(2))
@@ -224,7 +224,7 @@ def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9995])
-def test_profiles_that_are_told_ahead(rate):
+def test_profiles_that_are_told_ahead_round_up(rate):
     limit, near = np.sort(np.random.default_rng(0).random((2, 3)))[:, ::-1] * [[1.0], [0.01]]
     high, low = (np.array([*map(mpf, deltas.tolist())]) for deltas in (limit, near))
     for number, profile in enumerate(islice(approach_limit(limit, near, rate, 0.1), 3000), 1):
@@ -248,7 +248,7 @@ def exact_zero_concentrated(rho, x):
 
 @pytest.mark.parametrize("grid", [1e-3, 0.07])
 @pytest.mark.parametrize("size", [0.013, 0.7, 3.1])
-def test_curves_of_events(size, grid):
+def test_curves_of_events_round_up(size, grid):
     parameter = mpf(size)
     inverse = 1 / mpf(1 / size)
     exact = {
@@ -273,7 +273,7 @@ def test_curves_of_events(size, grid):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 600.0, 800.0, 1250.0, 1400.0])
-def test_exact_gaussian_delta_beyond_the_largest_power(epsilon):
+def test_exact_gaussian_delta_keeps_its_digits_beyond_the_largest_power(epsilon):
     found = tf.ExactGaussianProfile(0.02, None, None, horizon=1).delta(epsilon)[0]
     assert found == pytest.approx(float(exact_gaussian(mpf(50), mpf(epsilon))), rel=1e-9)
     along = tf.ExactGaussianProfile([0.05, 0.05], np.eye(2), None).delta(epsilon)[1]
@@ -283,14 +283,14 @@ def test_exact_gaussian_delta_beyond_the_largest_power(epsilon):
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-12, 1e-15, 1e-16, 1e-100])
-def test_gaussian_mu_without_epsilon(delta):
+def test_gaussian_mu_without_epsilon_keeps_delta(delta):
     mu = tf.gaussian_mu(0.0, delta)
     with mpmath.workdps(200):
         exact = float(mpmath.erf(mpf(mu) / mpmath.sqrt(8)))
     assert delta * (1.0 - 1e-13) <= exact <= delta
 
 
-def test_discrete_laplace_noise_of_a_large_sensitivity():
+def test_discrete_laplace_noise_of_a_large_sensitivity_rounds_up():
     p, sensitivity = mpf(1e-3), 10_000
     profile = tf.PrivacyProfile.of_event(
         dp_event.DiscreteLaplaceDpEvent(float(p), sensitivity), 0.01

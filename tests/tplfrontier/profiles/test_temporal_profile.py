@@ -213,7 +213,7 @@ def test_events_have_the_profiles_of_dp_accounting(event):
 
 
 @pytest.mark.parametrize("q", [0.0, 0.01, 0.3, 1.0])
-def test_a_user_who_takes_part_with_a_probability(q):
+def test_no_mixture_leaks_more_for_a_user_who_takes_part_with_a_probability(q):
     """Against all mixtures with the law without the user, which is no farther from the others than
     they are."""
     laws = 0.6 * np.eye(6) + 0.4 / 6
@@ -347,7 +347,7 @@ def test_a_guess_ahead_that_is_too_low_is_not_taken():
 @pytest.mark.parametrize(
     ("event", "most"), [(dp_event.GaussianDpEvent(3.0), 330), (0.1, 1150), (1.0, 250)]
 )
-def test_many_releases_of_a_chain_that_hardly_changes(event, most, steps):
+def test_many_releases_of_a_chain_that_hardly_changes_take_few_steps(event, most, steps):
     """Without the shortcut 1,000 steps, 3,000, and no end (rounding errors do not settle)."""
     loss = tpl.PrivacyLossFunction([[0.9985, 0.0015], [0.0015, 0.9985]])
     r = tf.temporal_privacy_profile([(event, 10**5)], loss, loss)
@@ -366,7 +366,7 @@ def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():
     np.testing.assert_allclose(found, true, rtol=6e-3)
 
 
-def test_profiles_of_rows_that_nearly_agree_with_little_noise():
+def test_rows_that_nearly_agree_add_next_to_nothing_with_little_noise():
     nearly = [[0.5, 0.5], [0.5 + 1e-15, 0.5 - 1e-15]]
     for event in (dp_event.GaussianDpEvent(1e-3), dp_event.LaplaceDpEvent(1e-7), 1e7):
         alone = tf.temporal_privacy_profile(event, None, None, horizon=3).epsilon(1e-6)

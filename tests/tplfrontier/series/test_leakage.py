@@ -64,7 +64,7 @@ def test_smoother_direct_formula_and_high_precision_agree_to_12_digits(series, n
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_density_ratio_of_the_outputs_given_the_value(seed, T):
+def test_leakage_is_that_of_the_density_ratio_of_the_outputs(seed, T):
     """The logarithm of the ratio is affine in the outputs, so its mean and variance are exact: mu^2
     / 2 and mu^2."""
     rng = np.random.default_rng(seed)

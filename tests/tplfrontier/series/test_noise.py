@@ -52,7 +52,7 @@ def test_equal_noise_is_the_least_that_keeps_mu(rho, mu, change):
 
 
 @pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
-def test_endless_noise_for_a_state_of_several_numbers(mu):
+def test_endless_noise_keeps_mu_for_a_state_of_several_numbers(mu):
     series = AR([0.9, -0.2, 0.1], 10_000)
     noise = tf.endless_series_noise(mu, series, 1.0)
     assert mu * (1 - 2e-8) < tf.gaussian_series_leakage(series, noise, 1.0).max() <= mu

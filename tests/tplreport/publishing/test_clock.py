@@ -127,7 +127,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("zone", "day"), CHANGES)
-def test_days_and_hours_of_a_zone_over_a_change_of_clocks(zone, day):
+def test_days_and_hours_of_a_zone_go_on_over_a_change_of_clocks(zone, day):
     days = pd.date_range(day, periods=6).tz_localize(zone, nonexistent="shift_forward")
     daily = clock_from(days[0], DAY)
     assert daily.positions(days) == [*range(6)]

@@ -83,7 +83,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), ERRORS)
-def test_errors(arguments, message):
+def test_each_wrong_argument_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         tr.release_counts(**({"series": [3, 4, 5], "epsilons": 1.0, "sensitivity": 1} | arguments))
 
@@ -96,7 +96,7 @@ def release(counts, epsilons=BUDGETS, sensitivity=1):
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 50)])
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, bool, float])
-def test_shape_and_type_and_no_overflow(shape, kind):
+def test_noisy_counts_keep_shape_and_type_and_do_not_overflow(shape, kind):
     series, whole = np.ones(shape, dtype=kind), np.issubdtype(kind, np.integer)
     for mechanism, level in (
         ("opendp", {"epsilons": 1e-3}),

@@ -129,7 +129,7 @@ def test_sparse_matrices_with_labels_are_stored(path):
     assert again.remaining == made.remaining
 
 
-def test_a_plan(path):
+def test_a_publisher_spends_its_plan_and_no_more(path):
     plan = tpl.allocate_by_quantification(1.0, P, P, 3)
     made = tr.Publisher(path, **SETTINGS, plan=plan)
     made.publish_table(pd.Series([1, 2], name="n"))
@@ -164,7 +164,7 @@ def test_budgets_of_numpy_are_stored_as_numbers(publisher):
     assert publisher.ledger["epsilon"].tolist() == [0.25, 0.125]
 
 
-def test_a_plan_of_gaussian_noise(path):
+def test_a_plan_of_gaussian_noise_is_spent_and_keeps_alpha_at_delta(path):
     plan = tf.allocate_noise(2.0, 1e-6, P, P, 3)
     made = tr.Publisher(path, **SETTINGS | {"alpha": 2.0}, plan=plan, delta=1e-6)
     made.publish(0, 1000)
@@ -199,7 +199,7 @@ def test_a_plan_of_gaussian_noise(path):
         ),
     ],
 )
-def test_settings_that_do_not_keep_the_promise(path, settings, message):
+def test_settings_that_do_not_keep_the_promise_leave_no_file(path, settings, message):
     with pytest.raises(ValueError, match=message):
         tr.Publisher(path, **SETTINGS | settings)
     assert not path.exists()
@@ -350,7 +350,7 @@ def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_pu
     [(20, 100), pytest.param(500, 10_000, marks=pytest.mark.slow)],
     ids=["few", "many"],
 )
-def test_processes_are_killed_at_any_moment(path, tmp_path, kills, last):
+def test_processes_killed_at_any_moment_publish_no_value_twice(path, tmp_path, kills, last):
     tr.Publisher(path, **SETTINGS, floor=0.1)
     words = [
         sys.executable,
@@ -628,7 +628,7 @@ def test_a_damaged_file_is_an_error(path):
 
 
 @pytest.mark.slow
-def test_a_million_releases(publisher, path):
+def test_a_million_releases_fit_a_small_file_and_are_read_at_once(publisher, path):
     publisher.publish_table(pd.Series(np.arange(10**6)))
     assert path.stat().st_size < 200e6
     assert lines_run(lambda: publisher.remaining) < 1000
@@ -842,7 +842,9 @@ def killed_at_line(action, line):
 @pytest.mark.filterwarnings("ignore::tplreport.publishing.publisher.RepeatedTimeWarning")
 @pytest.mark.parametrize("stride", [197, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("has_witness", [True, False], ids=["with a witness", "without"])
-def test_a_process_is_killed_at_each_line_of_publish(tmp_path, stride, has_witness):
+def test_a_process_killed_at_any_line_of_publish_draws_no_value_twice(
+    tmp_path, stride, has_witness
+):
     line = 1
     is_killed = True
     tr.release_counts([1], 0.1, 1)  # so that its imports are done
@@ -864,7 +866,7 @@ def test_a_process_is_killed_at_each_line_of_publish(tmp_path, stride, has_witne
 
 
 @pytest.mark.parametrize("stride", [197, pytest.param(5, marks=pytest.mark.slow)])
-def test_a_process_is_killed_at_each_line_of_resume(tmp_path, stride):
+def test_a_copy_killed_at_any_line_of_resume_is_resumed_or_as_it_was(tmp_path, stride):
     """A copy is as it was, or resumed; never published from without."""
     line = 1
     is_killed = True

@@ -112,7 +112,7 @@ def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, row, reason
         assert log.attrs["skipped_examples"][f"{unit} {reason}"].endswith("log.xes, line 3")
 
 
-def test_cases_without_a_name_and_with_one_twice(tmp_path):
+def test_unnamed_cases_are_numbered_and_cases_of_one_name_joined(tmp_path):
     unnamed, others = (
         trace(event(), name=None),
         f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}",
@@ -228,7 +228,7 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
         (read_xes, "<log>" + "<list>" * 10_001, "nested more than 10000 deep"),
     ],
 )
-def test_what_is_no_log(tmp_path, read, text, message):
+def test_what_is_no_log_is_refused_by_its_name(tmp_path, read, text, message):
     path = write(tmp_path, text)
     with pytest.raises(DataFormatError, match=f"{path}.*{message}"):
         read(path)

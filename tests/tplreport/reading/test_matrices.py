@@ -38,7 +38,7 @@ ROWS = [[0.8, 0.2], [0.1, 0.9]]
         ("home\n1", ["home"], [[1.0]]),
     ],
 )
-def test_layouts_of_a_matrix(text, states, rows):
+def test_each_layout_of_a_matrix_is_read(text, states, rows):
     matrix = parse_matrix(text)
     assert list(matrix.states) == states
     np.testing.assert_array_equal(matrix.probabilities, rows)
@@ -116,7 +116,7 @@ def test_every_layout_is_read_as_it_was_written_or_refused(n, signs, names, seed
         ('"epsilon"\n0.5', [0.5]),
     ],
 )
-def test_layouts_of_a_column(text, values):
+def test_each_layout_of_a_column_is_read(text, values):
     assert parse_column(text, "epsilon").tolist() == values
 
 

@@ -111,7 +111,7 @@ def test_clocks_that_go_back_keep_the_order_of_instants_and_lose_nothing():
         assert listed(read_sequences(flight[order], step="1D")) == [(1, ["Oahu", "Maui"])]
 
 
-def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
+def test_files_without_a_header_are_read_also_in_a_folder_of_one_a_user(tmp_path):
     """As T-Drive has them: taxi, time, longitude, latitude, no header."""
     for taxi, east in ((1, 116.30), (2, 116.40)):
         lines = [

@@ -28,7 +28,7 @@ def assert_agree(path):
     assert len(ours) > 0
 
 
-def test_stand_in_and_what_pm4py_writes(tmp_path):
+def test_stand_ins_and_logs_that_pm4py_writes_are_read_as_by_pm4py(tmp_path):
     log = synthetic_log(100, seed=1, path=tmp_path / "log.xes.gz")
     assert_agree(tmp_path / "log.xes.gz")
     theirs = by_pm4py(tmp_path / "log.xes.gz")
@@ -41,5 +41,5 @@ def test_stand_in_and_what_pm4py_writes(tmp_path):
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["running-example", "roadtraffic100traces", "Sepsis", "receipt"])
-def test_recorded_logs(name):
+def test_recorded_logs_are_read_as_by_pm4py(name):
     assert_agree(recorded(name))

@@ -326,7 +326,7 @@ def test_every_cell_of_counts_is_a_number_or_an_error(tmp_path, content, expecte
 
 
 @pytest.mark.parametrize("options", [{}, {"state": "mon..wed"}, {"time": "date+clock"}])
-def test_a_missing_file(tmp_path, options):
+def test_a_missing_file_is_named(tmp_path, options):
     with pytest.raises(
         FileNotFoundError,
         match=r"there must be a file or folder .*none.csv, found none; check its name",
@@ -367,7 +367,9 @@ class TestManyBlocks:
         "options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}]
     )
     @pytest.mark.filterwarnings("ignore:.* of all states are held", "ignore:.* between two steps")
-    def test_same_sequences(self, tmp_path, monkeypatch, frame, options):
+    def test_files_and_frames_give_the_same_sequences_in_or_out_of_memory(
+        self, tmp_path, monkeypatch, frame, options
+    ):
         expected = listed(read_sequences(frame, **options))
         frame.to_csv(tmp_path / "data.csv", index=False)
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
@@ -381,7 +383,7 @@ class TestManyBlocks:
                 assert listed(found) == expected
                 assert type(found.values) is kind
 
-    def test_the_line_of_a_time_that_is_unlike_those_of_earlier_files(self, tmp_path, frame):
+    def test_a_time_unlike_those_of_earlier_files_is_named_by_its_line(self, tmp_path, frame):
         frame.assign(time=range(2000)).to_csv(tmp_path / "a.csv", index=False)
         frame.assign(time="2024-01-01").to_csv(tmp_path / "b.csv", index=False)
         with pytest.raises(
@@ -421,7 +423,7 @@ class TestManyBlocks:
         assert int(row) == np.argmax(measured["state"] % 1 > 0)
         assert float(value) == measured["state"][int(row)]
 
-    def test_a_folder_of_files_with_different_columns(self, tmp_path, frame):
+    def test_a_file_with_other_columns_than_its_folder_is_named(self, tmp_path, frame):
         frame.to_csv(tmp_path / "a.csv", index=False)
         frame.drop(columns="time").to_csv(tmp_path / "b.csv", index=False)
         message = (
@@ -455,7 +457,7 @@ class TestManyBlocks:
         assert list(folder.iterdir()) == []
 
     @pytest.mark.slow
-    def test_a_large_file_within_a_memory_limit(self, tmp_path):
+    def test_a_large_file_is_read_within_a_memory_limit(self, tmp_path):
         """8 million rows, 250 MB of text, of which 16 bytes a row are kept, in 0.8 GB."""
         rng = np.random.default_rng(4)
         with open(tmp_path / "data.csv", "w") as file:

@@ -76,7 +76,7 @@ def test_a_usual_workbook_is_read(tmp_path):
     ],
     ids=["corners", "single quotes", "a row without places", "prefixes", "many"],
 )
-def test_few_cells_far_apart_are_many(tmp_path, rows):
+def test_cells_far_apart_count_with_all_between_them(tmp_path, rows):
     path = workbook(tmp_path / "few.xlsx", rows)
     for limits in (PAGE, COMMAND):
         with pytest.raises(DataFormatError, match="at most [0-9,]+ (cells|bytes when it is unp)"):
@@ -98,7 +98,7 @@ def limits_with(**changed):
     return replace(PAGE, **changed)
 
 
-def test_a_member_that_is_larger_than_it_says(tmp_path):
+def test_a_member_that_is_larger_than_it_says_is_refused(tmp_path):
     path = workbook(tmp_path / "liar.xlsx", rows_like(1000, 10))
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
@@ -125,7 +125,7 @@ def long_parquet(path, groups=100):
             writer.write_table(part, row_group_size=4_000_000)
 
 
-def test_rows_of_parquet_and_feather_and_values_of_their_lists(tmp_path):
+def test_values_of_parquet_and_feather_count_with_those_of_their_lists(tmp_path):
     path = tmp_path / "rows.parquet"
     long_parquet(path, groups=1)
     with pytest.raises(DataFormatError, match="at most 10,000,000 values, found 12,000,000"):
@@ -161,7 +161,9 @@ LONG = "user,time,state\n" + "1,1,a\n" * 12_000_000
 )
 @pytest.mark.parametrize("limits", [PAGE, COMMAND], ids=["page", "command"])
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-def test_first_lines(tmp_path, name, content, message, limits, packed):
+def test_first_lines_that_would_fill_memory_are_refused(
+    tmp_path, name, content, message, limits, packed
+):
     path = tmp_path / name
     path.write_bytes(gzip.compress(content.encode(), 1) if packed else content.encode())
     with pytest.raises(DataFormatError, match=message):

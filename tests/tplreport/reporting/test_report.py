@@ -113,7 +113,7 @@ def departures(rng):
 
 
 class TestChecks:
-    def test_one_chain_is_fine(self, advice):
+    def test_data_of_one_chain_pass_all_checks(self, advice):
         assert {check.verdict for check in advice.checks} == {checks.FINE}
 
     @pytest.mark.parametrize(("name", "sequences"), [*departures(np.random.default_rng(2))])
@@ -227,7 +227,7 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users():
         tr.report(sequences, 1.0, 12, draws=0, against="me")
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command_writes_the_report_the_page_and_the_budgets(tmp_path, capsys):
     path, page, budgets = tmp_path / "my.csv", tmp_path / "my.html", tmp_path / "budgets.csv"
     rows = [
         (u, t, s)
@@ -353,7 +353,7 @@ def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_pl
     assert "nats at ε = α = 1 each time (50% interval)" in several
 
 
-def test_nothing_to_report_on():
+def test_each_wrong_setting_and_data_without_steps_are_named():
     a_count, a_delta = "finite and greater than 0", r"a probability in \(0, 1\)"
     wrong = [
         ("draws", 2, "0 or at least 3"),

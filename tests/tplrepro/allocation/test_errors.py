@@ -111,6 +111,6 @@ CASES = [
 
 
 @pytest.mark.parametrize(("allocate", "arguments", "message"), CASES)
-def test_arguments_that_cannot_be(allocate, arguments, message):
+def test_each_wrong_argument_is_named(allocate, arguments, message):
     with pytest.raises(ValueError, match=message):
         allocate(**arguments)

@@ -112,7 +112,9 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
 
 @given(problems(), st.sampled_from([1, 2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
 @settings(max_examples=8)
-def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
+def test_optimal_budgets_reach_alpha_and_err_no_more_than_the_published_ones(
+    problem, horizon, seed
+):
     alpha, backward, forward = problem
     known = as_functions(backward, forward)
     budgets = tpl.allocate_optimally(alpha, *known, horizon)
@@ -143,7 +145,7 @@ def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
-def test_subset_where_the_leakage_between_the_releases_binds(alpha):
+def test_leakage_between_the_releases_of_a_subset_is_within_alpha(alpha):
     P, times = WALK, [0, 4]
     budgets = tpl.allocate_optimally(alpha, P, P, 5, times=times)
     leakage = tpl.leakage_at_all_times(budgets, P, P, times=times, horizon=5).tpl
@@ -186,7 +188,7 @@ def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, se
     assert absolute(budgets) <= times.size**2 / alpha * (1 + 1e-12)
 
 
-def test_lists_of_matrices():
+def test_a_list_of_matrices_is_taken_step_by_step():
     once = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 5)
     listed = tpl.allocate_optimally(1.0, [BACKWARD.copy() for _ in range(4)], [FORWARD] * 4, 5)
     assert listed == pytest.approx(once, rel=1e-6)

@@ -44,7 +44,7 @@ def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
 
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 690.0, 2000.0])
-def test_nearly_deterministic_correlation_and_the_ends_of_the_double_range(alpha):
+def test_budgets_are_safe_and_tight_near_determinism_and_at_the_ends_of_the_double_range(alpha):
     P = tpl.smoothed(tpl.strongest(5, seed=3), 1e-6)
     loss = exact_loss(P.probabilities)
     with mpmath.workdps(DIGITS):
@@ -96,7 +96,7 @@ def test_deterministic_correlation_has_no_finite_supremum(sides, named):
         )
 
 
-def test_correlation_as_good_as_deterministic():
+def test_correlation_as_good_as_deterministic_has_no_bound_for_any_horizon():
     P = [[1 - 1e-16, 1e-16], [1e-16, 1 - 1e-16]]
     with pytest.raises(
         tpl.NoFiniteSupremumError, match="above the rounding error .* as good as deterministic"

@@ -106,14 +106,14 @@ def assert_all_safe(allocation, numbers):
 
 
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
-def test_some_budgets_within_alpha(allocation):
+def test_no_budgets_of_some_random_problems_exceed_alpha(allocation):
     assert_all_safe(allocation, range(FEW[allocation]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY, CHUNK))
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
-def test_very_many_budgets_within_alpha(allocation, first):
+def test_no_budgets_of_very_many_random_problems_exceed_alpha(allocation, first):
     assert_all_safe(allocation, range(first, first + CHUNK))
 
 

@@ -15,7 +15,7 @@ def first_step(state, prior, **change):
 
 @pytest.mark.parametrize("mechanism", ["k-norm", "laplace", "planar isotropic"])
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
-def test_every_step_of_the_running_example(mechanism, method):
+def test_each_step_of_the_running_example_protects_all_possible_states(mechanism, method):
     states, draw = [1], np.random.default_rng(0)
     for _ in range(14):
         states.append(draw.choice(6, p=TRANSITIONS[states[-1]]))
@@ -46,7 +46,7 @@ def test_every_step_of_the_running_example(mechanism, method):
     assert inferred.priors == pytest.approx(np.array([step.prior for step in steps]))
 
 
-def test_the_baseline_on_delta_location_sets():
+def test_the_baseline_replaces_states_outside_the_delta_location_set_by_the_nearest():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
     # rounding does not decide which answer is nearest
     nearer = F + 1e-12 * np.outer(np.arange(6) == 2, [1, 1])
@@ -102,7 +102,7 @@ def test_what_a_setting_keeps_changes_no_release_and_states_are_read_one_at_a_ti
     assert [next(steps).time, next(steps).time] == taken == [0, 1]
 
 
-def test_a_chain_that_changes_over_time():
+def test_a_chain_that_changes_over_time_gives_the_priors_of_the_filter():
     shift, stay = np.roll(np.eye(6), 1, axis=1), np.eye(6)
     mixed = (shift + stay) / 2
     steps = list(running_example([1, 2, 2, 3], transitions=[shift, stay, mixed]))

@@ -133,7 +133,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("call", "message"), CASES)
-def test_errors(call, message):
+def test_each_wrong_argument_is_named(call, message):
     no_privacy = "connects some" in message or "found only state" in message
     with pytest.raises(dphmm.NoPrivacyError if no_privacy else ValueError, match=message):
         call()

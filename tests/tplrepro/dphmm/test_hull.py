@@ -66,7 +66,7 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
 
 
-def test_of_corners_that_rounding_splits_one_stays():
+def test_a_corner_that_rounding_splits_is_one_corner():
     rng = np.random.default_rng(0)
     for _ in range(300):
         points = rng.integers(-3, 4, (20, 2)) + 10 ** rng.uniform(-13, -9) * rng.normal(
@@ -118,7 +118,7 @@ def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, r
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("flat", [False, True])
-def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
+def test_the_hull_of_a_complete_graph_is_that_of_all_its_edges(d, flat):
     f = np.random.default_rng(d).normal(size=(60, d))
     f[:, d - flat :] = 1.5
     G = PolicyGraph.complete(60)

@@ -45,7 +45,7 @@ def test_the_largest_loss_between_connected_states_is_epsilon_and_between_others
 
 
 @pytest.mark.parametrize("kind", [*ALL, dphmm.PlanarIsotropicMechanism])
-def test_the_loss_on_samples(kind):
+def test_no_region_of_samples_is_likelier_than_epsilon_allows(kind):
     # Any region is at most e^epsilon times as likely under a neighbour, up to four standard errors
     # of its estimate.
     epsilon, n, rng = 0.8, 20_000, np.random.default_rng(1)

@@ -81,7 +81,7 @@ def test_utility_policy_is_every_pair_within_the_radius(seed, radius):
 )
 # a dense matrix, and sparse ones
 @pytest.mark.parametrize("background", [None, 0, 0.05, np.arange(7) == 3])
-def test_transition_policy_by_its_definition(P, background):
+def test_the_transition_policy_joins_states_reached_from_one_state(P, background):
     P = np.asarray(P)
     if background is not None:
         rows = scipy.sparse.csr_array(P)

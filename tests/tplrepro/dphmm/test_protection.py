@@ -71,7 +71,7 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
 
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
 @pytest.mark.parametrize(("d", "seed"), [*product([1, 2, 3, 4, 5], range(3))])
-def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
+def test_algorithms_1_and_3_add_the_edges_found_with_all_hulls_built_anew(method, d, seed):
     n, density = (13, 0.1) if d > 3 else (10, 0.03)
     policy, f = random_policy(np.random.default_rng([d, seed]), n, d, density, whole=seed == 2)
     found = dphmm.protectable_graph(policy, f, method)

@@ -122,7 +122,7 @@ def test_case_2_of_section_11_6_exposes_states_that_the_mechanism_held_impossibl
     assert factor == np.inf
 
 
-def test_example_11_2_the_attack_on_local_differential_privacy():
+def test_the_attack_of_example_11_2_finds_the_state_under_local_noise_alone():
     G = dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5])
     local = LocalMechanism(G, F, epsilon=1.0)
     prior = np.array([0, 0, 0, 1, 1, 1]) / 3

@@ -19,7 +19,7 @@ def test_exploring_is_conditioned_on_the_traces_that_go_on():
     assert labelled(step.backward, system, ("▶",)) == {}
 
 
-def test_staying_where_the_log_ends():
+def test_an_uncertain_release_may_leave_a_case_where_the_log_ends():
     """Two cases a, one of which goes on to b and is there at the end: an uncertain release may have
     left it there."""
     system = by_last_activity("ab", "a", complete=[False, False])
@@ -32,7 +32,7 @@ def test_staying_where_the_log_ends():
 @pytest.mark.parametrize("certain", [True, False])
 @pytest.mark.parametrize("state_window", [1, 2, None])
 @pytest.mark.parametrize("window", [1, 2, 4])
-def test_against_dense_powers_of_complete_logs(certain, state_window, window):
+def test_steps_of_complete_logs_are_those_of_dense_powers(certain, state_window, window):
     system = TransitionSystem.from_log(random_log(np.random.default_rng(window), 20), state_window)
     one = system.forward.toarray()
     powers = [np.linalg.matrix_power(one, k) for k in range(window + 1)]

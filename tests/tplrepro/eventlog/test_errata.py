@@ -60,7 +60,7 @@ def test_fpl_runs_from_the_last_release_back():
     assert fpl.iloc[0] == fpl.max() > 0.1
 
 
-def test_rows_that_the_log_says_nothing_about():
+def test_a_state_where_an_incomplete_trace_ends_has_no_row_of_its_own():
     """A state in which an incomplete trace ends has no row; left as a row of its own it would
     change the leakage."""
     system = by_last_activity("aab", "aac", complete=[False, False])

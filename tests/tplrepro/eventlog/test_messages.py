@@ -48,7 +48,7 @@ AB = log_of("ab")
         ({"log": log_of("ab").drop(columns="time:timestamp")}, "found no time:timestamp"),
     ],
 )
-def test_options_of_releases(options, message):
+def test_each_wrong_option_of_releases_is_named(options, message):
     with pytest.raises(ValueError, match=message):
         quantify_releases(**({"log": log_of("ab", "b"), "epsilon": 0.1} | options))
 
@@ -105,6 +105,6 @@ def test_options_of_releases(options, message):
         (TransitionSystem.from_log, AB.to_numpy(), "must be a DataFrame, found ndarray"),
     ],
 )
-def test_what_is_no_argument(call, given, message):
+def test_each_wrong_argument_is_named(call, given, message):
     with pytest.raises(ValueError, match=message):
         call(given)

@@ -37,7 +37,7 @@ def as_printed(rows, alpha):
     return best
 
 
-def test_the_example():
+def test_the_published_rule_finds_no_leakage_in_the_example_that_leaks():
     exact = tpl.privacy_loss(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 1.0)
     assert exact == pytest.approx(np.log(0.5 * (np.e - 1) + 1), rel=1e-14)
     assert exact == pytest.approx(tpl.linear_program.loss(EXAMPLE, 1.0, solver="HiGHS"), abs=1e-7)

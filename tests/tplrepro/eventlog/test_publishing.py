@@ -10,7 +10,7 @@ def published(*args, log=LOG, **options):
     return [release.published.tolist() for release in releases(log, *args, **options)]
 
 
-def test_certain_releases_by_hand():
+def test_certain_releases_publish_what_is_counted_by_hand():
     # 9 events in time order: three a, three b, two c, one d; the end counts as an event.
     assert published(start=0.3) == [[1, 1, 1], [2, 2, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]
     assert published(2, start=0.3) == [[1, 1, 1], [3, 3, 3], [5, 3, 4]]

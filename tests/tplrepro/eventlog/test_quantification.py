@@ -36,7 +36,9 @@ def leakage_along(matrices):
 @pytest.mark.parametrize("direction", ["prefix", "suffix"])
 @pytest.mark.parametrize("state_window", [1, 2, None])
 @pytest.mark.parametrize(("smoothing", "abstraction"), [(0.0, "sequence"), (0.1, "multiset")])
-def test_against_dense_quantification(certain, direction, state_window, smoothing, abstraction):
+def test_leakages_are_those_of_dense_matrices(
+    certain, direction, state_window, smoothing, abstraction
+):
     log = random_log(np.random.default_rng(4), cases=20, activities="abc", longest=5)
     log["time:timestamp"] += pd.to_timedelta(log["case:concept:name"].astype(int), unit="min")
     log = log.sample(frac=1, random_state=0)  # whatever the order of the rows

@@ -12,7 +12,7 @@ from tests.tplrepro.eventlog.logs import by_last_activity, labelled, log_of, ran
 from tplrepro.eventlog import TransitionSystem
 
 
-def test_where_complete_and_incomplete_traces_end():
+def test_complete_traces_end_in_a_final_state_and_incomplete_ones_where_they_are():
     system = by_last_activity("ab", "a", "c", complete=[True, False, False])
     assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
     assert system.visits.tolist() == [3, 2, 1, 1, 1]  # cases that leave or end
@@ -61,7 +61,7 @@ def by_exhaustion(log, window, direction, abstraction):
     abstraction=st.sampled_from(["sequence", "multiset", "set"]),
     counted=st.sampled_from([("cases", set), ("occurrences", list)]),
 )
-def test_against_exhaustion(seed, window, direction, abstraction, counted):
+def test_counts_are_those_of_an_exhaustive_search(seed, window, direction, abstraction, counted):
     log = random_log(np.random.default_rng(seed), cases=8, activities="abc")
     counting, these = counted
     system = TransitionSystem.from_log(log, window, direction, abstraction, counting)

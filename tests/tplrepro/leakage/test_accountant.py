@@ -33,7 +33,7 @@ class Counted(tpl.PrivacyLossFunction):
         return super().at(alpha)
 
 
-def test_an_account_of_nothing():
+def test_an_account_of_nothing_leaks_nothing():
     account = tpl.TemporalAccountant(WEAK, WEAK)
     assert (len(account), account.ledger, account.tpl.shape, account.leakage.user_level) == (
         0,
@@ -76,7 +76,7 @@ def test_what_is_read_or_copied_cannot_change_the_account():
         assert account.tpl.size == 2
 
 
-def test_threads_compose_copy_and_read():
+def test_threads_that_compose_copy_and_read_lose_no_release():
     def act(k):
         return (
             shared.compose(0.01 + k % 3 / 100, 2)
@@ -178,7 +178,7 @@ def test_what_remains_is_the_largest_next_budget_within_alpha(sides, steps, shar
     )
 
 
-def test_what_is_evaluated():
+def test_reading_evaluates_each_step_once_and_composing_none():
     """L'(0) = 0.3 here, so a change of the last budget is below one ulp some 30 time points
     back."""
     sides = Counted(WEAK), Counted(WEAK)
@@ -205,7 +205,9 @@ readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage"])
 
 @given(st.tuples(matrices(3), matrices(3)), st.data())
 @settings(max_examples=25)
-def test_any_interleaving_of_releases_pauses_and_readings(sides, data):
+def test_any_interleaving_of_releases_pauses_and_readings_leaks_what_is_computed_from_scratch(
+    sides, data
+):
     """The account holds what a computation from scratch gives, and its leakages only grow."""
     account, before = tpl.TemporalAccountant(*sides), np.zeros(0)
     steps = data.draw(

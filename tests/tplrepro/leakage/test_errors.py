@@ -359,7 +359,7 @@ CASES += [
 
 
 @pytest.mark.parametrize(("call", "message"), CASES)
-def test_errors(call, message):
+def test_each_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -49,7 +49,7 @@ def cases(draw, longest=4):
 
 @settings(max_examples=60)
 @given(cases(), st.data())
-def test_all_sequences_of_vertices(case, data):
+def test_exact_leakage_is_the_largest_over_all_sequences_of_vertices(case, data):
     """If the counts of all states are released, or of some of them."""
     epsilons, n, *sides = case
     n = n if any(P is not None for side in sides for P in side) else 2
@@ -63,7 +63,7 @@ def test_all_sequences_of_vertices(case, data):
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.3, 8.0])
-def test_fifty_digits(epsilon):
+def test_exact_leakage_agrees_with_fifty_digits(epsilon):
     """The ratio by exhaustion with mpmath: tiny budgets keep their digits, large ones do not
     overflow."""
     rng = np.random.default_rng(11)
@@ -185,7 +185,7 @@ def assert_all_outputs(r, responses, *sides):
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("kind", ["randomised response", "any", "near", "changing"])
-def test_mechanisms_against_all_sequences_of_outputs(n, kind):
+def test_a_mechanism_leaks_the_largest_over_all_sequences_of_outputs(n, kind):
     rng = np.random.default_rng(n)
     T = 5
     backward, forward = rng.dirichlet(np.full(n, 0.4), size=(2, n))
@@ -208,7 +208,7 @@ def test_mechanisms_against_all_sequences_of_outputs(n, kind):
     assert (r.tpl <= worst.tpl + 1e-11).all()
 
 
-def test_messages_about_two_states_that_are_nearly_certain():
+def test_messages_that_round_to_the_same_stay_apart():
     """Both of two messages round to (1, 0); the state never changes, so all outputs are about one
     state."""
     table = [[1, 1, 1], [1e-10, 1e-20, 1]]
@@ -231,7 +231,7 @@ def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
         tf.mechanism_leakage(np.exp(np.eye(3)), THREE, None, horizon=3)
 
 
-def test_sum_over_all_paths():
+def test_leakage_is_that_of_a_sum_over_all_paths():
     """Pr(o | l_t) from the joint distribution of states and outputs; the backward matrix is the
     chain's own."""
     rng = np.random.default_rng(6)

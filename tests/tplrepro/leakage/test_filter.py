@@ -60,7 +60,7 @@ def test_no_leakage_exceeds_alpha_in_high_precision(share):
 
 
 @pytest.mark.parametrize("alpha", [30.0, 100.0])
-def test_rounding_next_to_a_small_leakage(alpha):
+def test_rounding_next_to_a_small_leakage_never_exceeds_alpha(alpha):
     """Where L is far below the level, its own margin is no margin for the difference."""
     P = [[0.5 + 2.0**-30, 0.5 - 2.0**-30], [0.5, 0.5]]
     account, loss = tpl.TemporalFilter(alpha, P, None), exact_loss(P)
@@ -231,7 +231,7 @@ def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
 
 @pytest.mark.parametrize("steps", [12, 30, 100, 101])
 @pytest.mark.parametrize("forward", ["queue", "fast"])
-def test_a_delay_that_ends_at_once(forward, steps):
+def test_each_time_of_a_pause_counts_in_a_delay_that_ends_at_once(forward, steps):
     """States travel through a queue, in which nothing is lost, until they are mixed: each time of
     the pause counts."""
     queue = np.roll(np.eye(steps), 1, axis=1)

@@ -75,7 +75,7 @@ def nearly_equal_rows(n, spread):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equals_exhaustion_over_all_sets_of_columns(kind):
+def test_the_loss_is_that_of_exhaustion_over_all_sets_of_columns(kind):
     rng = np.random.default_rng([1, KINDS.index(kind)])
     for n in range(1, 9):
         for P in random_matrices(rng, kind, n, 9):  # times 8 sizes and 8 kinds: 576 matrices
@@ -100,7 +100,7 @@ def test_rows_that_nearly_agree_keep_their_digits(P):
     assert_close(EXACT, P, ALPHAS[1:], loss_mpmath(P, ALPHAS[1:]))
 
 
-def test_probabilities_over_three_hundred_magnitudes():
+def test_probabilities_over_three_hundred_magnitudes_keep_their_digits():
     P = 10.0 ** np.random.default_rng(6).uniform(-324, 0, (20, 5, 5))
     subnormal = np.vstack(
         [[[0.41, 0.29, 0.2, 0.05, 0.05]], [[1.5e-323, 1e-323, 1e-323, 0.5, 0.5]] * 4]
@@ -117,7 +117,7 @@ def test_probabilities_over_three_hundred_magnitudes():
 # Of few rows, the pair of the largest ratio hides behind the rounding of one with a large gap; of
 # many, ratios above 1e300 settle no row.
 @pytest.mark.parametrize(("n", "seed"), [(3, 324), (4, 1356), (8, 58), (49, 268), (60, 134)])
-def test_the_largest_of_ratios_over_all_magnitudes(n, seed):
+def test_the_loss_of_tiny_probabilities_is_that_of_extended_precision(n, seed):
     P, alphas = random_matrix(np.random.default_rng(seed), "tiny", n), [50.0, 300.0, 690.0, 2000.0]
     assert_close(EXACT, P, alphas, [extended_loss(P)(np.longdouble(alpha)) for alpha in alphas])
 
@@ -130,7 +130,7 @@ LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)]
 # The last goes through the screen; reordering q - d - mu d as q - (1 + mu) d would lose 4 of 16
 # digits there.
 @pytest.mark.parametrize("P", LARGE, ids=["30 states", "130 states", "60 nearly equal"])
-def test_larger_matrices_in_blocks_and_threads(P):
+def test_larger_matrices_have_the_loss_of_sorted_prefix_sums(P):
     # An oracle that is O(n^3 log n) in NumPy: sorted prefix sums of every pair, in extended
     # precision.
     alphas, rows = np.array([0.1, 2.0, 9.0, 20.0]), P.astype(np.longdouble)
@@ -144,7 +144,7 @@ def test_larger_matrices_in_blocks_and_threads(P):
 
 @settings(max_examples=60)
 @given(P=ANY, alpha=st.floats(1e-3, 30.0), more=st.floats(1e-3, 20.0), seed=st.integers(0, 99))
-def test_shape_of_the_function(P, alpha, more, seed):
+def test_the_loss_grows_with_alpha_but_no_faster_whatever_states_are_called(P, alpha, more, seed):
     rng = np.random.default_rng(seed)
     shuffled = P[np.ix_(rng.permutation(len(P)), rng.permutation(len(P)))]
     expected = brute_force_loss(P, np.array([alpha, alpha + more]))
@@ -251,7 +251,7 @@ def test_the_hockey_stick_divergence_is_never_rounded_down():
             assert exact <= divergence <= exact + 1e-14
 
 
-def test_trivial_matrices():
+def test_trivial_matrices_have_their_closed_forms():
     for P in ([[1.0]], np.full((4, 4), 0.25), [[0.3, 0.7]] * 2):
         L = tpl.PrivacyLossFunction(P)
         assert L.is_zero
@@ -298,7 +298,7 @@ def test_arrays_give_what_scalars_give(kind):
         assert (L(alphas) <= alphas).all()
 
 
-def test_shapes_and_that_what_is_handed_out_cannot_be_changed():
+def test_arrays_keep_their_shape_and_no_array_of_a_loss_function_can_be_changed():
     rows = np.array(FIG_4)
     L = tpl.PrivacyLossFunction(rows)
     expected, grid = L(1.0), np.array([[0.0, 0.1, 1.0], [2.0, 3.0, 50.0]])

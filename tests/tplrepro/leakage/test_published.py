@@ -44,7 +44,7 @@ def test_blocks_of_rows_are_solved_like_single_pairs(monkeypatch):
         assert published.algorithm_6(0.01, tables) == whole
 
 
-def test_worked_example_of_algorithm_2():
+def test_algorithm_2_gives_the_coefficients_of_its_worked_example():
     q_arr, d_arr, a_arr = published.piecewise_coefficients([0.2, 0.3, 0.5], [0.1, 0, 0.9])
     np.testing.assert_allclose(q_arr, [0.3, 0.5, 0.5])
     np.testing.assert_allclose(d_arr, [0.0, 0.1, 0.1])

@@ -31,7 +31,7 @@ def random_sparse_matrix(rng, kind, n):
 
 
 @pytest.mark.parametrize("kind", ["smoothed", "any background", "no background"])
-def test_equals_the_dense_function(kind):
+def test_the_loss_of_a_sparse_matrix_is_that_of_its_dense_form(kind):
     rng = np.random.default_rng(11)
     for _ in range(50):  # 150 matrices in all
         P = random_sparse_matrix(rng, kind, int(rng.integers(1, 25)))
@@ -50,7 +50,7 @@ def test_equals_the_dense_function(kind):
 
 
 @pytest.mark.parametrize("seed", [4, 62, 141, 180])
-def test_rows_that_differ_by_few_last_bits(seed):
+def test_rows_that_differ_by_few_last_bits_have_the_loss_of_their_dense_form(seed):
     """One entry above and one below that of all rows, in random columns: ratios of rows differ by
     their rounding."""
     rng = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def test_rows_that_differ_by_few_last_bits(seed):
     )
 
 
-def test_equal_rows_and_disjoint_rows():
+def test_equal_rows_lose_nothing_and_disjoint_rows_everything():
     for stored, background, loss in (
         (scipy.sparse.csr_array((4, 4)), 0.25, 0.0),
         (scipy.sparse.eye_array(5), 0, 3.0),
@@ -102,7 +102,9 @@ def test_disjoint_supports_are_found_in_any_order_of_rows(order):
     ("n", "power", "smoothing", "threads"),
     [(600, 1.3, 1e-4, 1), (600, 1.3, 1.0, 1), (700, 1.2, 0.01, 3)],
 )
-def test_long_tailed_chains(monkeypatch, n, power, smoothing, threads):
+def test_long_tailed_chains_have_the_loss_of_their_dense_form(
+    monkeypatch, n, power, smoothing, threads
+):
     monkeypatch.setattr(compiled, "thread_count", lambda n, enough: threads)
     pages = np.split(np.random.default_rng(13).zipf(power, 60_000) % n, 3000)
     P = tpl.TransitionMatrix.from_sequences(pages, n_states=n, smoothing=smoothing, sparse=True)

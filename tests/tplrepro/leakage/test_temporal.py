@@ -32,7 +32,7 @@ def series(draw, longest=6):
 
 @given(series())
 @settings(max_examples=60)
-def test_matrices_that_change_over_time(case):
+def test_leakage_is_the_recursion_with_the_matrix_of_each_step(case):
     epsilons, backward, forward = case
     r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
     losses = ([partial(brute_force_loss, P) for P in side] for side in (backward, forward))
@@ -45,7 +45,7 @@ def test_matrices_that_change_over_time(case):
 
 @given(series(longest=30))
 @settings(max_examples=40)
-def test_bounds_and_order(case):
+def test_each_leakage_lies_between_that_of_one_release_and_of_all(case):
     """Remark 1 of [1]: each leakage lies between that of one release and that of all."""
     epsilons, backward, forward = case
     r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
@@ -178,7 +178,7 @@ def test_a_long_series_is_the_plain_recursion():
 
 @given(series(longest=9))
 @settings(max_examples=60)
-def test_composition_and_w_event_by_brute_force(case):
+def test_composition_and_w_event_are_those_of_all_windows(case):
     """Theorem 3 of [1] over every window; the w-event level is the worst window (Table 2)."""
     epsilons, backward, forward = case
     r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)

@@ -39,7 +39,7 @@ def test_a_list_multiplies_in_the_order_of_time():
     assert leakage.bpl[2:].tolist() == [0, 0.1]
 
 
-def test_sparse_matrices(monkeypatch):
+def test_sparse_matrices_leak_as_dense_ones_up_to_a_number_of_states(monkeypatch):
     steps = scipy.sparse.diags_array([np.full(39, 0.5), np.full(39, 0.4)], offsets=[1, -1])
     sparse = tpl.TransitionMatrix(
         steps.tocsr(), background=(1 - steps.sum(axis=1)) / (40 - np.diff(steps.tocsr().indptr))
@@ -58,7 +58,7 @@ def test_sparse_matrices(monkeypatch):
     assert tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 1], horizon=2).tpl.size == 2
 
 
-def test_unsigned_times():
+def test_unsigned_times_are_taken_as_signed_ones():
     times = np.array([0, 3], np.uint8)
     result = tpl.leakage_at_all_times(0.5, FORWARD, FORWARD, times=times, horizon=5)
     assert (result.epsilons > 0).tolist() == [True, False, False, True, False]

@@ -179,6 +179,6 @@ CALLS += [
 
 
 @pytest.mark.parametrize(("call", "message"), CALLS)
-def test_errors(call, message):
+def test_each_wrong_argument_is_named(call, message):
     with pytest.raises((ValueError, IndexError), match=message):
         call()

@@ -31,7 +31,7 @@ def back(sequences):
 
 @settings(max_examples=50)
 @given(LISTS)
-def test_all_of_it_is_as_with_lists(lists):
+def test_sequences_hold_and_select_what_lists_of_lists_do(lists):
     sequences = ragged(lists)
     assert back(sequences) == lists
     assert sequences.lengths.tolist() == [len(one) for one in lists]
@@ -54,7 +54,7 @@ def test_all_of_it_is_as_with_lists(lists):
         assert all(len(block.values) <= 2 * size + 2 for block in blocks)
 
 
-def test_users_items_and_bounds_and_nothing_can_be_changed():
+def test_sequences_are_found_by_user_and_index_and_cannot_be_changed():
     sequences = ragged([[3], [5, 5], [8]], users=np.array([9, 1, 9]))
     grouped = {user: [s.tolist() for s in own] for user, own in sequences.by_user().items()}
     assert list(grouped.items()) == [(9, [[0], [2]]), (1, [[1, 1]])]

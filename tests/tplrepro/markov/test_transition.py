@@ -31,7 +31,7 @@ def sparse_example(n=12):
 @pytest.mark.parametrize(
     "made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))]
 )
-def test_nothing_in_it_can_be_changed(made):
+def test_arrays_of_matrices_chains_and_sequences_cannot_be_changed(made):
     rows = np.array(FIG_2_FORWARD)
     dense, sparse = tpl.TransitionMatrix(rows, states="abc"), sparse_example()
     rows[0] = 0

@@ -25,7 +25,7 @@ def _noise(K, epsilon):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_uniform_points_against_rejection(d):
+def test_uniform_points_are_distributed_as_by_rejection(d):
     K, rng = _hull(d), np.random.default_rng(d)
     exact = uniform_points(K, SIZE, rng=rng)
     box = np.abs(K.vertices).max(axis=0)

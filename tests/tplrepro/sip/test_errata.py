@@ -11,7 +11,7 @@ from tests.tplrepro.sip.oracles import distances_in_a_square
 from tplrepro import sip
 
 
-def test_the_pages_example_runs():
+def test_the_examples_on_the_page_of_errata_run():
     result = doctest.testfile("../../../docs/errata/sip2023.md")
     assert result.attempted >= 6
     assert result.failed == 0

@@ -13,7 +13,7 @@ CYCLE = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
 
 
 @given(beliefs(), st.integers(0, 2**32 - 1))
-def test_theorem_3_and_the_order_of_the_measures(belief, seed):
+def test_theorem_3_holds_and_the_measures_are_in_its_order(belief, seed):
     rows = np.random.default_rng(seed).dirichlet(np.ones(4), belief.size)
     assert sip.instantaneous_leakage(rows, belief) == pytest.approx(
         leakage_by_loops(rows, belief), rel=1e-9, abs=1e-12
@@ -25,7 +25,7 @@ def test_theorem_3_and_the_order_of_the_measures(belief, seed):
     assert level <= 2 * leakage + 1e-9
 
 
-def test_measures_of_given_channels():
+def test_measures_of_simple_channels_have_their_closed_forms():
     p = 0.11  # a symmetric channel
     entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
     found = sip.mutual_information([[1 - p, p], [p, 1 - p]], [0.5, 0.5])

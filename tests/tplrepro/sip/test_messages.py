@@ -158,14 +158,14 @@ DISTANCES = [
         ],
     ],
 )
-def test_what_is_refused(call, message):
+def test_each_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 @pytest.mark.parametrize("n", [2, 300])  # answered exactly, and by generation
 @pytest.mark.parametrize(("distance", "message"), DISTANCES)
-def test_what_a_distance_function_may_not_return(distance, message, n):
+def test_what_a_distance_function_returns_is_checked(distance, message, n):
     with pytest.raises(ValueError, match=message):
         sip.OptimalResponse(1.0, distance).response(np.full(n, 1 / n))
     if "finite" not in message:

@@ -19,7 +19,7 @@ CYCLE = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     st.sampled_from(["dense", "sparse", "second order"]),
     st.integers(0, 2**32 - 1),
 )
-def test_recursion_of_eq_13_for_order_1_and_2(n, kind, seed):
+def test_beliefs_follow_the_recursion_of_eq_13_for_order_1_and_2(n, kind, seed):
     rng = np.random.default_rng(seed)
     initial, first = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), n)
     mechanism = sip.OptimalResponse(2.0) if seed % 2 else sip.ConditionalRandomizedResponse(1.0)

@@ -16,7 +16,9 @@ from tplrepro import sip
     ("belief", "leakage", "cost", "least", "needed"),
     [([0.05, 0.95], 2.566, 0.0349, 0.05, 0.0), ([0.2, 0.3, 0.5], 1.261, 0.2281, 0.2742, 1.0)],
 )
-def test_the_papers_counterexample(belief, leakage, cost, least, needed):
+def test_the_papers_counterexample_exceeds_its_budget_and_the_optimal_response_does_not(
+    belief, leakage, cost, least, needed
+):
     published = sip.ConditionalRandomizedResponse(1.0).response(belief)
     assert (round(published.leakage, 3), round(published.cost(), 4)) == (leakage, cost)
     exact = sip.OptimalResponse(1.0).response(belief)
@@ -43,7 +45,7 @@ def test_the_published_response_keeps_the_marginal_and_its_budget_exactly_when_n
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.0, 1.0), st.floats(0.1, 3.0), st.floats(0.1, 3.0))
-def test_closed_forms_of_appendix_d(p1, phi, first, second):
+def test_responses_have_the_closed_forms_of_appendix_d(p1, phi, first, second):
     a, b = sip.ConditionalRandomizedResponse(first), sip.ConditionalRandomizedResponse(second)
     chain = sip.SymbolChain.first_order([1 - p1, p1], [[1 - phi, phi], [phi, 1 - phi]])
     belief = sip.Belief.start(chain)
@@ -93,7 +95,7 @@ def test_randomised_response_and_its_temporal_variant(belief, epsilon, data):
         assert response.leakage <= epsilon + 1e-12
 
 
-def test_tops(monkeypatch):
+def test_tops_errs_less_with_a_larger_budget_and_cuts_off_above_its_threshold(monkeypatch):
     rng = np.random.default_rng(0)
     sequence = rng.integers(0, 8, 400)
     errors = [np.abs(release_tops(sequence, 8, e, rng=rng) - sequence).mean() for e in (0.05, 20.0)]

@@ -66,7 +66,7 @@ def promise(visits, tmp_path):
 
 
 @pytest.mark.notebook
-def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
+def test_a_file_gives_budgets_noisy_counts_and_a_record(run, visits, tmp_path):
     series = tmp_path / "counts.csv"
     counts = pd.DataFrame({"home": np.arange(100, 106) / 2, "other": range(6)})
     counts.insert(0, "day", [f"d{t}" for t in range(6)])

@@ -59,7 +59,7 @@ def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
         assert (ROOT / figure).is_file()
 
 
-def test_tables_of_a_paper(judged):
+def test_tables_of_a_paper_are_made_of_its_claims_and_errata(judged):
     text = articles.fill(
         "{departures tkde2019}\n{errata errata.md: [1], wrong in print}\n{counts tkde2019}", *judged
     )
