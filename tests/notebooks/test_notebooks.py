@@ -171,9 +171,7 @@ def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_
         assert not re.search(r"/(tmp|home|root|Users|work)/| at 0x", text)
 
 
-def test_each_notebook_has_a_seed_checks_its_parameters_and_saves_under_its_own_name(
-    committed,
-):
+def test_each_notebook_has_a_seed_checks_its_parameters_and_saves_under_its_own_name(committed):
     entry, _, code = committed
     first, *_ = [cell.source for cell in code if "parameters" not in cell.metadata.get("tags", ())]
     statements = [

@@ -252,7 +252,7 @@ CHECKS = {
 }
 
 
-def test_two_releases_that_hide_nothing_and_a_single_state():
+def test_a_single_state_leaks_nothing_and_two_releases_that_hide_little_add_up():
     for pairs in (False, True):
         assert tf.temporal_privacy_profile([0.5, 0.5], [[1.0]], None, pairs=pairs).delta(
             0.5

@@ -65,7 +65,7 @@ def test_the_edge_of_a_box_that_is_a_whole_number_of_cells_is_in_the_last_cell()
         ((0, 1, 0, 1), 1e-6, "the grid must have at most 2147483647 cells"),
     ],
 )
-def test_arguments_are_checked(box, cell_km, message):
+def test_wrong_boxes_and_cell_sizes_are_named(box, cell_km, message):
     with pytest.raises(ValueError, match=message):
         Grid(box, cell_km)
 

@@ -94,7 +94,7 @@ def test_densities_integrate_to_one_and_errors_are_those_of_samples_and_theorem_
 @pytest.mark.parametrize(
     ("unit", "origin", "epsilon"), [(1, [0, 0], 1.0), (340, [4.5e5, 4.4e6], 0.01)]
 )
-def test_example_5_2_with_k_norm_noise(unit, origin, epsilon):
+def test_k_norm_noise_shows_the_exposed_state_of_example_5_2(unit, origin, epsilon):
     f = F * unit + origin
     mechanism = dphmm.KNormMechanism(categorical().constrain([1, 2, 4]), f, epsilon)
     at_s5 = mechanism.log_density(f[4], f)

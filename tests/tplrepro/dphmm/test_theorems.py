@@ -27,7 +27,7 @@ def test_the_running_example_is_that_of_the_paper():
     assert np.flatnonzero(TRANSITIONS[1]).tolist() == [1, 2, 4]  # the constraint of Example 5.2
 
 
-def test_example_5_3():
+def test_the_hull_and_the_noise_of_example_5_3_are_as_printed_and_laplace_protects():
     G = dphmm.PolicyGraph.from_edges(6, PATIENT_EDGES)
     K = dphmm.sensitivity_hull(G, COUNTS)
     assert {tuple(v) for v in K.vertices.tolist()} == {(1, 0), (-1, 0), (1, -1), (-1, 1)}
@@ -40,7 +40,7 @@ def test_example_5_3():
     assert dphmm.degree_of_protection(G, COUNTS, laplace.body).tolist() == [6] * 6
 
 
-def test_theorem_7_1_several_queries():
+def test_several_queries_lose_no_more_than_the_sums_of_theorem_7_1():
     # Two answers about one state: losses between connected states stay within the sum of the
     # budgets, and those between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
@@ -57,7 +57,7 @@ def test_theorem_7_1_several_queries():
         assert np.ptp(total) <= bound
 
 
-def test_theorem_7_2_on_all_possible_sequences():
+def test_all_possible_sequences_lose_no_more_than_the_sum_of_theorem_7_2():
     steps = list(running_example([1, 4, 2], epsilon=0.6))
     # The log-density of the whole release under each possible sequence; sums, since noise is drawn
     # afresh each time.

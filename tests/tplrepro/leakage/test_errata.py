@@ -322,9 +322,7 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
     ("epsilon", "as_discussed", "fitting"),
     [(1.0, 5.6964956, 8.1286800), (0.1, 0.63337054, 5.0923977)],
 )
-def test_the_suprema_of_figure_7_fit_a_tenth_of_the_printed_s(
-    epsilon, as_discussed, fitting
-):
+def test_the_suprema_of_figure_7_fit_a_tenth_of_the_printed_s(epsilon, as_discussed, fitting):
     # Eq. (28) with n = 50 and the s of the text, 0.005, then with the s that fits the text
     for s, expected in ((0.005, as_discussed), (0.0005, fitting)):
         P = tpl.smoothed(tpl.strongest(50), s)

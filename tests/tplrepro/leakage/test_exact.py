@@ -216,7 +216,7 @@ def test_messages_that_round_to_the_same_stay_apart():
     assert found.tpl == pytest.approx(np.full(3, 3 * np.log(1e20)))
 
 
-def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
+def test_flat_sets_of_messages_and_unknown_sides_leak_what_all_outputs_do(monkeypatch):
     """Two equal rows put all messages in one plane, where Qhull finds no volume."""
     P = [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
     for n, sides in ((3, (P, P)), (2, (FORWARD, None))):

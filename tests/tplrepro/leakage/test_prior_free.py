@@ -137,7 +137,7 @@ def test_reversal_under_any_prior_has_the_same_cross_ratio_and_sparse_matrices_t
     assert tpl.PriorFreeLoss(P).cross_ratio == pytest.approx((0.7 / 0.3) / (0.4 / 0.6), rel=1e-12)
 
 
-def test_rows_of_other_supports_equal_rows_and_a_single_state():
+def test_rows_of_other_supports_lose_everything_and_equal_rows_nothing():
     P = tpl.TransitionMatrix(
         [[0.5, 0.5, 0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], states=["home", "shop", "work"]
     )

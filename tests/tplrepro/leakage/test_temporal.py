@@ -111,7 +111,7 @@ def test_both_sides_have_the_same_states(analysis):
         analysis(FIG_3, np.eye(3))
 
 
-def test_one_budget_for_all_releases_a_frame_and_a_plot():
+def test_one_budget_serves_all_releases_and_frames_and_plots_show_the_leakage():
     r = tpl.temporal_privacy_leakage(0.1, FIG_3, FIG_3, horizon=3)
     assert r.tpl.tolist() == tpl.temporal_privacy_leakage([0.1] * 3, FIG_3, FIG_3).tpl.tolist()
     assert (

@@ -40,7 +40,7 @@ def test_measures_of_simple_channels_have_their_closed_forms():
     assert sip.instantaneous_leakage(rows, [0.0, 1.0]) == 0.0
 
 
-def test_theorem_1_and_theorem_2():
+def test_composition_is_that_of_theorems_1_and_2_and_holds_for_a_binomial():
     assert sip.compose([0.1, 0.2, 0.3]) == pytest.approx(0.6)
     horizon, epsilon, delta = 500, 0.05, 1e-6
     expected = horizon * epsilon * (np.exp(epsilon) - 1) + np.sqrt(horizon) * epsilon * np.sqrt(

@@ -89,7 +89,7 @@ def test_large_alphabets_under_other_distances_are_proven_optimal(epsilon):
     assert response.leakage <= epsilon
 
 
-def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
+def test_an_asymmetric_distance_costs_the_least_and_both_paths_for_hamming_agree():
     belief = np.array([0.45, 0.3, 0.2, 0.05])
     distance = np.array([[0, 5, 1, 2], [1, 0, 1, 1], [3, 1, 0, 1], [1, 1, 4, 0]], dtype=float)
     mechanism = pickle.loads(pickle.dumps(sip.OptimalResponse(0.8, distance)))

@@ -76,7 +76,7 @@ def test_large_budgets_lose_no_digits():
 
 
 @given(beliefs(), st.floats(0.01, 5.0), st.data())
-def test_randomised_response_and_its_temporal_variant(belief, epsilon, data):
+def test_randomised_response_keeps_the_symbol_with_the_odds_of_its_budget(belief, epsilon, data):
     n, odds = belief.size, np.exp(epsilon)
     support = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n).filter(any)))
     temporal = sip.TemporalRandomizedResponse(epsilon, np.tile(support / support.sum(), (n, 1)))

@@ -331,9 +331,7 @@ OUTCOMES = {
 }
 
 
-def test_the_worst_case_of_a_deciding_test_counts_and_a_missing_test_has_no_outcome(
-    tmp_path,
-):
+def test_the_worst_case_of_a_deciding_test_counts_and_a_missing_test_has_no_outcome(tmp_path):
     (tmp_path / "tests").mkdir()
     settings = '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = ["-m", "no slow"]'
     (tmp_path / "pyproject.toml").write_text(settings)
