@@ -97,9 +97,21 @@ def subplots(
 ) -> "tuple[Figure, Any]":
     """Figure and axes at the width of one or two printed columns, in the house style.
 
-    By default a single panel across spans one of the `columns`, several span two. `panel_height` is
-    that of one row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are
-    returned.
+    Parameters
+    ----------
+    rows, cols : int
+        Numbers of panels down and across.
+    columns : {1, 2}, optional
+        Printed columns that the figure spans; by default one for a single panel across, else two.
+    panel_height : float
+        Of one row, in inches.
+    **kwargs
+        Of `matplotlib.pyplot.subplots`.
+
+    Returns
+    -------
+    Figure, Axes or array of Axes
+        As `matplotlib.pyplot.subplots` gives them.
     """
     import matplotlib.pyplot as plt
 

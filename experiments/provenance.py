@@ -35,8 +35,29 @@ LISTED_INPUTS = 40  # more files are one line of a record
 def provenance(
     name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()
 ) -> dict:
-    """The record of a result, ready for JSON; arguments and errors as for
-    `experiments.figures.save_figure`."""
+    """The record of a result, ready for JSON.
+
+    Parameters
+    ----------
+    name : str
+        Of the result, such as "tkde2019/fig3".
+    results : dict, optional
+        The numbers that the result shows or that the text quotes.
+    data : str
+        One of `DATA_KINDS`; names of data sets may follow the last, after ":".
+    inputs : iterable of path-like
+        The data files that were read, required if `data` is real.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        For other `data`, for real data without `inputs`, and where the parameters of the notebook
+        are not those that `parameters.check` found.
+    """
     if data.partition(":")[0] not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, found {data!r}; choose one")
     digests = file_digests(inputs)

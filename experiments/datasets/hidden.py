@@ -33,8 +33,28 @@ class HiddenChain:
 def fit_hidden_chain(
     series: list[np.ndarray], n_states: int, *, rng: np.random.Generator, restarts: int
 ) -> HiddenChain:
-    """The likeliest of several starts, for series (T, d) of any lengths T; rows are not smoothed.
+    """The likeliest of several starts; rows of its matrix are not smoothed.
 
+    Parameters
+    ----------
+    series : list of arrays (T, d)
+        Of any lengths T.
+    n_states : int
+    rng : numpy.random.Generator
+    restarts : int
+        The number of starts.
+
+    Returns
+    -------
+    HiddenChain
+
+    Raises
+    ------
+    ValueError
+        If no start ends with a finite likelihood.
+
+    Notes
+    -----
     Half of the starts take their means from k-means, the others from random observations. Units do
     not matter; a prior scatter of a thousandth of one observation's keeps covariances positive.
     """

@@ -31,11 +31,34 @@ def make_stand_in(
     read: Callable,
     **options,
 ) -> pd.DataFrame:
-    """Write a stand-in by `write(path, **options)` and read it back; without a path, from a
-    temporary folder.
+    """Write a stand-in and read it back.
 
-    In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal
-    frames everywhere. An earlier stand-in at `path` is replaced, a folder of other data never.
+    Parameters
+    ----------
+    path : path-like or None
+        Where it is written; an earlier stand-in there is replaced, a folder of other data never.
+        With None it is in a temporary folder, and the frame's ``attrs`` hold only the name of the
+        file, so equal seeds give equal frames everywhere.
+    set_name : str
+        Of the data set, for the note that marks the stand-in.
+    file_name : str
+        In the temporary folder.
+    write : callable
+        ``write(path, **options)``.
+    read : callable
+        ``read(path)``.
+    **options
+        Are in the note, too.
+
+    Returns
+    -------
+    DataFrame
+        As `read` gives it.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` is a folder of other data.
     """
     note = {"synthetic": True, "set": set_name, **options}
     if path is not None:

@@ -40,16 +40,28 @@ def load(
 ) -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
-    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by
-    default the first data folder whose files have these columns is used. `time`, `x` and `y` name
-    columns of the files, `unit` is the unit of the coordinates, such as "px" or "share"; errors are
-    those of `geolife.load`.
+    Parameters
+    ----------
+    path : path-like, optional
+        A folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default
+        the first data folder whose files have these columns.
+    time, x, y : str
+        Columns of the files.
+    unit : str
+        Of the coordinates, such as "px" or "share".
 
     Returns
     -------
     DataFrame
         user, recording : categorical; time : float64, seconds since the recording's beginning;
         x, y : float64, in `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples.
+
+    Raises
+    ------
+    ValueError
+        Where two names of columns are the same.
+    DatasetNotFoundError, DataFormatError, OSError
+        If there is nothing to read or it cannot be read.
     """
     wanted = {"time": time, "x": x, "y": y}
     if len(set(wanted.values())) != 3:
@@ -114,11 +126,29 @@ def _read_recording(file: Path, wanted: dict[str, str], defects: Defects) -> pd.
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
-    """Area of interest of each sample, int32 (m,): the cell of a grid over a screen of this width
-    and height.
+    """Area of interest of each sample: the cell of a grid over the screen.
 
-    Cells are numbered row by row; -1 is off the screen. `frame` has columns x and y, y pointing
-    down.
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns x and y, y pointing down.
+    columns, rows : int
+        Numbers of cells across and down.
+    width, height : float
+        Of the screen, in the unit of the coordinates.
+
+    Returns
+    -------
+    int32 array (m,)
+        Cells are numbered row by row; -1 is off the screen.
+
+    Raises
+    ------
+    ValueError
+        If a number or a size is not positive.
+
+    Examples
+    --------
 
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]

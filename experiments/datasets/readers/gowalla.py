@@ -34,13 +34,23 @@ COLUMNS = {
 def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     """Read check-ins into a tidy frame, one per row, ordered by user and time.
 
-    `path` is a file, plain or gzip-compressed; `box` and errors are those of `geolife.load`.
+    Parameters
+    ----------
+    path : path-like, optional
+        A file, plain or gzip-compressed; by default found by `registry.locate`.
+    box : (south, north, west, east), optional
+        Keep only check-ins in it, and count the others in ``attrs["outside_box"]``.
 
     Returns
     -------
     DataFrame
         user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84;
-        location : int64. ``attrs``: as in `geolife.load`.
+        location : int64. ``attrs``: source, synthetic, skipped, skipped_examples, outside_box.
+
+    Raises
+    ------
+    DatasetNotFoundError, DataFormatError, OSError
+        If there is nothing to read or it cannot be read.
     """
     path = registry.locate("gowalla", path)
     defects = Defects(EXPECTED)
