@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.measuring import ROOT
 from benchmarks.sections import SECTIONS, Section
-from experiments.provenance import machine
+from experiments.provenance import describe_machine
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
@@ -75,7 +75,7 @@ def measure(section: Section, circumstances: str) -> str:
 
 def this_machine() -> str:
     """The machine and the versions that decide how fast it is."""
-    this = machine()
+    this = describe_machine()
     return (
         f"{this['processor']}, {this['cores']} cores, {platform.system()}, "
         f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"

@@ -123,7 +123,7 @@ def subplots(
         width = DOUBLE_COLUMN
     use_style()
     figure, axes = plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
-    setattr(figure, DRAWN_WITH, parameters.checked())
+    setattr(figure, DRAWN_WITH, parameters.latest_check())
     return figure, axes
 
 
@@ -235,7 +235,7 @@ def save_figure(
 
 def _check_drawn_with_these_parameters(figure: "Figure") -> None:
     """Raise ValueError if other parameters were in the kernel when the figure was begun."""
-    checked = parameters.checked()
+    checked = parameters.latest_check()
     if getattr(figure, DRAWN_WITH, checked) != checked:
         raise ValueError(
             "a figure must be drawn with the parameters that its record states, found one drawn "

@@ -106,13 +106,16 @@ def check() -> None:
     undeclared = cell.injected.keys() - cell.declared.keys()
     unknown = {name: cell.injected[name] for name in undeclared}
     values = {name: names.get(name) for name in cell.declared}
-    sentences = [*problems(unknown, cell.declared), *problems(values, cell.declared)]
+    sentences = [
+        *describe_problems(unknown, cell.declared),
+        *describe_problems(values, cell.declared),
+    ]
     if sentences:
         raise ValueError("\n".join(sentences))
     names[CHECKED] = Checked(cell.source, copy.deepcopy(values))
 
 
-def checked() -> Checked | None:
+def latest_check() -> Checked | None:
     """What `check` found last in this kernel."""
     names = notebook_names()
     if names is None:
@@ -130,7 +133,7 @@ def checked_parameters() -> dict[str, Any]:
     names = notebook_names()
     if names is None:
         return {}
-    found = checked()
+    found = latest_check()
     if found is None:
         raise ValueError(
             "parameters.check() must have run before a figure is saved, found no run of it; "
@@ -241,7 +244,7 @@ def executed_cells() -> list[str]:
     return ["".join(linecache.getlines(file)) for file in files]
 
 
-def problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable[str]:
+def describe_problems(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterable[str]:
     """A sentence for each value whose name is not declared, or that has not the type or the range
     of its default."""
     for name, value in values.items():

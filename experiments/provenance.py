@@ -77,7 +77,7 @@ def provenance(
         "commit": _describe_commit(),
         "modules": sorted(name for name in sys.modules if name.partition(".")[0] in ROOTS),
         "versions": _package_versions(),
-        "machine": machine(),
+        "machine": describe_machine(),
         "cost": _measure_cost(),
         "time_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
@@ -123,7 +123,7 @@ def _distinct_files(inputs: Iterable) -> list[Path]:
     """All files that inputs stand for, each once, in their order."""
     files: dict[Path, None] = {}
     for path in inputs:
-        files |= dict.fromkeys(files_of(Path(path).resolve()))
+        files |= dict.fromkeys(list_files(Path(path).resolve()))
     return list(files)
 
 
@@ -134,7 +134,7 @@ def _label_of(file: Path, root: Path | None) -> str:
     return file.relative_to(file.parent.parent).as_posix()
 
 
-def files_of(path: Path) -> list[Path]:
+def list_files(path: Path) -> list[Path]:
     """A file itself, or all files below a folder, links followed."""
     below = [""]
     if path.is_dir():
@@ -197,7 +197,7 @@ def _run_git(*words: str) -> str:
     return done.stdout.strip()
 
 
-def machine() -> dict:
+def describe_machine() -> dict:
     """Processor, number of cores, and memory in gigabytes: running times depend on them."""
     found: dict[str, Any] = {
         "processor": platform.processor() or platform.machine(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.datasets.readers.registry import SOURCES
-from experiments.parameters import problems as unusable
+from experiments.parameters import describe_problems as unusable
 from workflow.configuration import (
     PROFILES,
     ROOT,

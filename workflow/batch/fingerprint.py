@@ -15,7 +15,7 @@ from typing import Any
 
 import nbformat
 
-from experiments.provenance import ROOTS, files_of
+from experiments.provenance import ROOTS, list_files
 from workflow.configuration import ROOT, Notebook, Profile, read_json, write_json
 
 ABSENT = "absent"  # stands for a data set in whose place a stand-in is used
@@ -113,7 +113,7 @@ def _data_state(name: str) -> str:
             folder = locate(name)
         else:
             folder = (data_folder() or Path(os.devnull)) / name
-        files = files_of(folder)
+        files = list_files(folder)
     except (DatasetNotFoundError, ValueError):
         return ABSENT
     states = []
