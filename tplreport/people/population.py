@@ -94,7 +94,9 @@ class PopulationLeakage(FrozenArrays):
         from pandas import DataFrame, Index
 
         users = Index(self.users, name="user", tupleize_cols=False)
-        heading = f"leakages of {count_noun(len(users), 'user', ',')} by {count_noun(self.epsilons.size, 'release')}, nats"
+        of_users = count_noun(len(users), "user", ",")
+        by_releases = count_noun(self.epsilons.size, "release")
+        heading = f"leakages of {of_users} by {by_releases}, nats"
         return frame_as_html(
             heading, DataFrame({"steps": self.transitions, "largest TPL": self.largest}, users)
         )
@@ -127,18 +129,30 @@ def population_leakage(
 
     Parameters
     ----------
-    sequences_by_user : dict from user to sequence or sequences of states, Sequences, DataFrame(user, time, state)
-    epsilons, horizon : as in `temporal_privacy_leakage`
-    n_states : as in `as_sequences`
-    smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
+    sequences_by_user : dict from user to sequence or sequences of states, or Sequences
+        Or a DataFrame with the columns user, time and state.
+    epsilons : array-like (T,) or float, budgets in nats
+    horizon : int, the number of releases T, for a budget that is a number
+    n_states : int; states are then 0, ..., n_states - 1; by default those that occur
+    smoothing : float >= 0, added to every count of the pooled matrix
+        Without pooling, of each user's matrix.
     prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling
-    prior_free : against any prior and any evidence about other times, by `PriorFreeLoss`
-    n_jobs, batch_size : the number of joblib workers, and of users in each task
-    folder : where to keep and find finished batches, Parquet files with the columns user, time, bpl and fpl
-    progress : show a progress bar
+    prior_free : bool; against any prior and any evidence about other times, by `PriorFreeLoss`
+    n_jobs : int, the number of joblib workers
+    batch_size : int, the number of users in each task
+    folder : where to keep and find finished batches
+        Parquet files with the columns user, time, bpl and fpl.
+    progress : bool; show a progress bar
 
-    ValueError for no users, budgets or options outside their ranges, and, with the user's name, for
-    a user without any state or without a matrix, and as `as_sequences`.
+    Returns
+    -------
+    PopulationLeakage, leakages (users, T) in nats
+
+    Raises
+    ------
+    ValueError
+        For no users, budgets or options outside their ranges, what `as_sequences` refuses, and,
+        with the user's name, for a user without any state or without a matrix.
 
     Examples
     --------
@@ -154,30 +168,25 @@ def population_leakage(
     budgets = check_budgets(epsilons, horizon=horizon)
     smoothing = check_smoothing(smoothing)
     batch_size = check_horizon(batch_size, "batch_size")
-    if prior_weight is not None and not (
-        prior_weight := check_smoothing(prior_weight, "prior_weight")
-    ):
-        raise ValueError(
-            "prior_weight must be finite and above 0, found 0; pass None for no pooling"
-        )
-    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ValueError(
-            f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all "
-            "processors"
-        )
-    users, first, data = _by_user(_of_users(sequences_by_user, n_states))
+    prior_weight = _checked_prior_weight(prior_weight)
+    _check_jobs(n_jobs)
+    users, first, data = _by_user(_sequences_of_users(sequences_by_user, n_states))
     observed = np.diff(data.offsets[first])
     if not observed.all():
         user = users[int(np.argmin(observed))]
         raise ValueError(
             f"each user needs an observed state, found none for user {user!r}; leave her out"
         )
-    pooled = dict.fromkeys(SIDES) if prior_weight is None else pooled_matrices(data, smoothing)
+    if prior_weight is None:
+        pooled = dict.fromkeys(SIDES)
+    else:
+        pooled = pooled_matrices(data, smoothing)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     loss = PriorFreeLoss if prior_free else PrivacyLossFunction
     options = data.n_states, budgets, pooled, smoothing, prior_weight, loss
-    bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
+    bpl = np.empty((len(users), budgets.size))
+    fpl = np.empty((len(users), budgets.size))
     starts = range(0, len(users), batch_size)
     tasks = (
         delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options)
@@ -203,6 +212,27 @@ def population_leakage(
     return PopulationLeakage(tuple(users), transitions, budgets, bpl, fpl)
 
 
+def _checked_prior_weight(weight: float | None) -> float | None:
+    if weight is None:
+        return None
+    weight = check_smoothing(weight, "prior_weight")
+    if weight == 0.0:
+        raise ValueError(
+            "prior_weight must be finite and above 0, found 0; pass None for no pooling"
+        )
+    return weight
+
+
+def _check_jobs(n_jobs: int | None) -> None:
+    if n_jobs is None:
+        return
+    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all "
+            "processors"
+        )
+
+
 def loss_of_all_users(
     sequences_by_user: Any, *, smoothing: float = 1.0, prior_weight: float = 1.0
 ) -> tuple[PrivacyLossFunction, PrivacyLossFunction]:
@@ -220,12 +250,14 @@ def loss_of_all_users(
     """
     from tplrepro.leakage.envelope import hull_of_points, hull_of_several
 
-    _, first, data = _by_user(_of_users(sequences_by_user, None))
+    _, first, data = _by_user(_sequences_of_users(sequences_by_user, None))
     pooled: dict[str, Any] = pooled_matrices(data, smoothing)
     hulls: dict[str, list] = {side: [] for side in SIDES}
-    stop, before = 0, data.offsets[first]  # values of earlier users
+    before = data.offsets[first]  # values of earlier users
+    stop = 0
     while stop < first.size - 1:  # in batches, which limits the memory
-        start, most = stop, int(np.searchsorted(before, before[stop] + BLOCK, "right")) - 1
+        start = stop
+        most = int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1
         stop = min(start + BATCH, max(most, start + 1), first.size - 1)
         _, of_user, offsets, values = _batch(data, first, start, stop)
         part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
@@ -239,7 +271,7 @@ def loss_of_all_users(
     return backward, forward
 
 
-def _of_users(data: Any, n_states: int | None) -> Sequences:
+def _sequences_of_users(data: Any, n_states: int | None) -> Sequences:
     if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
         kind = type(data).__name__
         raise ValueError(
@@ -250,16 +282,19 @@ def _of_users(data: Any, n_states: int | None) -> Sequences:
         raise ValueError(
             "a population needs at least one user, found none; give a dict from user to sequences"
         )
-    allowed = None if n_states is None else range(check_horizon(n_states, "n_states"))
+    allowed = None
+    if n_states is not None:
+        allowed = range(check_horizon(n_states, "n_states"))
     try:
         return as_sequences(data, n_states)
     except ValueError:
-        for user in data if isinstance(data, Mapping) else ():
-            _about(user, as_sequences, {user: data[user]}, None, allowed)
+        if isinstance(data, Mapping):
+            for user in data:
+                _call_about(user, as_sequences, {user: data[user]}, None, allowed)
         raise
 
 
-def _about(user: Any, function: Callable, *arguments) -> Any:
+def _call_about(user: Any, function: Callable, *arguments) -> Any:
     """The function's result; its ValueError names the user."""
     try:
         return function(*arguments)
@@ -275,7 +310,8 @@ def _by_user(data: Sequences) -> tuple[list, np.ndarray, Sequences]:
     codes, _ = pd.factorize(data.users, use_na_sentinel=False)
     if (np.diff(codes) < 0).any():
         order = np.argsort(codes, kind="stable")
-        codes, data = codes[order], data.select(order)
+        codes = codes[order]
+        data = data.select(order)
     first = np.flatnonzero(np.diff(codes, prepend=-1))
     return data.users[first].tolist(), np.append(first, codes.size), data
 
@@ -298,7 +334,9 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
     import joblib
     import pandas as pd
 
-    done = None if folder is None else Path(folder) / f"{joblib.hash((batch, options))}.parquet"
+    done = None
+    if folder is not None:
+        done = Path(folder) / f"{joblib.hash((batch, options))}.parquet"
     shape = 2, len(batch[0]), options[1].size
     if done is not None and done.is_file():
         with suppress(ValueError, OSError):  # a damaged file is made again
@@ -335,7 +373,9 @@ def _leakages_of_users(
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
             both = (
-                _about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight)
+                _call_about(
+                    user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight
+                )
                 for side in SIDES
             )
             result = temporal_privacy_leakage(budgets, *map(loss, both))
@@ -347,8 +387,8 @@ def _leakages_of_users(
             if missing.any():
                 raise ValueError(
                     f"user {users[members[np.argmax(missing)]]!r}: every state must be left at "
-                    "least once, found one "
-                    "without a step from it; give smoothing > 0 or a prior_weight"
+                    "least once, found one without a step from it; give smoothing > 0 or a "
+                    "prior_weight"
                 )
             if side == "backward":
                 leakages[0, members] = _leakages_along(rows, budgets, loss)

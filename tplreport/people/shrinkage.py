@@ -43,7 +43,8 @@ def sparse_user_matrix(
         return TransitionMatrix.from_counts(counts, smoothing)
     totals = np.asarray(counts.sum(axis=1)).ravel() + weight
     joint = (counts + weight * prior.excess).tocsr()
-    background, stored = weight * prior.background / totals, np.diff(joint.indptr)
+    background = weight * prior.background / totals
+    stored = np.diff(joint.indptr)
     joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
     return TransitionMatrix(joint, background=background, normalize=True)
 
@@ -59,7 +60,8 @@ def user_matrices(
 
     User u has the sequences from first[u] to first[u + 1]. Matrices that do not exist are NaN.
     """
-    n, users = sequences.n_states, first.size - 1
+    n = sequences.n_states
+    users = first.size - 1
     owner = np.repeat(np.arange(users), np.diff(sequences.offsets[first]))  # the user of each value
     state = sequences.values.astype(np.int64)
     later = np.delete(np.arange(state.size), sequences.offsets[:-1][sequences.lengths > 0])

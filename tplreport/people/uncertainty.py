@@ -35,16 +35,35 @@ def posterior_draws(
 ) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
-    `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward
-    matrices. `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5:
-    Jeffreys', 0: the improper prior under which steps never seen stay impossible).
+    Parameters
+    ----------
+    counts : array (n, n), sparse or not, or DataFrame of counts of steps
+        Those of `TransitionMatrix.from_counts`; transposed for backward matrices.
+    smoothing : float >= 0, the prior pseudo-count of each state
+        1: uniform prior; 0.5: Jeffreys'; 0: the improper prior under which steps never seen stay
+        impossible.
+    draws : int >= 1, the number of matrices
+    rng : numpy Generator or seed
 
+    Returns
+    -------
+    iterator of TransitionMatrix
+
+    Raises
+    ------
+    ValueError
+        For counts that `TransitionMatrix.from_counts` refuses, and for more states than fit in
+        memory.
+
+    Examples
+    --------
     >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=0)
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws, smoothing = check_horizon(draws, "draws"), check_smoothing(smoothing)
+    draws = check_horizon(draws, "draws")
+    smoothing = check_smoothing(smoothing)
     table, states = checked_counts(counts)
     # counts without an estimate have no posterior
     TransitionMatrix.from_counts(table, smoothing, states)
@@ -53,7 +72,8 @@ def posterior_draws(
             f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use "
             "bootstrap_draws"
         )
-    shape, rng = table.toarray() + smoothing, as_generator(rng)
+    shape = table.toarray() + smoothing
+    rng = as_generator(rng)
     return (_posterior_draw(shape, rng, states) for _ in range(draws))
 
 
@@ -77,20 +97,38 @@ def bootstrap_draws(
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
-    """Estimates from sequences, as in `tplrepro.markov.as_sequences`, that are redrawn with
-    replacement.
+    """Estimates from sequences that are redrawn with replacement.
 
-    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups`
-    names the group of each sequence, such as its user: groups are drawn together.
+    Parameters
+    ----------
+    sequences : Sequences, or what `tplrepro.markov.as_sequences` takes
+    draws : int >= 1, the number of estimates
+    rng : numpy Generator or seed
+    estimate : function of the `Sequences` drawn, whose states are those of the whole sample
+    groups : the group of each sequence, such as its user; groups are drawn together
 
+    Returns
+    -------
+    iterator of what `estimate` returns
+
+    Raises
+    ------
+    ValueError
+        For sequences that `as_sequences` refuses, and for another number of groups.
+
+    Examples
+    --------
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
     >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=1, estimate=smooth)
     >>> [P.probabilities[1].round(3).tolist() for P in draws]
     [[0.5, 0.5], [0.833, 0.167], [0.167, 0.833]]
     """
-    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
+    draws = check_horizon(draws, "draws")
+    coded = as_sequences(sequences)
     members: dict = {}  # the sequences of each group, groups by first appearance
-    names = list(range(len(coded)) if groups is None else groups)
+    names: list[Hashable] = list(range(len(coded)))
+    if groups is not None:
+        names = list(groups)
     if len(names) != len(coded):
         raise ValueError(
             f"groups must name the group of each of {len(coded)} sequences, found {len(names)}; "
@@ -98,63 +136,92 @@ def bootstrap_draws(
         )
     for sequence, name in enumerate(names):
         members.setdefault(name, []).append(sequence)
-    blocks, rng = [*members.values()], as_generator(rng)
+    blocks = list(members.values())
+    rng = as_generator(rng)
 
-    def redrawn() -> Sequences:
+    def redraw() -> Sequences:
         chosen = rng.integers(len(blocks), size=len(blocks))
         return coded.select(np.concatenate([blocks[block] for block in chosen]))
 
-    return (estimate(redrawn()) for _ in range(draws))
+    return (estimate(redraw()) for _ in range(draws))
 
 
 def bootstrap_counts(
     sequences: Any, draws: int, *, rng: RngLike, progress: bool = True
 ) -> Iterator[Any]:
-    """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress`
-    shows a bar.
+    """Counts of steps of users who are redrawn with replacement.
 
+    Parameters
+    ----------
+    sequences : Sequences, or what `tplrepro.markov.as_sequences` takes
+    draws : int >= 1
+    rng : numpy Generator or seed
+    progress : bool; show a bar
+
+    Returns
+    -------
+    iterator of csr_array (n, n)
+
+    Raises
+    ------
+    ValueError
+        For sequences that `as_sequences` refuses.
+
+    Examples
+    --------
     >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=1)
     >>> [counts.toarray().tolist() for counts in draws]
     [[[0.0, 2.0], [1.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]
     """
     import pandas as pd
-    import scipy.sparse
 
-    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
+    draws = check_horizon(draws, "draws")
+    coded = as_sequences(sequences)
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
-    coded, rng = replace(coded, users=users), as_generator(rng)
+    return _redraw_counts(
+        replace(coded, users=users), len(names), draws, as_generator(rng), progress
+    )
+
+
+def _redraw_counts(
+    coded: Sequences, n_users: int, draws: int, rng: np.random.Generator, progress: bool
+) -> Iterator[Any]:
+    """Counts (n, n) of each draw of users, whose names are their codes; several draws at once."""
+    from scipy.sparse import coo_array
+
     counts, _ = count_transitions(coded)
     steps = np.sort(np.ravel_multi_index(counts.nonzero(), counts.shape))
+    places = np.unravel_index(steps, counts.shape)
+    at_once = max(1, TIMES_AT_ONCE // n_users)
+    with Bar(draws, "bootstrap", "draw", progress) as bar:
+        for start in range(0, draws, at_once):
+            times = _redraw_users(n_users, min(at_once, draws - start), rng)
+            totals = np.zeros((len(times), steps.size))
+            for block in coded.blocks():
+                members, of_users = _steps_of_users(block, steps, counts.shape)
+                totals += times[:, members] @ of_users
+            for total in totals:
+                yield coo_array((total, places), shape=counts.shape).tocsr()
+                bar.update()
 
-    def redrawn() -> Iterator[Any]:
-        at_once = max(1, TIMES_AT_ONCE // len(names))
-        with Bar(draws, "bootstrap", "draw", progress) as bar:
-            for start in range(0, draws, at_once):
-                chosen = (
-                    rng.integers(len(names), size=len(names))
-                    for _ in range(start, min(start + at_once, draws))
-                )
-                times = np.array(
-                    [np.bincount(one, minlength=len(names)).astype(np.int32) for one in chosen]
-                )
-                total = np.zeros((len(times), steps.size))
-                for block in coded.blocks():
-                    members, member = np.unique(block.users, return_inverse=True)
-                    user = np.repeat(member, np.maximum(block.lengths - 1, 0))
-                    kind = np.searchsorted(
-                        steps, np.ravel_multi_index(block.transitions(), counts.shape)
-                    )
-                    shape = (members.size, steps.size)
-                    by_user = scipy.sparse.coo_array(
-                        (np.ones(user.size), (user, kind)), shape=shape
-                    )
-                    total += times[:, members] @ by_user.tocsr()
-                for one in total:
-                    places = np.unravel_index(steps, counts.shape)
-                    yield scipy.sparse.coo_array((one, places), shape=counts.shape).tocsr()
-                    bar.update()
 
-    return redrawn()
+def _redraw_users(n_users: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each user is in each draw, (draws, n_users)."""
+    chosen = (rng.integers(n_users, size=n_users) for _ in range(draws))
+    return np.array([np.bincount(users, minlength=n_users).astype(np.int32) for users in chosen])
+
+
+def _steps_of_users(
+    block: Sequences, steps: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, Any]:
+    """The users of a block, and how often each of them takes each of the steps."""
+    from scipy.sparse import coo_array
+
+    members, member = np.unique(block.users, return_inverse=True)
+    user = np.repeat(member, np.maximum(block.lengths - 1, 0))
+    step = np.searchsorted(steps, np.ravel_multi_index(block.transitions(), shape))
+    size = (members.size, steps.size)
+    return members, coo_array((np.ones(user.size), (user, step)), shape=size).tocsr()
 
 
 @dataclass(frozen=True)
@@ -171,11 +238,27 @@ class LeakageInterval(FrozenArrays):
 def leakage_interval(
     draws: Iterable, function: Callable, confidence: float = 0.9
 ) -> LeakageInterval:
-    """The interval of a number, which may be infinite, or array that `function` makes of each draw.
+    """The interval of a number or array that is computed from each draw.
 
-    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence)
-    draws, or NaN.
+    The ends are values of draws, rounded outwards.
 
+    Parameters
+    ----------
+    draws : iterable, such as of `posterior_draws` or `bootstrap_draws`
+    function : function of a draw; its numbers may be infinite
+    confidence : float in (0, 1), the probability between the ends
+
+    Returns
+    -------
+    LeakageInterval, of the shape and unit that the function returns
+
+    Raises
+    ------
+    ValueError
+        For fewer than 2 / (1 - confidence) draws, or NaN.
+
+    Examples
+    --------
     >>> from tplrepro import PrivacyLossFunction
     >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))
     >>> interval = leakage_interval(draws, lambda P: PrivacyLossFunction(P).supremum(0.1))

@@ -84,56 +84,55 @@ def release_counts(
 
     Parameters
     ----------
-    series : array-like (T,) or (T, n), whole numbers or floats; one count or n counts for each time point
+    series : array-like (T,) or (T, n), whole numbers or floats
+        One count or n counts for each time point.
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
-        How much one user may change the counts of a time point: in sum, 2 for a histogram ([1]), 1 for a
-        single count ([2] takes 1 throughout); for Gaussian noise in Euclidean length, sqrt(2) for a
-        histogram.
+        How much one user may change the counts of a time point: in sum, 2 for a histogram ([1]), 1
+        for a single count ([2] takes 1 throughout); for Gaussian noise in Euclidean length, sqrt(2)
+        for a histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"
-        OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs no
-        privacy. NumPy always adds continuous Laplace noise.
+        OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs
+        no privacy. NumPy always adds continuous Laplace noise.
     rng : int, numpy.random.Generator or None, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
+    allow_large : bool; budgets may be above 20 nats, which hide next to nothing
 
-    allow_large : whether budgets may be above 20 nats, which hide next to nothing
+    Returns
+    -------
+    noisy counts of the shape of `series`, with the labels of a Series or DataFrame
+        int64 for whole numbers under OpenDP, else floats.
 
-    Returns noisy counts of the shape of `series`, with the index, columns and name of a Series or
-    DataFrame: int64 for whole numbers under OpenDP, else floats. ValueError for counts that are
-    missing, above 64 bits or of another length than the budgets or multipliers, for arguments that
-    the mechanism does not take, and for Gaussian noise of a scale above 2^57.
+    Raises
+    ------
+    ValueError
+        For counts that are missing, above 64 bits or of another length than the budgets or
+        multipliers, for arguments that the mechanism does not take, and for Gaussian noise of a
+        scale above 2^57.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> release_counts([[10, 20], [11, 19]], [1.0, 0.5], sensitivity=2, mechanism="numpy", rng=rng).round(3).tolist()
+    >>> counts = [[10, 20], [11, 19]]
+    >>> noisy = release_counts(counts, [1.0, 0.5], sensitivity=2, mechanism="numpy", rng=rng)
+    >>> noisy.round(3).tolist()
     [[10.64, 18.766], [0.993, 5.362]]
     >>> release_counts([10, 11], [1.0, 0.5], sensitivity=1).dtype
     dtype('int64')
-    >>> release_counts([[10, 20]], sensitivity=2**0.5, mechanism="opendp-gaussian", noise_multipliers=3.0).shape
+    >>> gaussian = {"mechanism": "opendp-gaussian", "noise_multipliers": 3.0}
+    >>> release_counts([[10, 20]], sensitivity=2**0.5, **gaussian).shape
     (1, 2)
     """
     check_choice(mechanism, "mechanism", ("opendp", "opendp-gaussian", "numpy"))
     counts = checked_counts(series)
-    arguments: dict = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
     gaussian = mechanism == "opendp-gaussian"
-    wanted, other = reversed(arguments) if gaussian else arguments
-    names = [name for name, values in arguments.items() if values is not None]
-    if names != [wanted]:
-        raise ValueError(
-            f'mechanism="{mechanism}" needs {wanted} and no {other}, found {" and ".join(names) or "neither"}; Laplace '
-            'noise has budgets in nats, Gaussian noise (mechanism="opendp-gaussian") its standard deviation over the '
-            "sensitivity"
-        )
-    check = check_noise_multipliers if gaussian else check_budgets
-    levels = check(arguments[wanted], horizon=counts.shape[0])
-    if not gaussian and levels.max() > LARGE and not allow_large:
-        raise ValueError(
-            f"budgets must be at most {LARGE:g} nats, found more, which hides nothing; the counts "
-            "come "
-            "first, then the budgets; pass allow_large=True if it is meant"
-        )
+    given = _levels_of(mechanism, epsilons, noise_multipliers)
+    if gaussian:
+        levels = check_noise_multipliers(given, horizon=counts.shape[0])
+    else:
+        levels = check_budgets(given, horizon=counts.shape[0])
+        _check_not_large(levels, allow_large)
     if sensitivity is None:
         raise ValueError(
             "sensitivity must be given, found none; give how much one user may change the counts "
@@ -156,22 +155,59 @@ def release_counts(
     if whole and not gaussian and not (sensitivity < 2**63 and sensitivity.is_integer()):
         raise ValueError(
             "the sensitivity of whole counts must be a whole number below 2**63, found "
-            f"{sensitivity}; round it up, or "
-            "pass float counts"
+            f"{sensitivity}; round it up, or pass float counts"
         )
     check_scale(levels, sensitivity, gaussian)
+    return _labelled(_add_noise(counts, levels, sensitivity, gaussian), series)
+
+
+def _levels_of(
+    mechanism: str, epsilons: ArrayLike | None, noise_multipliers: ArrayLike | None
+) -> Any:
+    """The budgets of Laplace noise, or the multipliers of Gaussian; ValueError unless these alone
+    are given."""
+    wanted, other = "epsilons", "noise_multipliers"
+    if mechanism == "opendp-gaussian":
+        wanted, other = other, wanted
+    levels = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
+    names = [name for name, values in levels.items() if values is not None]
+    if names != [wanted]:
+        found = " and ".join(names) or "neither"
+        raise ValueError(
+            f'mechanism="{mechanism}" needs {wanted} and no {other}, found {found}; Laplace noise '
+            'has budgets in nats, Gaussian noise (mechanism="opendp-gaussian") its standard '
+            "deviation over the sensitivity"
+        )
+    return levels[wanted]
+
+
+def _check_not_large(budgets: np.ndarray, allow_large: bool) -> None:
+    if budgets.max() > LARGE and not allow_large:
+        raise ValueError(
+            f"budgets must be at most {LARGE:g} nats, found more, which hides nothing; the counts "
+            "come first, then the budgets; pass allow_large=True if it is meant"
+        )
+
+
+def _add_noise(
+    counts: np.ndarray, levels: np.ndarray, sensitivity: float, gaussian: bool
+) -> np.ndarray:
+    """OpenDP's noise, by one call for all counts of a level (a budget or multiplier)."""
+    whole = counts.dtype.kind == "i"
     make: Callable = _laplace
-    if gaussian:
-        make = _rounded_gaussian if whole else _gaussian
+    if gaussian and whole:
+        make = _rounded_gaussian
+    elif gaussian:
+        make = _gaussian
     with optional_import():
         add = {level: make(whole, sensitivity, level) for level in {*levels.tolist()}}
     noisy = np.empty_like(counts)
-    order = np.argsort(levels, kind="stable")  # one call for all counts of a level
+    order = np.argsort(levels, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(levels[order])) + 1):
-        noisy[rows] = np.reshape(
-            add[levels[rows[0]]](counts[rows].ravel().tolist()), counts[rows].shape
-        )
-    return _labelled(noisy, series)
+        of_level = counts[rows]
+        add_level = add[levels[rows[0]]]
+        noisy[rows] = np.reshape(add_level(of_level.ravel().tolist()), of_level.shape)
+    return noisy
 
 
 def check_scale(levels: np.ndarray, sensitivity: float, gaussian: bool) -> None:
@@ -197,18 +233,20 @@ def _labelled(noisy: np.ndarray, series: Any) -> Any:
     """Noisy counts with the labels of the counts."""
     if not hasattr(series, "iloc"):
         return noisy
-    labels = {"columns": series.columns} if series.ndim == 2 else {"name": series.name}
-    return type(series)(noisy, index=series.index, **labels)
+    if series.ndim == 2:
+        return type(series)(noisy, index=series.index, columns=series.columns)
+    return type(series)(noisy, index=series.index, name=series.name)
 
 
 def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    metric, change = (
-        (l1_distance(T="i64"), int(sensitivity)) if whole else (l1_distance(T="f64"), sensitivity)
-    )
-    return _calibrated(make_laplace, whole, metric, change, sensitivity / budget, budget)
+    scale = sensitivity / budget
+    if whole:
+        metric = l1_distance(T="i64")
+        return _calibrated(make_laplace, whole, metric, int(sensitivity), scale, budget)
+    return _calibrated(make_laplace, whole, l1_distance(T="f64"), sensitivity, scale, budget)
 
 
 def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
@@ -254,7 +292,10 @@ def _calibrated(
 
     enable_features("contrib")  # OpenDP asks every user of its mechanisms to opt in
     # Python's int would be the 32 bits of C.
-    atoms = atom_domain(T="i64") if whole else atom_domain(T="f64", nan=False)
+    if whole:
+        atoms = atom_domain(T="i64")
+    else:
+        atoms = atom_domain(T="f64", nan=False)
     while True:
         measurement = make(vector_domain(atoms), metric, scale)
         if measurement.map(change) <= bound:
@@ -267,9 +308,12 @@ def checked_counts(series: Any) -> np.ndarray:
     counts = as_numbers(
         series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)"
     )
-    series = series.toarray() if hasattr(series, "tocsr") else series
-    # keeps all digits
-    values = np.asarray(series, dtype=object if isinstance(series, (list, tuple)) else None)
+    if hasattr(series, "tocsr"):
+        series = series.toarray()
+    if isinstance(series, (list, tuple)):
+        values = np.asarray(series, dtype=object)  # keeps all digits
+    else:
+        values = np.asarray(series)
     if all(
         isinstance(count, (int, np.integer)) and not isinstance(count, bool)
         for count in values.flat

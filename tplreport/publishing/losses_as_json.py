@@ -16,7 +16,8 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
     more."""
     if loss is None:
         return None
-    states, values = loss.matrix.states, loss.matrix.probabilities
+    states = loss.matrix.states
+    values = loss.matrix.probabilities
     for label in states:
         if not isinstance(label, (str, int, float, np.generic)):
             raise ValueError(

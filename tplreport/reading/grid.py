@@ -27,6 +27,18 @@ MOST_DISTORTION = 0.01  # of lengths, at the edges of a box
 class Box(NamedTuple):
     """A box in degrees of WGS 84; it must not cross the 180th meridian.
 
+    Parameters
+    ----------
+    south, north : float, latitudes in degrees
+    west, east : float, longitudes in degrees
+
+    Raises
+    ------
+    ValueError
+        By what takes a box, such as `Grid`; not by a box itself.
+
+    Examples
+    --------
     >>> Box(39.86, 39.97, 116.27, 116.49).contains([39.9, 400.0], [116.3, 116.3]).tolist()
     [True, False]
     """
@@ -37,8 +49,23 @@ class Box(NamedTuple):
     east: float
 
     def contains(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
-        """Which points lie in the box, edges included."""
-        latitude, longitude = _degrees(latitude), _degrees(longitude)
+        """Which points lie in the box, edges included.
+
+        Parameters
+        ----------
+        latitude, longitude : array-like (m,) or float, degrees of WGS 84
+
+        Returns
+        -------
+        ndarray (m,) of bool
+
+        Raises
+        ------
+        ValueError
+            For what is no number.
+        """
+        latitude = _degrees(latitude)
+        longitude = _degrees(longitude)
         return (
             (latitude >= self.south)
             & (latitude <= self.north)
@@ -54,16 +81,16 @@ def _degrees(values: ArrayLike) -> np.ndarray:
 def as_box(box) -> Box:
     """Four numbers (south, north, west, east), or a text of them with commas, as a checked Box."""
     try:
-        box = Box(*(float(v) for v in (box.split(",") if isinstance(box, str) else box)))
+        numbers = box.split(",") if isinstance(box, str) else box
+        box = Box(*map(float, numbers))
         sound = -90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180
     except (TypeError, ValueError):
         sound = False
     if not sound:
         raise ValueError(
             "box must be four numbers (south, north, west, east) with -90 <= south < north <= 90 "
-            "and "
-            f"-180 <= west < east <= 180, found {box!r}; give such as (39.86, 39.97, 116.27, "
-            "116.49)"
+            f"and -180 <= west < east <= 180, found {box!r}; give such as "
+            "(39.86, 39.97, 116.27, 116.49)"
         )
     return box
 
@@ -112,18 +139,19 @@ class Grid:
         with optional_import():
             import pyproj
 
-        box, cell_km = (
-            as_box(self.box),
-            check_positive(self.cell_km, "cell_km", "give a size such as 0.34"),
-        )
+        box = as_box(self.box)
+        cell_km = check_positive(self.cell_km, "cell_km", "give a size such as 0.34")
         south, north, west, east = box
         # latitude where the box is widest
-        nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))
+        nearest = min(abs(south), abs(north))
+        if south < 0 < north:
+            nearest = 0.0
         half_width = np.radians(east - west) / 2 * np.cos(np.radians(nearest))
-        if np.cosh(half_width) - 1 > MOST_DISTORTION:
+        distortion = np.cosh(half_width) - 1
+        if distortion > MOST_DISTORTION:
             raise ValueError(
                 f"cells of a grid must have one size within {MOST_DISTORTION:.0%}, found a box "
-                f"{2 * half_width * 6371:.0f} km wide, whose cells differ by {np.cosh(half_width) - 1:.1%}; "
+                f"{2 * half_width * 6371:.0f} km wide, whose cells differ by {distortion:.1%}; "
                 "give a smaller box="
             )
         projection = pyproj.Proj(
@@ -153,14 +181,42 @@ class Grid:
         return self.n_rows * self.n_columns
 
     def project(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
-        """Coordinates (m, 2) in km east and north of the grid's south-west corner."""
+        """Coordinates east and north of the grid's south-west corner.
+
+        Parameters
+        ----------
+        latitude, longitude : array-like (m,), degrees of WGS 84
+
+        Returns
+        -------
+        ndarray (m, 2), km
+
+        Raises
+        ------
+        ValueError
+            For what is no number.
+        """
         east, north = self._projection(_degrees(longitude), _degrees(latitude))
         return np.stack([east, north], axis=-1) / 1000 - self._south_west
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
-        """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for
-        NaN."""
-        latitude, longitude = np.atleast_1d(_degrees(latitude)), np.atleast_1d(_degrees(longitude))
+        """The cell of each point.
+
+        Parameters
+        ----------
+        latitude, longitude : array-like (m,), degrees of WGS 84
+
+        Returns
+        -------
+        ndarray (m,) of int32, -1 outside the box and for NaN
+
+        Raises
+        ------
+        ValueError
+            For what is no number, and arrays of other shapes.
+        """
+        latitude = np.atleast_1d(_degrees(latitude))
+        longitude = np.atleast_1d(_degrees(longitude))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise ValueError(
                 "latitude and longitude must be flat and of one length, "
@@ -170,13 +226,11 @@ class Grid:
         inside = np.flatnonzero(self.box.contains(latitude, longitude))
         for start in range(0, len(inside), CHUNK):
             part = inside[start : start + CHUNK]
-            column, row = (
-                np.floor(self.project(latitude[part], longitude[part]) / self.cell_km)
-                .astype(np.int64)
-                .T
-            )
+            in_cells = self.project(latitude[part], longitude[part]) / self.cell_km
+            column, row = np.floor(in_cells).astype(np.int64).T
             # A point on the northern or eastern edge belongs to the last cell.
-            row, column = row.clip(0, self.n_rows - 1), column.clip(0, self.n_columns - 1)
+            row = row.clip(0, self.n_rows - 1)
+            column = column.clip(0, self.n_columns - 1)
             cells[part] = row * self.n_columns + column
         return cells
 

@@ -133,31 +133,45 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     ['a', 1, 2, 'True', '007', None, None, 1.5]
     """
     if type(label) is int:  # asked first, as most labels are texts or whole numbers
-        return label if -(10**18) < label < 10**18 else str(label)
+        if -(10**18) < label < 10**18:
+            return label
+        return str(label)
     if isinstance(label, bytes):
         label = label.decode()
     if isinstance(label, str):
-        text = label.strip()
-        if text in missing:
-            return None
-        found = WHOLE.fullmatch(text)
-        return int(found[1]) if found else text
+        return _label_of_text(label.strip(), missing)
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, Integral):
         return plain_label(int(label), missing)
     if isinstance(label, Real) or type(label).__name__ == "Decimal":
-        number: Any = label
-        if number != number:
-            return None
-        if number in (np.inf, -np.inf):
-            return str(number)
-        return plain_label(f"{number:f}") if number == number // 1 else float(number)
+        return _label_of_number(label)
     if label is None or label is pd.NA or label is pd.NaT:
         return None
     if isinstance(label, list | dict | set | np.ndarray):
         raise TypeError("a list or record")
-    return label if isinstance(label, tuple) else str(label)
+    if isinstance(label, tuple):
+        return label
+    return str(label)
+
+
+def _label_of_text(text: str, missing: frozenset[str]) -> Hashable:
+    if text in missing:
+        return None
+    if whole := WHOLE.fullmatch(text):
+        return int(whole[1])
+    return text
+
+
+def _label_of_number(number: Any) -> Hashable:
+    """A number with a fraction stays; a whole one counts as it is written."""
+    if number != number:
+        return None
+    if number in (np.inf, -np.inf):
+        return str(number)
+    if number == number // 1:
+        return plain_label(f"{number:f}")
+    return float(number)
 
 
 def arrow_of(column: pd.Series) -> pa.Array:
