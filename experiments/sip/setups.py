@@ -95,7 +95,8 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     """First half of each sequence for training; the second half cut into pieces of `length`, at
     most `most` a user.
 
-    >>> halves(Sequences(np.arange(8), [0, 8], np.arange(8), np.array(["a"])), 2)[1]["a"][1].tolist()
+    >>> walk = Sequences(np.arange(8), [0, 8], np.arange(8), np.array(["a"]))
+    >>> halves(walk, 2)[1]["a"][1].tolist()
     [6, 7]
     """
     check_horizon(length, "length")

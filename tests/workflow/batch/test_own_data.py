@@ -1,4 +1,4 @@
-"""A file through `make own-data`: the report, the noisy series, and what is said of each mistake."""
+"""A file through `make own-data`: report, noisy series, and what is said of each mistake."""
 
 import json
 import os
