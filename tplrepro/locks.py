@@ -53,3 +53,7 @@ class ForkLock:
 
     def __exit__(self, *raised: Any) -> None:
         self._lock.release()
+
+
+#: Held while a kernel is compiled.
+COMPILING = ForkLock()

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.accumulation import leakage_after
-from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.loss_function import PrivacyLossFunction, leakage_after
 from tplrepro.leakage.temporal import (
     SAFETY,
     LossLike,

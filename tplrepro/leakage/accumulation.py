@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.loss_function import PrivacyLossFunction, leakage_after
 
 #: From this many releases on the short cuts are tried.
 MANY = 256
@@ -23,29 +23,6 @@ MANY = 256
 ONE_BY_ONE = 64
 #: The leakage after a release, from L, the leakage before it (None: there is none) and its budget.
 Step: TypeAlias = Callable[[Any, float | None, float], float]
-
-
-def leakage_after(loss: Any, leakage: float | None, epsilon: float) -> float:
-    """L(leakage) + epsilon, one step of Eq. (13) of [1].
-
-    Parameters
-    ----------
-    loss : object with a method `at`, such as PrivacyLossFunction, or None
-        L of the step to this release. None: the adversary does not know that correlation.
-    leakage : float or None
-        The BPL of the release before (for FPL: of the one after), nats. None: there is none.
-    epsilon : float, the budget of this release, nats
-
-    Returns
-    -------
-    float, nats; epsilon alone if the adversary knows nothing about the release before
-
-    >>> round(leakage_after(PrivacyLossFunction([[0.8, 0.2], [0, 1]]), 0.1, 0.1), 6)
-    0.180784
-    """
-    if loss is None or leakage is None:
-        return epsilon
-    return loss.at(leakage) + epsilon
 
 
 def leakages_in_turn(

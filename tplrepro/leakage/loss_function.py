@@ -13,12 +13,11 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import expm1, inf, isnan, log
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.display import count_noun
 from tplrepro.lazy import optional_import
 from tplrepro.leakage.vertex import (
     LARGE,
@@ -68,7 +67,7 @@ class Witness(NamedTuple):
             return (
                 "all states are followed alike, so the adversary gains nothing from the correlation"
             )
-        from tplrepro.display import shorten_labels
+        from tplrepro.display import count_noun, shorten_labels
 
         labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
         different = [*dict.fromkeys(labels)]
@@ -494,3 +493,26 @@ def _elementwise(function: Callable[[float], float], values: np.ndarray) -> floa
         return function(float(values))
     results = [function(value) for value in values.ravel().tolist()]
     return np.array(results, dtype=float).reshape(values.shape)
+
+
+def leakage_after(loss: Any, leakage: float | None, epsilon: float) -> float:
+    """L(leakage) + epsilon, one step of Eq. (13) of [1].
+
+    Parameters
+    ----------
+    loss : object with a method `at`, such as PrivacyLossFunction, or None
+        L of the step to this release. None: the adversary does not know that correlation.
+    leakage : float or None
+        The BPL of the release before (for FPL: of the one after), nats. None: there is none.
+    epsilon : float, the budget of this release, nats
+
+    Returns
+    -------
+    float, nats; epsilon alone if the adversary knows nothing about the release before
+
+    >>> round(leakage_after(PrivacyLossFunction([[0.8, 0.2], [0, 1]]), 0.1, 0.1), 6)
+    0.180784
+    """
+    if loss is None or leakage is None:
+        return epsilon
+    return loss.at(leakage) + epsilon

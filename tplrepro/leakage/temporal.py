@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.display import count_noun
-from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import (
@@ -47,7 +45,7 @@ class OverTime(FrozenArrays):
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from tplrepro.display import frame_as_html
+        from tplrepro.display import count_noun, frame_as_html
 
         frame = self.to_frame()
         return frame_as_html(f"leakages of {count_noun(len(frame), 'time')}, nats", frame)
@@ -235,6 +233,8 @@ def temporal_privacy_leakage(
 def accumulate_both_sides(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
     """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each
     side."""
+    from tplrepro.leakage.accumulation import accumulate_leakages
+
     bpl = accumulate_leakages(before, budgets)
     fpl = accumulate_leakages(after[::-1], budgets[::-1])[::-1]
     return TemporalLeakage(budgets, bpl, fpl)

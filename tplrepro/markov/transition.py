@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import optional_import
-from tplrepro.markov.stationary import class_periods, iterate_powers, reduce_states
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
@@ -488,6 +487,8 @@ class TransitionMatrix(FrozenArrays):
     def _periods(self) -> list[int]:
         from scipy.sparse import csr_array
 
+        from tplrepro.markov.stationary import class_periods
+
         return class_periods(csr_array(self.toarray() > 0))
 
     def stationary(self) -> np.ndarray:
@@ -496,6 +497,8 @@ class TransitionMatrix(FrozenArrays):
 
         In a sparse matrix, steps less likely than 1e-10 count as impossible for these classes.
         """
+        from tplrepro.markov.stationary import iterate_powers, reduce_states
+
         if self.is_sparse:
             return iterate_powers(self)
         return reduce_states(self)

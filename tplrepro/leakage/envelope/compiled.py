@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from tplrepro.leakage import vertex
-from tplrepro.locks import ForkLock
 
 # EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
 # order, and so vectorised. Compensated sums are compiled with neither.
@@ -37,7 +36,6 @@ WORTH = 200_000
 #: Address space (MiB) that Numba, SciPy and the compilation of all kernels take; without it LLVM
 #: aborts the process.
 ROOM = 700
-LOCK = ForkLock()
 
 
 class Kernel:
@@ -55,8 +53,10 @@ class Kernel:
             "error_model": "numpy",
             "no_cfunc_wrapper": True,
         } | self.options
+        from tplrepro.locks import COMPILING
+
         numba = load_numba()
-        with LOCK:
+        with COMPILING:
             previous = numba.config.CACHE_DIR
             numba.config.CACHE_DIR = cache_folder()
             try:
