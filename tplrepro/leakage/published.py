@@ -12,7 +12,6 @@ is then within a few ulp for every finite alpha. Algorithms 3 and 5 read rounded
 which costs about 1e-16 divided by the largest total variation distance between two rows.
 """
 
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +72,10 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     largest = 0.0  # line 1
     block = max(1, BLOCK // rows.size)
     for start in range(0, len(rows), block):  # line 2: the rows q of a block, and all rows d
-        losses = _losses_of_pairs(rows[start : start + block], rows, alpha)
-        largest = max(largest, float(losses.max()))  # line 13
+        rows_q = rows[start : start + block]
+        losses = _losses_of_pairs(rows_q, rows, alpha)
+        largest_of_block = float(losses.max())
+        largest = max(largest, largest_of_block)  # line 13
     return largest + epsilon  # line 14: Eq. (13) or (15)
 
 
@@ -83,7 +84,8 @@ def _losses_of_pairs(rows_q: np.ndarray, rows_d: np.ndarray, alpha: float) -> np
     m)."""
     rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        excess = rows_q[:, None, :] - rows_d  # q_j - d_j, (b, m, n)
+        q = rows_q[:, None, :]
+        excess = q - rows_d  # q_j - d_j, (b, m, n)
         # inf where d_j = 0 < q_j; NaN, which is never kept, where both are 0
         ratio = excess / rows_d
         x = np.zeros(excess.shape[:2])  # the right side of Inequality (22), less 1
@@ -94,13 +96,15 @@ def _losses_of_pairs(rows_q: np.ndarray, rows_d: np.ndarray, alpha: float) -> np
             kept = ratio > x[:, :, None]
             excess_kept = np.einsum("bij,bij->bi", excess, kept)
             d_kept = np.einsum("ij,bij->bi", rows_d, kept)
-            x_kept = excess_kept * rise / (d_kept * rise + floor)
-            better = x_kept > x
-            if not better.any():
+            numerator = excess_kept * rise
+            denominator = d_kept * rise + floor
+            x_kept = numerator / denominator
+            is_better = x_kept > x
+            if not is_better.any():
                 break
-            x[better] = x_kept[better]
-            excess_sum[better] = excess_kept[better]
-            d_sum[better] = d_kept[better]
+            x[is_better] = x_kept[is_better]
+            excess_sum[is_better] = excess_kept[is_better]
+            d_sum[is_better] = d_kept[is_better]
         return _log_f(excess_sum, d_sum, alpha)
 
 
@@ -153,11 +157,13 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
     is_candidate = excess > 0  # line 3
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # line 7: columns in order of falling q_j / d_j, the others last, as 0
-        rank = np.where(is_candidate, -(excess / d), np.inf)
+        ratio = excess / d
+        rank = np.where(is_candidate, -ratio, np.inf)
         order = np.argsort(rank, axis=-1)
 
         def arrange(row: np.ndarray) -> np.ndarray:
-            return np.take_along_axis(np.where(is_candidate, row, 0.0), order, axis=-1)
+            candidates = np.where(is_candidate, row, 0.0)
+            return np.take_along_axis(candidates, order, axis=-1)
 
         q = arrange(q)
         d = arrange(d)
@@ -168,15 +174,16 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
         # qArr_i d_i - dArr_i q_i, with q - d for q and without the terms in q_i d_i, which cancel
         excess_before = excess_arr[..., :-1]
         d_before = d_arr[..., :-1]
-        denominator = np.zeros_like(q_arr)
         d_here = d[..., 1:]
         excess_here = excess[..., 1:]
+        denominator = np.zeros_like(q_arr)
         denominator[..., 1:] = excess_before * d_here - d_before * excess_here
         # the ratios fall, so a negative one is rounding
         np.maximum(denominator, 0.0, out=denominator)
         a_arr = np.log1p(excess / denominator)  # line 11
     np.minimum.accumulate(a_arr, axis=-1, out=a_arr)  # the same for points out of order
-    a_arr[~is_candidate.any(axis=-1)] = 0.0  # lines 4 and 5: identical rows
+    are_identical = ~is_candidate.any(axis=-1)
+    a_arr[are_identical] = 0.0  # lines 4 and 5
     return q_arr, d_arr, a_arr
 
 
@@ -191,11 +198,16 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     """
     rows = as_transition_matrix(P).toarray()
     n = rows.shape[0]
-    shape = n * (n - 1), n
-    tables = PrecomputedTables(qM=np.empty(shape), dM=np.empty(shape), aM=np.empty(shape))
+    n_others = n - 1
+    shape = n * n_others, n
+    tables = PrecomputedTables(
+        qM=np.empty(shape),
+        dM=np.empty(shape),
+        aM=np.empty(shape),
+    )
     for i in range(n):
-        first = i * (n - 1)
-        pairs = slice(first, first + n - 1)
+        first = i * n_others
+        pairs = slice(first, first + n_others)
         others = np.delete(rows, i, axis=0)
         q_arr, d_arr, a_arr = piecewise_coefficients(rows[i], others)
         tables.qM[pairs] = q_arr
@@ -228,8 +240,10 @@ def algorithm_3(alpha: float, tables: PrecomputedTables, epsilon: float = 0.0) -
     >>> round(algorithm_3(0.1, algorithm_2([[0.8, 0.2], [0.0, 1.0]]), epsilon=0.1), 6)
     0.180784
     """
-    largest = _largest_loss(_check_leakage(alpha, "alpha"), tables)
-    return largest.loss + _check_leakage(epsilon, "epsilon")
+    alpha = _check_leakage(alpha, "alpha")
+    epsilon = _check_leakage(epsilon, "epsilon")
+    largest = _largest_loss(alpha, tables)
+    return largest.loss + epsilon
 
 
 class PiecewiseFunction(NamedTuple):
@@ -251,6 +265,13 @@ class Coefficients(NamedTuple):
 
     q: float
     d: float
+
+
+class Piece(NamedTuple):
+    """The coefficients that are optimal up to the alpha `right`."""
+
+    coefficients: Coefficients
+    right: float
 
 
 class SubDomain(NamedTuple):
@@ -301,28 +322,39 @@ def algorithm_4(
     else:
         tables = algorithm_2(P_or_tables)
     if not tables.qM.any():  # line 1
-        return PiecewiseFunction(np.zeros(1), np.zeros(1), np.zeros(1), a_1)
-    first = _largest_loss(a_1, tables).coefficients  # line 2
-    last = _largest_loss(a_m, tables).coefficients  # line 3
-    pieces = []  # from left to right: coefficients and right end
-    waiting = [SubDomain(a_1, first, a_m, last)]
+        return PiecewiseFunction(
+            qArr=np.zeros(1),
+            dArr=np.zeros(1),
+            aArr=np.zeros(1),
+            a_1=a_1,
+        )
+    at_left = _largest_loss(a_1, tables)  # line 2
+    at_right = _largest_loss(a_m, tables)  # line 3
+    pieces: list[Piece] = []  # from left to right
+    waiting = [SubDomain(a_1, at_left.coefficients, a_m, at_right.coefficients)]
     while waiting:
         domain = waiting.pop()
         middle = _intersection(domain.first, domain.last)  # lines 4 and 14
         top = _top_piece(domain, middle)
         if top is not None:
-            pieces.append((top, domain.right))
+            _append_piece(pieces, Piece(top, domain.right))
             continue
         highest = _largest_loss(middle, tables).coefficients
         waiting.append(SubDomain(middle, highest, domain.right, domain.last))  # line 16, later
         waiting.append(SubDomain(domain.left, domain.first, middle, highest))  # line 15
-    # Sub-domains of one piece become one.
-    runs = groupby(pieces, key=lambda piece: piece[0])
-    ends = [[*run][-1] for _, run in runs]
-    q_arr = np.array([top.q for top, _ in ends])
-    d_arr = np.array([top.d for top, _ in ends])
-    a_arr = np.array([right for _, right in ends])
-    return PiecewiseFunction(q_arr, d_arr, a_arr, a_1)
+    return PiecewiseFunction(
+        qArr=np.array([piece.coefficients.q for piece in pieces]),
+        dArr=np.array([piece.coefficients.d for piece in pieces]),
+        aArr=np.array([piece.right for piece in pieces]),
+        a_1=a_1,
+    )
+
+
+def _append_piece(pieces: list[Piece], piece: Piece) -> None:
+    """Append a piece; sub-domains with the same coefficients become one."""
+    if pieces and pieces[-1].coefficients == piece.coefficients:
+        pieces.pop()
+    pieces.append(piece)
 
 
 def _top_piece(domain: SubDomain, middle: float) -> Coefficients | None:
@@ -331,7 +363,9 @@ def _top_piece(domain: SubDomain, middle: float) -> Coefficients | None:
     `middle` is the intersection of its first and last piece.
     """
     left, first, right, last = domain
-    if left == right or _reaches(first, last, right) or middle >= right:  # line 5
+    if left == right:
+        return first
+    if _reaches(first, last, right) or middle >= right:  # line 5
         return first
     if _reaches(last, first, left) or middle <= left:  # line 9
         return last
@@ -371,18 +405,23 @@ def algorithm_5(
     q_arr, d_arr, a_arr, a_1 = piecewise
     if not q_arr.any():  # line 1
         return epsilon if values.ndim == 0 else np.full(values.shape, epsilon)
-    is_outside = (values < a_1) | (values > a_arr[-1])
-    outside = (values != 0) & is_outside
-    if outside.any():
+    a_m = a_arr[-1]
+    is_beyond_an_end = (values < a_1) | (values > a_m)
+    is_outside = (values != 0) & is_beyond_an_end
+    if is_outside.any():
+        first_outside = values[is_outside].flat[0]
         raise ValueError(
-            f"alpha must be 0 or lie in [{a_1:g}, {a_arr[-1]:g}], the domain given to "
-            f"algorithm_4, found {values[outside].flat[0]:g}; widen [a_1, a_m]"
+            f"alpha must be 0 or lie in [{a_1:g}, {a_m:g}], the domain given to "
+            f"algorithm_4, found {first_outside:g}; widen [a_1, a_m]"
         )
     k = np.searchsorted(a_arr, values)  # line 2
     q = q_arr[k]
     d = d_arr[k]
-    leakage = _log_f(q - d, d, values) + epsilon  # line 3
-    return float(leakage) if values.ndim == 0 else leakage
+    loss = _log_f(q - d, d, values)
+    leakage = loss + epsilon  # line 3
+    if values.ndim == 0:
+        return float(leakage)
+    return leakage
 
 
 def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float, float]:
@@ -414,13 +453,17 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
     """
     epsilon = as_scalar(check_epsilon(epsilon), "epsilon")
     supremum = epsilon  # line 1
-    best_q = best_d = 0.0
-    block = max(1, BLOCK // tables.qM.shape[1])
-    for start in range(0, len(tables.qM), block):  # line 2
-        q = tables.qM[start : start + block]
-        d = tables.dM[start : start + block]
+    best_q = 0.0
+    best_d = 0.0
+    n_pairs, n = tables.qM.shape
+    block = max(1, BLOCK // n)
+    for start in range(0, n_pairs, block):  # line 2
+        pairs = slice(start, start + block)
+        q = tables.qM[pairs]
+        d = tables.dM[pairs]
         candidates = _fixed_points(q, d, epsilon)  # line 3
-        k = np.unravel_index(np.argmax(candidates), candidates.shape)
+        largest = np.argmax(candidates)
+        k = np.unravel_index(largest, candidates.shape)
         if candidates[k] > supremum:  # line 4
             supremum = float(candidates[k])
             best_q = float(q[k])
@@ -442,14 +485,18 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
         return LargestLoss(0.0, Coefficients(0.0, 0.0))
     q_table = tables.qM.ravel()
     d_table = tables.dM.ravel()
+    a_table = tables.aM.ravel()
     base = np.arange(pairs) * n  # where each row begins
-    count = _count_above(alpha, tables.aM.ravel(), base, n)  # that many columns are optimal
-    optimal = base + np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
+    count = _count_above(alpha, a_table, base, n)  # that many columns are optimal
+    last_column = np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
+    optimal = base + last_column
     q = q_table[optimal]
     d = d_table[optimal]
     losses = _log_f(q - d, d, alpha)
     k = int(np.argmax(losses))
-    coefficients = Coefficients(float(q[k]), float(d[k]))
+    best_q = float(q[k])
+    best_d = float(d[k])
+    coefficients = Coefficients(best_q, best_d)
     return LargestLoss(float(losses[k]), coefficients)
 
 
@@ -462,8 +509,9 @@ def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> n
     step = 1 << (n.bit_length() - 1)
     while step:
         further = count + step
+        is_in_row = further <= n
         last = base + np.minimum(further, n) - 1
-        is_above = (further <= n) & (table[last] > alpha)
+        is_above = is_in_row & (table[last] > alpha)
         count = np.where(is_above, further, count)
         step >>= 1
     return count
@@ -486,8 +534,10 @@ def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
         for_negative_c = (root - c) / (2 * d)
         g = np.where(c > 0, for_positive_c, for_negative_c)
         growth = g * np.exp(epsilon)
+        is_in_range = growth < np.inf
+        small_limit = np.log1p(growth)
         large_limit = epsilon + np.log(g + floor)
-        limit = np.where(growth < np.inf, np.log1p(growth), large_limit)
+        limit = np.where(is_in_range, small_limit, large_limit)
     is_unbounded = (d == 0) & (c <= 0)
     limit = np.where(is_unbounded, np.inf, np.maximum(limit, epsilon))
     return np.where(q == d, epsilon, limit)
@@ -503,16 +553,20 @@ def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.n
     not overflow."""
     rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        x = excess * rise / (d * rise + floor)
+        numerator = excess * rise
+        denominator = d * rise + floor
+        x = numerator / denominator  # f - 1
         loss = np.where(excess > 0, np.log1p(x), 0.0)
-        unbounded = alpha + np.log(excess * rise + floor)
+        # where d = 0
+        unbounded = alpha + np.log(numerator + floor)
     is_large = np.asarray(alpha) > LARGEST
-    is_unbounded = (d == 0) & (excess > 0) & is_large
-    return np.where(is_unbounded, unbounded, loss)
+    is_unbounded = (d == 0) & (excess > 0)
+    return np.where(is_unbounded & is_large, unbounded, loss)
 
 
 def _check_leakage(value: ArrayLike, name: str) -> float:
-    return as_scalar(check_alpha(value, name), name)
+    values = check_alpha(value, name)
+    return as_scalar(values, name)
 
 
 def _intersection(first: Coefficients, last: Coefficients) -> float:
@@ -522,9 +576,12 @@ def _intersection(first: Coefficients, last: Coefficients) -> float:
     last_excess = last.q - last.d
     numerator = last_excess - first_excess
     denominator = first_excess * last.d - last_excess * first.d
-    if denominator == 0 or numerator / denominator <= 0:
+    if denominator == 0:
         return -np.inf
-    return float(np.log1p(numerator / denominator))
+    k = numerator / denominator
+    if k <= 0:
+        return -np.inf
+    return float(np.log1p(k))
 
 
 def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:
@@ -532,11 +589,14 @@ def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:
     the intersection."""
     excess = _excess_of(piece, alpha)
     excess_of_top = _excess_of(top, alpha)
-    return bool(excess >= excess_of_top * (1 - TOLERANCE))
+    least = excess_of_top * (1 - TOLERANCE)
+    return bool(excess >= least)
 
 
 def _excess_of(piece: Coefficients, alpha: float) -> float:
     """f - 1."""
     rise, floor = _scaled_factors(alpha)
     excess = piece.q - piece.d
-    return excess * rise / (piece.d * rise + floor)
+    numerator = excess * rise
+    denominator = piece.d * rise + floor
+    return numerator / denominator

@@ -73,16 +73,19 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     n = rows.shape[0]
     if n <= SMALL:
         return hull_of_few_rows(rows)
-    different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
-    if different is None:  # all rows are equal
+    different = first_different_row(rows)
+    if different is None:
         return NO_POINTS
     columns = screens.columns_of(rows)
     far = screens.last_slopes(rows, columns.largest)
+    step = 1.0 / columns.scale
     sample = spread_pairs(n)
-    excesses = screens.excesses_of_pairs(rows, sample, SEED_SLOPES, 1.0 / columns.scale)
-    usual = np.sort(excesses)[:, int(USUAL * n)]
+    excesses = screens.excesses_of_pairs(rows, sample, SEED_SLOPES, step)
+    rank = int(USUAL * n)
+    usual = np.sort(excesses)[:, rank]
+    best = excesses.argmax(axis=1)
     search = _Search(rows, columns, far)
-    points = search.first_hull(different, sample[excesses.argmax(axis=1)])
+    points = search.first_hull(different, sample[best])
     blocks = -(-n // BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
     from tplrepro.progress import Bar
@@ -92,12 +95,23 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
             if hulls.is_diagonal(points):
                 break
             hull = hulls.edges_of_hull(points)
-            marks = search.mark_outside(start, stop, hull, choose_screen(far, hull, usual))
+            screen = choose_screen(far, hull, usual)
+            marks = search.mark_outside(start, stop, hull, screen)
             j, i = marks.nonzero()
-            candidates = np.stack((i, start + j), axis=1)
+            d = start + j
+            candidates = np.stack((i, d), axis=1)
             points = hulls.grow_hull(points, rows, candidates, far)
             bar.update()
     return points
+
+
+def first_different_row(rows: np.ndarray) -> int | None:
+    """The number of the first row of (n, n) that is not row 0; None if all rows are equal."""
+    for i in range(1, len(rows)):
+        is_different = rows[i] != rows[0]
+        if is_different.any():
+            return i
+    return None
 
 
 @dataclass(frozen=True)
@@ -117,17 +131,16 @@ class _Search:
         points = hulls.grow_hull(NO_POINTS, rows, two_rows, self.far)
         points = hulls.grow_hull(points, rows, best, self.far)
         for share in CLIMBS:
-            slopes = hulls.edges_of_hull(points)[hulls.SLOPE]
-            pairs = points[:, 3:].tolist()
-            # where the vertices of each pair begin
-            changes = [k for k in range(1, len(pairs)) if pairs[k] != pairs[k - 1]]
-            starts = [0, *changes]
-            edge = [
-                start + int(share * (stop - start))
-                for start, stop in pairwise([*starts, len(pairs)])
-            ]
-            partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
-            screens.improve_partners(self.columns, rows, slopes[edge], partners)
+            hull = hulls.edges_of_hull(points)
+            slopes = hull[hulls.SLOPE]
+            starts = _starts_of_pairs(points)
+            edges = []
+            for start, stop in pairwise([*starts, len(points)]):
+                n_vertices = stop - start
+                edges.append(start + int(share * n_vertices))
+            pairs = points[starts, 3:].astype(np.int64)
+            partners = pairs.repeat(2, axis=0)
+            screens.improve_partners(self.columns, rows, slopes[edges], partners)
             points = hulls.grow_hull(points, rows, partners, self.far)
         return points
 
@@ -135,18 +148,37 @@ class _Search:
         """Whether the pair of row d = start + j and row q = i is outside the hull, bool (stop -
         start, n), by several threads."""
         n = self.rows.shape[0]
+        size = stop - start
         threads = compiled.thread_count(n, 100)
-        parts = PARTS * threads if threads > 1 else 1
-        marks = np.zeros((stop - start, n), dtype=bool)
-        bounds = np.linspace(0, stop - start, parts + 1).astype(int)
+        parts = part_count(threads)
+        marks = np.zeros((size, n), dtype=bool)
+        bounds = np.linspace(0, size, parts + 1).astype(int)
 
         def mark_part(k: int) -> None:
-            part = marks[bounds[k] : bounds[k + 1]]
-            first = start + bounds[k]
-            screens.mark_outside(self.rows, self.columns, self.far, hull, screen, first, part)
+            first = bounds[k]
+            last = bounds[k + 1]
+            screens.mark_outside(
+                self.rows,
+                self.columns,
+                self.far,
+                hull,
+                screen,
+                start + first,
+                marks[first:last],
+            )
 
         for_each(mark_part, parts, threads)
         return marks
+
+
+def _starts_of_pairs(points: np.ndarray) -> list[int]:
+    """Where the vertices of each pair of rows begin among the vertices (K, 5) of a hull."""
+    pairs = points[:, 3:].tolist()
+    starts = [0]
+    for k in range(1, len(pairs)):
+        if pairs[k] != pairs[k - 1]:
+            starts.append(k)
+    return starts
 
 
 def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
@@ -154,9 +186,12 @@ def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     points, is_complete = few_rows.hull_of_few_rows(rows)
     if is_complete:
         return points
-    i, j = np.divmod(np.arange(rows.size), len(rows))
-    far = screens.last_slopes(rows, rows.max(axis=0))
-    return hulls.grow_hull(points, rows, np.stack((i, j), axis=1), far)
+    numbers = np.arange(rows.size)
+    i, j = np.divmod(numbers, len(rows))
+    all_pairs = np.stack((i, j), axis=1)
+    largest = rows.max(axis=0)
+    far = screens.last_slopes(rows, largest)
+    return hulls.grow_hull(points, rows, all_pairs, far)
 
 
 class Tangent(NamedTuple):
@@ -189,15 +224,22 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
         found = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
         return max(best, Tangent(*found))
 
-    best = improve(0, min(n, FIRST), Tangent(0.0, -1, -1))
+    n_first = min(n, FIRST)
+    no_tangent = Tangent(0.0, -1, -1)
+    best = improve(0, n_first, no_tangent)
     threads = compiled.thread_count(n, 300)
-    parts = 1 if threads == 1 else PARTS * threads
-    bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
-    results = for_each(lambda k: improve(bounds[k], bounds[k + 1], best), parts, threads)
+    parts = part_count(threads)
+    bounds = np.linspace(n_first, n, parts + 1).astype(int)
+
+    def improve_part(k: int) -> Tangent:
+        return improve(bounds[k], bounds[k + 1], best)
+
+    results = for_each(improve_part, parts, threads)
     _, i, j = max(results)
     if i < 0:
         return 0.0, 0.0, 1.0
-    return tangent_point(hulls.prefix_points(rows, i, j, n), inverse)
+    points = hulls.prefix_points(rows, i, j, n)
+    return tangent_point(points, inverse)
 
 
 def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Screen:
@@ -213,38 +255,64 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
     slopes, support, _ = hull
     # Higher caps leave fewer pairs, but need more slopes.
     support_at_seeds = np.interp(SEED_SLOPES, slopes, support)
-    shares = usual / np.maximum(support_at_seeds, 1e-300)
-    shares = np.interp(slopes, SEED_SLOPES, np.minimum(shares, 1.0))
+    shares_at_seeds = usual / np.maximum(support_at_seeds, 1e-300)
+    shares_at_seeds = np.minimum(shares_at_seeds, 1.0)
+    shares = np.interp(slopes, SEED_SLOPES, shares_at_seeds)
     shares[shares > LITTLE_ROOM] = 1.0  # no room for steps
-    caps = support * (1.0 - BELOW * (1.0 - shares))
-    lasts = np.sort(far)
+    lowering = BELOW * (1.0 - shares)
+    caps = support * (1.0 - lowering)
+    has_room = shares < 1.0
     enough = 100.0 * screens.sum_error(far.size)
+    is_high = support > enough
+    sorted_far = np.sort(far)
+    last_rank = far.size - 1
     for share in SETTLED:
-        usual_far = lasts[int(share * (far.size - 1))]
-        is_last = slopes >= min(usual_far, slopes[-1])
-        edge = np.flatnonzero((shares < 1.0) | (support > enough) | is_last)
-        of_edge = slopes[edge], caps[edge]
-        chosen = screens.fewest_caps(*of_edge, edge, usual_far, hull, MOST_SLOPES)
+        rank = int(share * last_rank)
+        usual_far = sorted_far[rank]
+        last_needed = min(usual_far, slopes[-1])
+        is_last = slopes >= last_needed
+        edge = np.flatnonzero(has_room | is_high | is_last)
+        chosen = screens.fewest_caps(
+            slopes[edge],
+            caps[edge],
+            edge,
+            usual_far,
+            hull,
+            MOST_SLOPES,
+        )
         if chosen.size:
             edge = edge[chosen]
             return Screen(slopes[edge], caps[edge], edge)
     return NO_SCREEN
 
 
+def part_count(threads: int) -> int:
+    """Into how many parts work is cut for so many threads."""
+    if threads == 1:
+        return 1
+    return PARTS * threads
+
+
 def spread_pairs(n: int) -> np.ndarray:
     """n pairs of different rows, spread evenly: a Kronecker sequence of the plastic number."""
-    points, _ = np.modf(0.5 + np.arange(n)[:, None] * PLASTIC)
+    numbers = np.arange(n)[:, None]
+    points, _ = np.modf(0.5 + numbers * PLASTIC)
     pairs = (n * points).astype(np.int64)
-    is_same = pairs[:, 0] == pairs[:, 1]
-    pairs[:, 1] = (pairs[:, 1] + is_same) % n
+    first = pairs[:, 0]
+    second = pairs[:, 1]
+    is_same = first == second
+    pairs[:, 1] = (second + is_same) % n
     return pairs
 
 
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
     """(d, gap, rest) of the point of `points` (m, 5) to which the line from (-inverse, 0) is
     steepest."""
-    slopes = points[:, 1] / (points[:, 0] + inverse)
-    d, gap, rest = points[np.argmax(slopes), :3].tolist()
+    run = points[:, 0] + inverse
+    rise = points[:, 1]
+    slopes = rise / run
+    steepest = np.argmax(slopes)
+    d, gap, rest = points[steepest, :3].tolist()
     return d, gap, rest
 
 

@@ -107,12 +107,16 @@ def joint_hull(
     with Bar(search.n, "joint hull", "row", progress) as bar:
         for results in search.rounds():
             found = np.concatenate(results)
-            by_d = np.argsort(found[:, 0], kind="stable")
+            d = found[:, 0]
+            by_d = np.argsort(d, kind="stable")
             search.points = hulls.hull_in_order(found[by_d])
-            bar.update(min(GROUP * len(results), search.n - bar.n))
+            visited = GROUP * len(results)
+            left = search.n - bar.n
+            bar.update(min(visited, left))
             if hulls.is_diagonal(search.points):
                 break
-        bar.update(search.n - bar.n)
+        left = search.n - bar.n
+        bar.update(left)
     points = search.points
     numbers = points[:, 3:].astype(int)
     points[:, 3:] = search.order[numbers]
@@ -134,16 +138,19 @@ def best_pair(
     -------
     d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if L = 0
     """
-    search = _TangentSearch(probabilities, background, 1.0 / np.expm1(alpha))
+    inverse = 1.0 / np.expm1(alpha)
+    search = _TangentSearch(probabilities, background, inverse)
     if search.best.slope == 0.0:
         return 0.0, 0.0, 1.0
     for results in search.rounds():
         search.best = max(results)
     rows = search.rows
     work = search.work[0]
-    scattered = sparse_pairs.scatter_row(search.best.j, rows, work)
-    pair, _ = sparse_pairs.compress_pair(search.best.i, rows, scattered, work)
-    return tangent_point(hulls.prefix_points(*pair), search.inverse)
+    _, i, j = search.best
+    scattered = sparse_pairs.scatter_row(j, rows, work)
+    pair, _ = sparse_pairs.compress_pair(i, rows, scattered, work)
+    points = hulls.prefix_points(*pair)
+    return tangent_point(points, inverse)
 
 
 def may_exceed(
@@ -169,14 +176,15 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a
     pair inside it."""
     hull = hulls.edges_of_hull(points)
-    slopes = hull[hulls.SLOPE]
-    support = hull[hulls.SUPPORT]
-    edge = np.arange(slopes.size - 1)
+    slopes = hull[hulls.SLOPE, :-1]
+    support = hull[hulls.SUPPORT, :-1]
+    last_slope = hull[hulls.SLOPE, -1]
+    edge = np.arange(slopes.size)
     for share in SHARES:
-        caps = share * support[:-1]
-        chosen = screens.fewest_caps(slopes[:-1], caps, edge, slopes[-1], hull, SLOPES)
+        caps = share * support
+        chosen = screens.fewest_caps(slopes, caps, edge, last_slope, hull, SLOPES)
         if chosen.size:
-            chosen_slopes = np.append(slopes[chosen], slopes[-1])
+            chosen_slopes = np.append(slopes[chosen], last_slope)
             chosen_caps = np.append(caps[chosen], 0.0)
             return chosen_slopes, chosen_caps
     return np.empty(0), np.empty(0)
@@ -192,23 +200,34 @@ def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> S
     """
     start = matrix.indptr.astype(np.int64)
     value = matrix.data.astype(float)
-    row = np.repeat(np.arange(start.size - 1), np.diff(start))
-    order = np.lexsort((-value, row))
+    rows = np.arange(start.size - 1)
+    stored = np.diff(start)
+    row_of_entry = np.repeat(rows, stored)
+    order = np.lexsort((-value, row_of_entry))
     column = matrix.indices[order].astype(np.int64)
     # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be
     # compiled again.
     background = frozen(background)
-    return SparseRows(start, column, value[order], background, low)
+    return SparseRows(
+        start=start,
+        column=column,
+        value=value[order],
+        background=background,
+        low=low,
+    )
 
 
 def lowest(matrix, background: np.ndarray) -> np.ndarray:
     """The smallest entry of each row of a csr_array over its background (n,)."""
-    stored = np.diff(matrix.indptr)
-    low = np.where(stored < matrix.shape[1], background, 1.0)
-    some = stored > 0
+    n_columns = matrix.shape[1]
     row_starts = matrix.indptr[:-1]
-    least_stored = np.minimum.reduceat(matrix.data, row_starts[some])
-    low[some] = np.minimum(low[some], least_stored)
+    stored = np.diff(matrix.indptr)
+    has_background = stored < n_columns
+    low = np.where(has_background, background, 1.0)
+    has_entries = stored > 0
+    starts = row_starts[has_entries]
+    least_stored = np.minimum.reduceat(matrix.data, starts)
+    low[has_entries] = np.minimum(low[has_entries], least_stored)
     return low
 
 
@@ -223,22 +242,29 @@ def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
     """
     n = low.size
     first = np.arange(0, n, size)
-    shape = first.size, n
+    n_groups = first.size
+    shape = n_groups, n
+    bounds = np.append(first, n)
     # By columns, each group's entries of one column lie next to each other.
-    group_starts = matrix.indptr[np.append(first, n)]
-    columns = csr_array((matrix.data, matrix.indices, group_starts), shape=shape).tocsc()
+    group_starts = matrix.indptr[bounds]
+    rows_of_groups = matrix.data, matrix.indices, group_starts
+    columns = csr_array(rows_of_groups, shape=shape).tocsc()
+    group = columns.indices
     column = np.repeat(np.arange(n), np.diff(columns.indptr))
-    cell = column * first.size + columns.indices
+    cell = column * n_groups + group
     run = np.flatnonzero(np.diff(cell, prepend=-1))
-    length = np.diff(np.append(run, column.size))
+    run_bounds = np.append(run, cell.size)
+    length = np.diff(run_bounds)
     # Only columns that all of them store are known to be larger than the smallest entry.
-    members = np.diff(np.append(first, n))
-    is_stored_by_all = length == members[columns.indices[run]]
-    least = np.minimum.reduceat(columns.data, run)[is_stored_by_all]
+    members = np.diff(bounds)
+    is_stored_by_all = length == members[group[run]]
+    least_of_runs = np.minimum.reduceat(columns.data, run)
+    least = least_of_runs[is_stored_by_all]
     common = run[is_stored_by_all]
-    place = columns.indices[common], column[common]
+    place = group[common], column[common]
+    least_entries = csr_array((least, place), shape=shape)
     low_of_groups = np.minimum.reduceat(low, first)
-    return sparse_rows(csr_array((least, place), shape=shape), low_of_groups, low_of_groups)
+    return sparse_rows(least_entries, low_of_groups, low_of_groups)
 
 
 def _workspace(n: int) -> Workspace:
@@ -263,10 +289,11 @@ class _Search:
     def __init__(self, probabilities: csr_array, background: np.ndarray):
         self.n = background.size
         low = lowest(probabilities, background)
-        self.order = np.argsort(low, kind="stable")
-        self.low = low[self.order]
-        matrix = probabilities[self.order]
-        self.rows = sparse_rows(matrix, background[self.order], self.low)
+        order = np.argsort(low, kind="stable")
+        matrix = probabilities[order]
+        self.order = order
+        self.low = low[order]
+        self.rows = sparse_rows(matrix, background[order], self.low)
         self.top = sparse_pairs.sums_of_largest(self.rows)
         self.groups = group_rows(matrix, self.low, GROUP)
         self.threads = compiled.thread_count(self.n, 2000)
@@ -275,14 +302,23 @@ class _Search:
     def first_rows(self) -> Iterable[int]:
         """Rows d in the order in which they are tried until two rows differ, a few of them spread
         over all."""
-        spread = np.geomspace(1, self.n, SEEDS).astype(int) - 1
-        return dict.fromkeys([*spread.tolist(), *range(self.n)])
+        numbers = np.geomspace(1, self.n, SEEDS).astype(int)
+        spread = numbers - 1
+        all_rows = range(self.n)
+        return dict.fromkeys([*spread.tolist(), *all_rows])
 
     def no_bounds(self) -> Bounds:
         """All rows as candidates, without a slope that could dismiss one."""
-        none = np.empty(0)
-        nothing = np.empty((self.n, 0))
-        return Bounds(np.arange(self.n), 0.0, nothing, nothing, none, none)
+        no_slopes = np.empty(0)
+        no_excess = np.empty((self.n, 0))
+        return Bounds(
+            candidates=np.arange(self.n),
+            low=0.0,
+            excess=no_excess,
+            fall=no_excess,
+            slope=no_slopes,
+            cap=no_slopes,
+        )
 
     def reach(self, q: np.ndarray) -> np.ndarray:
         """The d at which the boundary of what was found so far reaches q."""
@@ -298,25 +334,30 @@ class _Search:
         Ends where tau leaves no row q for the groups to come.
         """
         starts = range(0, self.n, GROUP)
+        rounds = range(0, len(starts), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            for r, at in enumerate(range(0, len(starts), self.threads)):
+            for number, at in enumerate(rounds):
                 # they cost a pass over all entries, and old ones are only wider
-                if r < 16 or r % 16 == 0:
+                if number < 16 or number % 16 == 0:
                     tau = self._tau()
                 now = starts[at : at + self.threads]
-                self.selected = np.flatnonzero(tau > self.low[now[0]])
+                least = self.low[now[0]]
+                self.selected = np.flatnonzero(tau > least)
                 if not self.selected.size:
                     return
                 if self.threads > 1:
-                    yield list(pool.map(self.visit, now, self.work))
+                    results = pool.map(self.visit, now, self.work)
+                    yield list(results)
                 else:
                     yield [self.visit(now[0], self.work[0])]
 
     def _tau(self) -> np.ndarray:
         """The smallest entry from which on no row d brings row q = i out of the hull, (n,)."""
         top, size = self.top
-        row_starts = self.rows.start[:-1] + np.arange(self.n)
-        tau = np.maximum.reduceat(self.reach(top) / size, row_starts)
+        numbers = np.arange(self.n)
+        row_starts = self.rows.start[:-1] + numbers
+        per_column = self.reach(top) / size
+        tau = np.maximum.reduceat(per_column, row_starts)
         return np.maximum(tau, 0.0) * sparse_pairs.ROOM
 
     def left_over(
@@ -325,16 +366,20 @@ class _Search:
         """Where a group of rows d ends, and the rows q that may exceed the caps with the row that
         bounds the group."""
         stop = min(first + GROUP, self.n)
+        group = first // GROUP
         low = self.low[first]
         high = self.low[stop - 1]
-        excess = sparse_pairs.excess_over(low, self.selected, self.rows, *self.top, slopes)
-        bounds = Bounds(self.selected, low, excess, np.zeros_like(excess), slopes, caps)
-        left = may_exceed(bounds, self.rows, first // GROUP, self.groups, work)
+        rows = self.rows
+        excess = sparse_pairs.excess_over(low, self.selected, rows, *self.top, slopes)
+        no_fall = np.zeros_like(excess)
+        bounds = Bounds(self.selected, low, excess, no_fall, slopes, caps)
+        left = may_exceed(bounds, rows, group, self.groups, work)
         candidates = self.selected[left]
         excess = excess[left]
-        at_high = sparse_pairs.excess_over(high, candidates, self.rows, *self.top, slopes)
+        at_high = sparse_pairs.excess_over(high, candidates, rows, *self.top, slopes)
         # on the chord: the excess is convex in low
-        fall = (excess - at_high) / max(high - low, 1e-300)
+        distance = max(high - low, 1e-300)
+        fall = (excess - at_high) / distance
         return stop, Bounds(candidates, low, excess, fall, slopes, caps)
 
 
@@ -353,10 +398,13 @@ class _HullSearch(_Search):
                 break
 
     def reach(self, q: np.ndarray) -> np.ndarray:
-        points = np.vstack((self.points, np.zeros(5)))[::-1]  # from the origin on
+        origin = np.zeros(5)
+        points = np.vstack((self.points, origin))[::-1]
         d = points[:, 0]
-        q_of_points = d + points[:, 1]
-        beyond = np.maximum(q - q_of_points[-1], 0.0)
+        gap = points[:, 1]
+        q_of_points = d + gap
+        largest_q = q_of_points[-1]
+        beyond = np.maximum(q - largest_q, 0.0)
         return np.interp(q, q_of_points, d) + beyond
 
     def visit(self, first: int, work: Workspace) -> np.ndarray:
@@ -388,9 +436,11 @@ class _TangentSearch(_Search):
     def reach(self, q: np.ndarray) -> np.ndarray:
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
         slope = self.best.slope
-        return (q - slope * self.inverse) / (1.0 + slope)
+        numerator = q - slope * self.inverse
+        return numerator / (1.0 + slope)
 
     def visit(self, first: int, work: Workspace) -> Tangent:
-        slope = np.array([self.best.slope])
-        stop, bounds = self.left_over(first, slope, slope * self.inverse, work)
+        slopes = np.array([self.best.slope])
+        caps = slopes * self.inverse
+        stop, bounds = self.left_over(first, slopes, caps, work)
         return self._steepen(first, stop, bounds, work)
