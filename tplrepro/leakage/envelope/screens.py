@@ -51,30 +51,38 @@ class Screen(NamedTuple):
 def last_slopes(rows, largest):
     """For each row d a slope from which on its excess over any row q is 0; `largest` holds each
     column's largest."""
-    last = np.empty(rows.shape[0])
-    for j in range(rows.shape[0]):
-        last[j] = 1e-300
-        for k in range(rows.shape[1]):
+    n_rows, n_columns = rows.shape
+    last = np.empty(n_rows)
+    for j in range(n_rows):
+        slope = 1e-300
+        for k in range(n_columns):
             d = rows[j, k]
             gap = largest[k] - d
-            if gap > last[j] * d:
-                last[j] = gap / d if d > gap / STEEPEST else np.inf
+            if gap > slope * d:
+                if d > gap / STEEPEST:
+                    slope = gap / d
+                else:
+                    slope = np.inf
+        last[j] = slope
     return last
 
 
 @kernel(fastmath=FAST)
 def excesses_of_pairs(rows, pairs, slopes, step):
     """The excess of each pair at each slope, (slopes, pairs), with `step` for each term above 0."""
-    values = np.empty((slopes.size, pairs.shape[0]))
-    for m in range(pairs.shape[0]):
+    n_pairs = pairs.shape[0]
+    n_columns = rows.shape[1]
+    values = np.empty((slopes.size, n_pairs))
+    for m in range(n_pairs):
+        i = pairs[m, 0]
+        j = pairs[m, 1]
         for e in range(slopes.size):
-            i = pairs[m, 0]
-            j = pairs[m, 1]
+            slope = slopes[e]
             total = 0.0
-            for k in range(rows.shape[1]):
+            for k in range(n_columns):
                 d = rows[j, k]
                 gap = rows[i, k] - d
-                term = gap - slopes[e] * d
+                term = gap - slope * d
                 total += term + step if term > 0.0 else 0.0
             values[e, m] = total
     return values
@@ -84,14 +92,17 @@ def columns_of(rows):
     """The `Columns` of rows (n, n) that are not all equal."""
     least = rows.min(axis=0)
     largest = rows.max(axis=0)
-    most = np.sort(largest - least)[-CHUNK:].sum()  # of a row in a chunk
-    scale = STEPS / min(max(most, 1e-100), 1.0)
+    ranges = np.sort(largest - least)
+    most = ranges[-CHUNK:].sum()  # of a row in a chunk
+    most = min(max(most, 1e-100), 1.0)
+    scale = STEPS / most
     scale_up = scale * (1.0 + ROOM)
     steps = np.empty(rows.shape, np.uint16)
     for at in range(0, len(rows), CHUNK):
         block = slice(at, at + CHUNK)
         above = rows[block] - least
-        steps[:, block] = np.ceil(above * scale_up).T
+        rounded_up = np.ceil(above * scale_up)
+        steps[:, block] = rounded_up.T
     return Columns(steps, least, largest, scale)
 
 
@@ -99,8 +110,9 @@ def columns_of(rows):
 def room_for(n):
     """Arrays for a group of rows d: each one's columns in use, their levels and their number; and
     sums of a chunk."""
-    columns = np.zeros((GROUP, n + LANES), np.int64)
-    levels = np.empty((GROUP, n + LANES), np.uint16)
+    width = n + LANES
+    columns = np.zeros((GROUP, width), np.int64)
+    levels = np.empty((GROUP, width), np.uint16)
     size = np.zeros(GROUP, dtype=np.int64)
     part = np.empty(n, np.uint16)
     return columns, levels, size, part
@@ -128,8 +140,10 @@ def set_levels(rows, j, mu, of, room, m):
     for c in range(size[m]):
         k = columns[m, c]
         level = factor * rows[j, k]
+        least = of.least[k]
         largest = of.largest[k]
-        height = max(min(level, largest) - of.least[k], 0.0)
+        capped = min(level, largest)
+        height = max(capped - least, 0.0)
         columns[m, kept] = k
         levels[m, kept] = np.uint16(height * of.scale)
         kept += largest > level
@@ -148,12 +162,14 @@ def bound_excesses(of, rows, first, mu, room, bounds):
     bounds[:] = 0
     for m in range(GROUP):
         if size[m] > 0:
-            set_levels(rows, first + m, mu, of, room, m)
+            j = first + m
+            set_levels(rows, j, mu, of, room, m)
             longest = max(longest, size[m])
     for start in range(0, longest, CHUNK):
+        end = start + CHUNK
         for m in range(GROUP):
             if start < size[m]:
-                stop = min(start + CHUNK, size[m])
+                stop = min(end, size[m])
                 add_excesses(of.steps, m, start, stop, room, bounds)
 
 
@@ -166,7 +182,8 @@ def add_excesses(q, m, start, stop, room, totals):
     2^16.
     """
     columns, levels, _, part = room
-    stop = start + -(-(stop - start) // LANES) * LANES
+    n_lanes = -(-(stop - start) // LANES)
+    stop = start + n_lanes * LANES
     all_levels = np.int64(0)
     for c in range(start, stop):
         all_levels += levels[m, c]
@@ -189,11 +206,17 @@ def add_excesses(q, m, start, stop, room, totals):
         l_g = levels[m, c + 6]
         l_h = levels[m, c + 7]
         for i in range(part.size):
-            first = max(q[k_a, i], l_a) + max(q[k_b, i], l_b)
-            second = max(q[k_c, i], l_c) + max(q[k_d, i], l_d)
-            third = max(q[k_e, i], l_e) + max(q[k_f, i], l_f)
-            fourth = max(q[k_g, i], l_g) + max(q[k_h, i], l_h)
-            part[i] += (first + second) + (third + fourth)
+            q_a = max(q[k_a, i], l_a)
+            q_b = max(q[k_b, i], l_b)
+            q_c = max(q[k_c, i], l_c)
+            q_d = max(q[k_d, i], l_d)
+            q_e = max(q[k_e, i], l_e)
+            q_f = max(q[k_f, i], l_f)
+            q_g = max(q[k_g, i], l_g)
+            q_h = max(q[k_h, i], l_h)
+            first_four = (q_a + q_b) + (q_c + q_d)
+            last_four = (q_e + q_f) + (q_g + q_h)
+            part[i] += first_four + last_four
     for i in range(part.size):
         totals[m, i] += part[i]
 
@@ -206,8 +229,11 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
         mu = hull[SLOPE, e]
         if mu >= mu_b:
             break
-        share = (mu_b - mu) / (mu_b - mu_a) if mu_b < np.inf else 1.0
-        height = s_b + (s_a - s_b) * share
+        share = 1.0
+        if mu_b < np.inf:
+            share = (mu_b - mu) / (mu_b - mu_a)
+        fall = s_a - s_b
+        height = s_b + fall * share
         if height > hull[SUPPORT, e]:
             return False
     return True
@@ -228,7 +254,9 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
         first = edge[a] + 1
         slope = slopes[a]
         cap = caps[a]
-        if far <= slope or runs_under(hull, first, last, slope, cap, far, 0.0):
+        if far <= slope:
+            return chosen[:size]
+        if runs_under(hull, first, last, slope, cap, far, 0.0):
             return chosen[:size]
         b = edge.size - 1
         while b > a:
@@ -245,18 +273,22 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
 def settles_row(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
     last = screen.slope.size - 1
-    if last < 0 or far <= screen.slope[last]:
-        return last >= 0
+    if last < 0:
+        return False
+    slope = screen.slope[last]
+    cap = screen.cap[last]
+    if far <= slope:
+        return True
     first_edge = screen.edge[last] + 1
     last_edge = hull.shape[1] - 1
-    slope = screen.slope[last]
-    return runs_under(hull, first_edge, last_edge, slope, screen.cap[last], far, 0.0)
+    return runs_under(hull, first_edge, last_edge, slope, cap, far, 0.0)
 
 
 @kernel()
 def sum_error(n):
     """How far below an excess a sum of its n terms in single precision is at most, n < 160,000."""
-    return 1.01 * (n + 4) * 2.0**-24
+    rounding = 2.0**-24
+    return 1.01 * (n + 4) * rounding
 
 
 @kernel(fastmath=FAST)
@@ -264,22 +296,27 @@ def mark_above(rows, far, first, mu, cap, marks):
     """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be
     above `cap`."""
     n = rows.shape[1]
+    size = marks.shape[0]
+    factor = 1.0 + mu
     none = np.float32(0.0)
     limit = cap - sum_error(n)
     q = np.empty(n, np.float32)
     levels = np.empty(marks.shape, np.float32)
-    for m in range(marks.shape[0]):
+    for m in range(size):
+        j = first + m
         # for an assignment of arrays, Numba compiles 36 functions of its own, in 2 s
         for k in range(n):
-            levels[m, k] = (1.0 + mu) * rows[first + m, k]
+            levels[m, k] = factor * rows[j, k]
     for i in range(n):
         for k in range(n):
             q[k] = rows[i, k]
-        for m in range(marks.shape[0]):
-            if mu < far[first + m]:
+        for m in range(size):
+            j = first + m
+            if mu < far[j]:
                 total = none
                 for k in range(n):
-                    total += max(q[k] - levels[m, k], none)
+                    term = q[k] - levels[m, k]
+                    total += max(term, none)
                 marks[m, i] |= total > limit
 
 
@@ -289,29 +326,37 @@ def mark_outside(rows, of, far, hull, screen, first, marks):
     that the screen does not settle are tested one by one.
     """
     n = rows.shape[1]
+    size = marks.shape[0]
     pending = np.empty((PENDING, 3))
     room = room_for(n)
+    columns_in_use = room[2]
     bounds = np.empty((GROUP, n), np.int32)
-    for at in range(0, marks.shape[0], GROUP):
-        members = range(at, min(at + GROUP, marks.shape[0]))
-        room[2][:] = 0
+    for at in range(0, size, GROUP):
+        end = min(at + GROUP, size)
+        members = range(at, end)
+        first_d = first + at
+        columns_in_use[:] = 0
         for j in members:
-            if settles_row(screen, far[first + j], hull):
+            d = first + j
+            if settles_row(screen, far[d], hull):
                 use_all_columns(j - at, n, room)
             else:
                 marks[j, :] = True
         for a in range(screen.slope.size):
             slope = screen.slope[a]
             cap = screen.cap[a]
-            if cap >= hull[SUPPORT, screen.edge[a]]:  # no room for steps
-                mark_above(rows, far, first + at, slope, cap, marks[at : at + GROUP])
+            support = hull[SUPPORT, screen.edge[a]]
+            if cap >= support:  # no room for steps
+                mark_above(rows, far, first_d, slope, cap, marks[at:end])
                 continue
-            bound_excesses(of, rows, first + at, slope, room, bounds)
+            bound_excesses(of, rows, first_d, slope, room, bounds)
             cap_in_steps = np.int32(cap * of.scale)
             for j in members:
-                if slope < far[first + j]:
+                d = first + j
+                if slope < far[d]:
                     for i in range(n):
-                        marks[j, i] |= bounds[j - at, i] > cap_in_steps
+                        bound = bounds[j - at, i]
+                        marks[j, i] |= bound > cap_in_steps
         for j in members:
             d = first + j
             for i in range(n):
@@ -332,9 +377,10 @@ def improve_partners(of, rows, slopes, pairs):
     totals = np.empty((GROUP, n), np.int32)
     for m in range(pairs.shape[0]):
         # Up to a factor and a constant of q, an excess is that of d over q / (1 + mu).
-        fixed = pairs[m, 1 - m % 2]
+        changed = m % 2
+        fixed = pairs[m, 1 - changed]
         mu = slopes[m // 2]
-        if m % 2 == 1:
+        if changed == 1:
             mu = 1.0 / (1.0 + mu) - 1.0
         use_all_columns(np.int64(0), n, room)
         bound_excesses(of, rows, fixed, mu, room, totals)
@@ -343,7 +389,7 @@ def improve_partners(of, rows, slopes, pairs):
             if totals[0, i] > totals[0, best]:
                 best = i
         if best != fixed:
-            pairs[m, m % 2] = best
+            pairs[m, changed] = best
 
 
 @kernel()
@@ -352,22 +398,28 @@ def improve_tangent(rows, of, inverse, first, stop, best):
     first..stop, if steeper than `best`, and its rows.
     """
     n = rows.shape[1]
-    best_i = best_j = -1
+    best_i = -1
+    best_j = -1
     room = room_for(n)
+    columns_in_use = room[2]
     bounds = np.empty((GROUP, n), np.int32)
     for at in range(first, stop, GROUP):
-        group = range(at, min(at + GROUP, stop))
-        room[2][:] = 0
+        end = min(at + GROUP, stop)
+        group = range(at, end)
+        columns_in_use[:] = 0
         for j in group:
             use_all_columns(j - at, n, room)
         bound_excesses(of, rows, at, best, room, bounds)
         for j in group:
             for i in range(n):
                 support = best * inverse
+                support_in_steps = support * of.scale
                 # Bounds at the slope with which the group began hold from there on.
-                if i == j or not bounds[j - at, i] > support * of.scale:
+                bound = bounds[j - at, i]
+                if i == j or not bound > support_in_steps:
                     continue
-                if excess_of_pair(rows, i, j, n, best) > support * (1.0 + TIE):
+                excess = excess_of_pair(rows, i, j, n, best)
+                if excess > support * (1.0 + TIE):
                     slope = best_slope(rows, i, j, n, inverse, best)
                     if slope > best:
                         best = slope
