@@ -52,16 +52,20 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
     if alpha <= LARGE:
         # with w = e^-alpha u, so that nothing overflows
         w = -expm1(-alpha)
+        numerator = gap * w
         denominator = exp(-alpha) + d * w
-        loss = log1p(gap * w / denominator)
+        loss = log1p(numerator / denominator)
     elif d >= 1e-290:
-        loss = log1p(gap / d)
+        ratio = gap / d
+        loss = log1p(ratio)
     else:
         below = alpha
         if d > 0.0:
             # d and e^-alpha are both at the end of the double range: scale them (and gap) by 2^900.
             scale = 900 * log(2.0)
-            below = scale - log(d * 2.0**900 + exp(scale - alpha))
+            scaled_d = d * 2.0**900
+            scaled_floor = exp(scale - alpha)
+            below = scale - log(scaled_d + scaled_floor)
         exponent = log(gap) + below
         if exponent > 0:
             loss = exponent + log1p(exp(-exponent))
@@ -76,8 +80,10 @@ def vertex_losses(
     """`vertex_loss` of arrays of one shape; valid only where alpha <= LARGE."""
     capped = np.minimum(alpha, LARGE)
     w = -np.expm1(-capped)
+    numerator = gap * w
     denominator = np.exp(-capped) + d * w
-    loss = np.minimum(np.log1p(gap * w / denominator), alpha)
+    loss = np.log1p(numerator / denominator)
+    loss = np.minimum(loss, alpha)
     is_identity = (d == 0.0) & (rest == 0.0)
     return np.where(is_identity, alpha, loss)
 
@@ -109,9 +115,11 @@ def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
         d_factor = inf
         if exponent <= LARGE:
             d_factor = 1.0 + exp(exponent)
+    q = gap + d
     w = -expm1(-alpha)
-    q_factor = (gap + d) * w + exp(-alpha)  # (q u + 1) / (u + 1)
-    return min(gap / q_factor / d_factor, 1.0)
+    q_factor = q * w + exp(-alpha)  # (q u + 1) / (u + 1)
+    slope = gap / q_factor / d_factor
+    return min(slope, 1.0)
 
 
 def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> float:
@@ -128,9 +136,12 @@ def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> flo
     >>> round(vertex_crossing(0.2, 0.5, 0.1, 0.4), 6)
     1.466337
     """
-    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)  # 1 / u
+    numerator = next_gap * d - gap * next_d
+    denominator = gap - next_gap
+    inverse = numerator / denominator  # 1 / u
     if inverse > 1e-290:
-        return log1p(1.0 / inverse)
+        u = 1.0 / inverse
+        return log1p(u)
     return nan
 
 
@@ -149,15 +160,19 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
     >>> round(vertex_budget(0.0, 0.8, 0.2, 1.0), 7)
     0.1351603
     """
+    q = gap + d
     excess = inf
     if alpha <= LARGE:
         w = -expm1(-alpha)
-        denominator = exp(-alpha) + (gap + d) * w
-        excess = w * (rest + d * exp(alpha)) / denominator
+        d_growth = d * exp(alpha)
+        numerator = w * (rest + d_growth)
+        denominator = exp(-alpha) + q * w
+        excess = numerator / denominator
     elif gap > 1e-290 and (d == 0.0 or alpha <= 2.0 * LARGE):
-        half = exp(min(alpha, 2.0 * LARGE) / 2.0)  # as e^alpha is out of range
+        capped = min(alpha, 2.0 * LARGE)
+        half = exp(capped / 2.0)  # as e^alpha is out of range
         d_growth = d * half * half
-        excess = (rest + d_growth) / (gap + d)
+        excess = (rest + d_growth) / q
     if excess < inf:
         return log1p(excess)
     return alpha - vertex_loss(d, gap, rest, alpha)
@@ -190,28 +205,40 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     growth = expm1(epsilon)
     b = (rest + d) - growth * q
     if d == 0.0:
-        return log1p(growth / b) if b > 0.0 else inf
+        if b > 0.0:
+            u = growth / b
+            return log1p(u)
+        return inf
     product = 2.0 * sqrt(d) * sqrt(growth)
     root = hypot(b, product)
     if b >= 0.0:
-        return log1p(2.0 * growth / (b + root))
-    u = (root - b) / (2.0 * d)
+        u = 2.0 * growth / (b + root)
+        return log1p(u)
+    numerator = root - b
+    denominator = 2.0 * d
+    u = numerator / denominator
     if u < inf:
         return log1p(u)
-    return log(root - b) - log(2.0 * d)
+    return log(numerator) - log(denominator)
 
 
 def _supremum_of_large_budget(d: float, gap: float, rest: float, epsilon: float) -> float:
     """`vertex_supremum` by the same equation for u e^-epsilon, since e^epsilon is out of range."""
+    q = gap + d
     z = exp(-epsilon)
-    b = (rest + d) * z - (gap + d)
+    b = (rest + d) * z - q
     if d == 0.0:
         return epsilon if gap == 0.0 else inf
     product = 2.0 * sqrt(d) * sqrt(z)
     root = hypot(b, product)
     if b < 0.0:
-        return epsilon + (log(root - b) - log(2.0 * d))
-    return epsilon + (log(2.0 * z) - log(b + root))
+        numerator = root - b
+        denominator = 2.0 * d
+    else:
+        numerator = 2.0 * z
+        denominator = b + root
+    log_of_scaled_u = log(numerator) - log(denominator)
+    return epsilon + log_of_scaled_u
 
 
 def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
@@ -234,9 +261,13 @@ def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
     if loss == 0.0 or d == rest == 0.0:
         return loss
     w = -expm1(-loss)
-    below = gap * exp(-loss) - d * w
+    gap_share = gap * exp(-loss)
+    denominator = gap_share - d * w
     if loss <= LARGE:
-        return log1p(w / below) if below > 0.0 else inf
+        if denominator > 0.0:
+            u = w / denominator
+            return log1p(u)
+        return inf
     if d == 0.0:
         return loss - log(gap)
     return loss  # too little, which is safe, for d below 1e-300

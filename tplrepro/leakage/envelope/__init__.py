@@ -56,35 +56,45 @@ def joint_hull(matrix, progress: bool = True) -> np.ndarray:
     array (K, 5): the vertices in order of growing alpha (falling d)
         Each is d(S), gap(S), 1 - q(S), and the numbers of rows q and d; none if all rows are equal.
     """
-    passes = PASSES if matrix.n_states <= SMALL else 1
-    compiled.announce_steps(passes * matrix.n_states**3 + CALL)
+    n = matrix.n_states
+    passes = PASSES if n <= SMALL else 1
+    compiled.announce_steps(passes * n**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
         points = dense.joint_hull(matrix.probabilities, progress)
     # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is
     # decided exactly.
-    if points.size:
-        d, _, rest = points[-1, :3]
-        if d == 0.0 and 0.0 < rest < 1e-8:
-            return next(_disjoint_rows(matrix), points)
+    if not points.size:
+        return points
+    d, _, rest = points[-1, :3]
+    is_nearly_disjoint = d == 0.0 and 0.0 < rest < 1e-8
+    if is_nearly_disjoint:
+        return next(_disjoint_rows(matrix), points)
     return points
 
 
 def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
     """The hull (1, 5) of each two rows without a column in which both are above 0."""
     n = matrix.n_states
-    background = matrix.background > 0 if matrix.is_sparse else np.zeros(n)
+    background = np.zeros(n)
+    if matrix.is_sparse:
+        background = matrix.background > 0
     rows = csr_array(matrix.probabilities, dtype=float, copy=True)
-    background_of_entries = np.repeat(background, np.diff(rows.indptr))
-    rows.data = (rows.data > 0) - background_of_entries.astype(float)
+    stored = np.diff(rows.indptr)
+    background_of_entries = np.repeat(background, stored)
+    is_positive = rows.data > 0
+    rows.data = is_positive - background_of_entries.astype(float)
     for first in range(0, n, dense.BLOCK):
-        block = range(first, min(first + dense.BLOCK, n))
-        support = np.array([matrix.row(i) > 0 for i in block], dtype=float)
-        # the number of such columns
-        common = support @ rows.T + np.outer(support.sum(axis=1), background)
+        stop = min(first + dense.BLOCK, n)
+        supports = [matrix.row(i) > 0 for i in range(first, stop)]
+        support = np.array(supports, dtype=float)
+        support_sizes = support.sum(axis=1)
+        # the number of columns in which both are above 0
+        common = support @ rows.T + np.outer(support_sizes, background)
         for i, j in np.argwhere(common == 0.0):
-            yield np.array([(0.0, 1.0, 0.0, first + i, j)])
+            disjoint = (0.0, 1.0, 0.0, first + i, j)
+            yield np.array([disjoint])
 
 
 def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
@@ -121,8 +131,10 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """
     compiled.announce_steps(len(matrices) * budgets.size)
     found = _hulls_of_small(matrices)
-    first = np.cumsum([0, *map(len, found)])
-    return recursion.accumulate_for_each(np.concatenate(found), first, np.array(budgets))
+    sizes = [len(points) for points in found]
+    first = np.cumsum([0, *sizes])
+    points = np.concatenate(found)
+    return recursion.accumulate_for_each(points, first, np.array(budgets))
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
@@ -130,16 +142,21 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     matrices (M, n, n)."""
     if matrices.shape[1] <= SMALL:
         points = np.concatenate(_hulls_of_small(matrices))
-        nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
+        d = points[:, 0]
+        rest = points[:, 2]
+        is_nearly_disjoint = (d == 0.0) & (rest < 1e-8)
         # without the exact decision of `joint_hull`, on the safe side
-        points[nearly_disjoint, 1:3] = 1.0, 0.0
+        points[is_nearly_disjoint, 1] = 1.0
+        points[is_nearly_disjoint, 2] = 0.0
     else:
-        points = np.vstack([joint_hull(TransitionMatrix(rows)) for rows in matrices])
+        several = [joint_hull(TransitionMatrix(rows)) for rows in matrices]
+        points = np.vstack(several)
     return hull_of_points(points)
 
 
 def _hulls_of_small(matrices: np.ndarray) -> list[np.ndarray]:
-    compiled.announce_steps(PASSES * matrices.size * matrices.shape[2] + CALL)
+    n = matrices.shape[2]
+    compiled.announce_steps(PASSES * matrices.size * n + CALL)
     return [dense.hull_of_few_rows(rows) for rows in frozen(matrices)]
 
 
@@ -148,7 +165,8 @@ def hull_of_points(points: np.ndarray) -> np.ndarray:
     compiled.announce_steps(points.size)
     d = points[:, 0]
     gap = points[:, 1]
-    return hulls.hull_in_order(points[np.lexsort((gap, d))])
+    order = np.lexsort((gap, d))
+    return hulls.hull_in_order(points[order])
 
 
 def compile_kernels() -> None:
@@ -161,13 +179,15 @@ def compile_kernels() -> None:
     for P in (matrix, sparse):
         joint_hull(P)
         best_pair(P, 1.0)
-    leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
+    one_small = np.full((1, 2, 2), 0.5)
+    leakages_of_small(one_small, np.ones(1))
     no_vertices = np.empty((0, 5))
     first = np.zeros(1, dtype=int)
     no_step = np.array([-1])
     budgets = np.ones(2)
     change = np.ones((2, 1))
     recursion.accumulate_with_derivative(no_vertices, first, no_step, budgets, change)
-    recursion.run_along(np.ones((1, 5)), 1.0, budgets)
+    vertices = np.ones((1, 5))
+    recursion.run_along(vertices, 1.0, budgets)
     row = np.zeros((1, 1))
     recursion.farthest_rows(row, row, 0.0)

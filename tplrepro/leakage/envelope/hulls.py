@@ -38,7 +38,8 @@ def add_compensated(total, lost, term):
     """One step of a compensated sum: the total, and the part of the term that the addition lost."""
     term -= lost
     new = total + term
-    return new, (new - total) - term
+    added = new - total
+    return new, added - term
 
 
 @kernel(fastmath=FAST)
@@ -48,7 +49,8 @@ def excess_of_pair(rows, i, j, size, mu):
     for k in range(size):
         d = rows[j, k]
         gap = rows[i, k] - d  # first: q - (1 + mu) d would lose its digits for small mu
-        total += max(gap - mu * d, 0.0)
+        term = gap - mu * d
+        total += max(term, 0.0)
     return total
 
 
@@ -86,14 +88,16 @@ def prefix_points(rows, i, j, size):
     m = np.int64(0)
     rest = rest_lost = 0.0
     for k in range(size):
+        q = rows[i, k]
         d = rows[j, k]
-        gap = rows[i, k] - d
+        gap = q - d
         if gap > 0.0:
+            scaled_d = 2.0**60 * d  # d may be subnormal
             chosen[m] = k
-            ratio[m] = 2.0**60 * d / gap  # scaled, as d may be subnormal
+            ratio[m] = scaled_d / gap
             m += 1
         else:
-            rest, rest_lost = add_compensated(rest, rest_lost, rows[i, k])
+            rest, rest_lost = add_compensated(rest, rest_lost, q)
     order = np.argsort(ratio[:m], kind="mergesort")  # stable
     points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
@@ -122,21 +126,27 @@ def edges_of_hull(points):
     origin; the support function h at each slope; and d of each vertex, followed by that of the
     origin, 0.
     """
-    hull = np.empty((3, points.shape[0] + 1))
+    k = points.shape[0]
+    hull = np.empty((3, k + 1))
     hull[SLOPE, 0] = 0.0
-    hull[D, points.shape[0]] = 0.0
-    d = gap = 0.0
-    for e in range(points.shape[0], 0, -1):  # from the origin on
+    hull[D, k] = 0.0
+    d = 0.0
+    gap = 0.0
+    for e in range(k, 0, -1):  # from the origin on
         next_d = points[e - 1, 0]
         next_gap = points[e - 1, 1]
         rise = next_gap - gap
         run = next_d - d
-        slope = rise / run if run > rise / STEEPEST else STEEPEST
-        hull[SLOPE, e] = slope
+        slope = STEEPEST
+        if run > rise / STEEPEST:
+            slope = rise / run
         support = gap - slope * d  # of the edge's two ends the one with less rounding
         d = next_d
         gap = next_gap
-        hull[SUPPORT, e] = support if d > 0.0 else gap  # of a vertex with d = 0 at any slope
+        if d == 0.0:  # the same at any slope
+            support = gap
+        hull[SLOPE, e] = slope
+        hull[SUPPORT, e] = support
         hull[D, e - 1] = d
     hull[SUPPORT, 0] = gap
     return hull
@@ -167,12 +177,15 @@ def hull_in_order(points):
         if gap <= stack[top, 1] * (1.0 + TIE):
             continue
         while top > 0:
+            top_d = stack[top, 0]
+            top_gap = stack[top, 1]
             under_d = stack[top - 1, 0]
             under_gap = stack[top - 1, 1]
-            if d > stack[top, 0]:
-                share = (stack[top, 0] - under_d) / (d - under_d)
-                chord = under_gap + share * (gap - under_gap)
-                if stack[top, 1] * (1.0 - TIE) > chord:
+            if d > top_d:
+                share = (top_d - under_d) / (d - under_d)
+                rise = gap - under_gap
+                chord = under_gap + share * rise
+                if top_gap * (1.0 - TIE) > chord:
                     break
             top -= 1
         top += 1
@@ -185,12 +198,14 @@ def hull_in_order(points):
 def add_pair(points, new):
     """The hull of `points`, a hull, with falling d, and `new`, the points of one pair, with rising
     d."""
-    size = points.shape[0] + new.shape[0]
+    n_old = points.shape[0]
+    n_new = new.shape[0]
+    size = n_old + n_new
     merged = np.empty((size, 5))
-    old = points.shape[0] - 1
+    old = n_old - 1
     at = 0
     for m in range(size):
-        is_old = at == new.shape[0] or (old >= 0 and points[old, 0] <= new[at, 0])
+        is_old = at == n_new or (old >= 0 and points[old, 0] <= new[at, 0])
         if is_old:
             for c in range(5):
                 merged[m, c] = points[old, c]
@@ -210,8 +225,11 @@ def is_outside(rows, i, j, size, mu, support):
     Columns that add only rounding at this slope are thus not part of the point.
     """
     kept = 1.0 - TIE
-    d_sum, gap_sum = point_at(rows, i, j, size, mu / kept)
-    return gap_sum * kept - mu * d_sum > support
+    slope = mu / kept
+    d_sum, gap_sum = point_at(rows, i, j, size, slope)
+    reduced_gap = gap_sum * kept
+    excess = reduced_gap - mu * d_sum
+    return excess > support
 
 
 @kernel()
@@ -233,7 +251,8 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     mu_a = 0.0
     s_a = excess_of_pair(rows, i, j, size, 0.0)
     support = hull[SUPPORT, 0]
-    if s_a > support * (1.0 + TIE) and is_outside(rows, i, j, size, 0.0, support):
+    limit = support * (1.0 + TIE)
+    if s_a > limit and is_outside(rows, i, j, size, 0.0, support):
         return True
     if s_a == 0.0:  # no entry of q exceeds that of d
         return False
@@ -262,9 +281,10 @@ def sticks_out(rows, i, j, size, far, hull, pending):
         # The chord by the share of its length: the fall itself may be below all doubles.
         share = (mu_b - mu) / (mu_b - mu_a)
         chord = s_b + (s_a - s_b) * share
-        if low < b and mu < mu_b and chord > support * (1.0 + TIE):
+        limit = support * (1.0 + TIE)
+        if low < b and mu < mu_b and chord > limit:
             s = excess_of_pair(rows, i, j, size, mu)
-            exceeds = s > support * (1.0 + TIE) and is_outside(rows, i, j, size, mu, support)
+            exceeds = s > limit and is_outside(rows, i, j, size, mu, support)
             # Where `pending` is full, the pair is sorted instead, which gives the same hull.
             if exceeds or waiting == PENDING:
                 return True

@@ -34,14 +34,17 @@ def sums_of_largest(rows):
     """
     value = rows.value
     n = rows.background.size
-    top = np.empty(value.size + n)
-    size = np.empty(value.size + n)
+    n_sums = value.size + n
+    top = np.empty(n_sums)
+    size = np.empty(n_sums)
     for i in range(n):
         k = rows.start[i]
         stop = rows.start[i + 1]
-        missing = n - (stop - k)
+        stored = stop - k
+        missing = n - stored
         b = rows.background[i] if missing > 0 else 0.0
-        total = count = 0.0
+        total = 0.0
+        count = 0.0
         for at in range(k + i, stop + i + 1):
             if at == k + i and (k == stop or value[k] < b):  # the background's turn
                 total += missing * b
@@ -186,9 +189,11 @@ def excess_over(low, candidates, rows, top, size, slopes):
                     end = middle
             has_background_above = background[i] > level and stop - first < background.size
             last = i + k - 1 + has_background_above
-            bounds[c, e] = 0.0
+            bound = 0.0
             if last >= first + i:
-                bounds[c, e] = max(top[last] - size[last] * level, 0.0)
+                excess = top[last] - size[last] * level
+                bound = max(excess, 0.0)
+            bounds[c, e] = bound
     return bounds
 
 
