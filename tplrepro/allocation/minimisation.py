@@ -86,7 +86,8 @@ class LeastError:
 
     def cost(self, budgets: np.ndarray) -> float:
         """The error in units of the error of budgets alpha, so at least 1."""
-        return float(self.weights @ (self.alpha / budgets) ** self.power)
+        errors = (self.alpha / budgets) ** self.power
+        return float(self.weights @ errors)
 
     def solve(self, start: np.ndarray, knots: np.ndarray | None = None) -> np.ndarray:
         """Budgets that SLSQP reaches from a start.
@@ -142,27 +143,35 @@ class _ProgrammeOnKnots:
     def __init__(self, problem: LeastError, start: np.ndarray, knots: np.ndarray):
         self.problem = problem
         releases = np.arange(problem.weights.size)
-        units = np.eye(knots.size)
         # x of all releases from those at the knots, (R, N).
-        self.spread = np.column_stack([np.interp(releases, knots, unit) for unit in units])
+        effects = []
+        for unit in np.eye(knots.size):
+            effects.append(np.interp(releases, knots, unit))
+        self.spread = np.column_stack(effects)
         x = np.log(start[knots] / problem.alpha)
         cost, _ = self._cost(x)
         # No term of the error may exceed the error of the start, which is feasible.
-        shares = np.maximum(problem.weights[knots], LEAST_WEIGHT) / cost
+        weights = np.maximum(problem.weights[knots], LEAST_WEIGHT)
+        shares = weights / cost
+        least = np.log(shares) / problem.power
         self.upper = problem.upper[knots]
-        self.lower = np.minimum(np.log(shares) / problem.power, self.upper) - ROOM_BELOW
+        self.lower = np.minimum(least, self.upper) - ROOM_BELOW
         self.start = np.clip(x, self.lower, self.upper)
         cost, _ = self._cost(self.start)
         self._scale = 1.0 / cost
         self._last: tuple[bytes, _Constraint] | None = None
 
     def budgets(self, x: np.ndarray) -> np.ndarray:
-        return self.problem.alpha * np.exp(self.spread @ x)
+        log_shares = self.spread @ x
+        return self.problem.alpha * np.exp(log_shares)
 
     def _cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         power = self.problem.power
-        terms = self.problem.weights * np.exp(-power * (self.spread @ x))
-        return float(terms.sum()), -power * (terms @ self.spread)
+        log_shares = self.spread @ x
+        errors = np.exp(-power * log_shares)
+        terms = self.problem.weights * errors
+        gradient = -power * (terms @ self.spread)
+        return float(terms.sum()), gradient
 
     def scaled_cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """The error as a share of that of the start, and its gradient (N,)."""
@@ -177,9 +186,12 @@ class _ProgrammeOnKnots:
         return self._last[1]
 
     def _constraint(self, x: np.ndarray) -> _Constraint:
+        alpha = self.problem.alpha
         budgets = self.budgets(x)
-        tpl, derivative = self.problem.tpl(budgets, budgets[:, None] * self.spread)
-        return _Constraint(1.0 - tpl / self.problem.alpha, -derivative / self.problem.alpha)
+        change = budgets[:, None] * self.spread
+        tpl, derivative = self.problem.tpl(budgets, change)
+        shares = tpl / alpha
+        return _Constraint(slack=1.0 - shares, derivative=-derivative / alpha)
 
 
 class Recursion:
@@ -189,12 +201,17 @@ class Recursion:
     """
 
     def __init__(self, functions: list):
-        distinct = [function for function in dict.fromkeys(functions) if function is not None]
-        number = {function: k for k, function in enumerate(distinct)}
-        tables = [np.empty((0, 5)), *(function.table for function in distinct)]
+        number = {None: -1}
+        tables = [np.empty((0, 5))]
+        for function in dict.fromkeys(functions):
+            if function is not None:
+                number[function] = len(tables) - 1
+                tables.append(function.table)
+        sizes = [len(table) for table in tables]
+        steps = [number[function] for function in functions]
         self.vertices = np.concatenate(tables)
-        self.first = np.cumsum([len(table) for table in tables])
-        self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
+        self.first = np.cumsum(sizes)
+        self.steps = np.array(steps, dtype=int)
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The leakages along some budgets and their derivatives.

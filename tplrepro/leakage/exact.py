@@ -131,12 +131,13 @@ def exact_leakage(
     setting = _check_setting(epsilons, backward, forward, horizon)
     budgets = setting.budgets
     n = setting.n_states
+    T = budgets.size
     boxes = _boxes(budgets, n, released)
     reversed_boxes = boxes.reversed()
     after = setting.after[::-1]
-    past = np.zeros((budgets.size, n, n))
-    future = np.zeros((budgets.size, n, n))
-    for t in with_progress(range(1, budgets.size), "exact leakage", "time"):
+    past = np.zeros((T, n, n))
+    future = np.zeros((T, n, n))
+    for t in with_progress(range(1, T), "exact leakage", "time"):
         earlier = _side(t, setting.before, boxes)
         later = _side(t, after, reversed_boxes)
         past[t] = _largest_log_ratios(earlier, past[t - 1])
@@ -193,10 +194,13 @@ def worst_outputs(
     earlier = _side(time, setting.before, boxes)
     times_after = T - 1 - time
     later = _side(times_after, setting.after[::-1], boxes.reversed())
-    past = _largest_log_ratios(earlier, np.zeros((n, n)))
-    future = _largest_log_ratios(later, np.zeros((n, n)))
-    joint = past + budgets[time] * boxes.local + future
-    i, j = np.unravel_index(np.argmax(joint), (n, n))
+    start = np.zeros((n, n))
+    past = _largest_log_ratios(earlier, start)
+    future = _largest_log_ratios(later, start)
+    single = budgets[time] * boxes.local
+    joint = past + single + future
+    largest = np.argmax(joint)
+    i, j = np.unravel_index(largest, (n, n))
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
     # In the order in which `_attain` returns them: away from `time`.
@@ -235,10 +239,13 @@ def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
     ratios = np.zeros((n, n))
     if not side.chain:
         return ratios
-    pairs = np.argwhere(~np.eye(n, dtype=bool))
-    for block in np.array_split(pairs, -(-(n**3) // 2**16)):
+    are_same = np.eye(n, dtype=bool)
+    pairs = np.argwhere(~are_same)
+    n_blocks = -(-(n**3) // 2**16)
+    for block in np.array_split(pairs, n_blocks):
         i, j = block.T
-        gains = _largest_gains(side, i, j, np.expm1(start[i, j]))
+        start_gains = np.expm1(start[i, j])
+        gains = _largest_gains(side, i, j, start_gains)
         ratios[i, j] = np.log1p(gains)
     return ratios
 
@@ -274,7 +281,8 @@ def _attain(
     patterns = [functional > 0]
     for k, P in enumerate(chain[1:], start=1):
         likelihood = side.likelihoods(k, patterns[-1])
-        functional = (functional * (1.0 + likelihood)) @ P
+        weighted = functional * (1.0 + likelihood)
+        functional = weighted @ P
         patterns.append(functional > 0)
     # Forward in time: m - 1 of these outputs.
     first = len(chain)
@@ -282,10 +290,11 @@ def _attain(
     for k in range(first - 1, 0, -1):
         mixed = excess @ chain[k].T
         likelihood = side.likelihoods(k, patterns[k - 1])
-        excess = mixed + likelihood * (1.0 + mixed)
-    gained = (difference * excess).sum(axis=1)
-    of_base = 1.0 + (base * excess).sum(axis=1)
-    return gained / of_base, patterns
+        added = likelihood * (1.0 + mixed)
+        excess = mixed + added
+    numerator = (difference * excess).sum(axis=1)
+    denominator = 1.0 + (base * excess).sum(axis=1)
+    return numerator / denominator, patterns
 
 
 def _mark_worst_outputs(
@@ -323,7 +332,8 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
     # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only
     # one.
     height = 1.0 if states.size in (1, n) else 0.5
-    high = np.isin(np.arange(n), states) * height
+    is_released = np.isin(np.arange(n), states)
+    high = is_released * height
     low = -high if states.size < n else np.zeros(n)
     local = high[:, None] - low
     np.fill_diagonal(local, 0.0)
@@ -348,15 +358,18 @@ def _check_setting(
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
     n = 2 if states is None else len(states)
-    if budgets.sum() > MAX_TOTAL:
+    T = budgets.size
+    total = budgets.sum()
+    work = float(n) ** 4 * float(T) ** 2
+    if total > MAX_TOTAL:
         raise ValueError(
             f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, "
-            f"found {budgets.sum():g}; use temporal_privacy_leakage, the upper bound"
+            f"found {total:g}; use temporal_privacy_leakage, the upper bound"
         )
-    if float(n) ** 4 * float(budgets.size) ** 2 > MAX_WORK:
+    if work > MAX_WORK:
         raise ValueError(
             f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, "
-            f"found n = {n}, T = {budgets.size}; "
+            f"found n = {n}, T = {T}; "
             "take fewer, or use temporal_privacy_leakage, the upper bound"
         )
     return _Setting(budgets, before, after, max(n, 2))
@@ -413,9 +426,16 @@ def with_joint(
     past, single, future : array (T, n, n)
         The log ratio of the likelihoods of each pair by the outputs before, at and after each time.
     """
-    joint = (past + single + future).reshape(epsilons.size, -1)
-    bpl = (past + single).max(axis=(1, 2))
-    fpl = (single + future).max(axis=(1, 2))
+    n = past.shape[1]
+    backward = past + single
+    forward = single + future
+    joint = (backward + future).reshape(epsilons.size, -1)
     best = joint.argmax(axis=1)
-    pairs = np.column_stack(np.unravel_index(best, past.shape[1:]))
-    return ExactLeakage(epsilons, bpl, fpl, joint.max(axis=1), pairs)
+    i, j = np.unravel_index(best, (n, n))
+    return ExactLeakage(
+        epsilons,
+        bpl=backward.max(axis=(1, 2)),
+        fpl=forward.max(axis=(1, 2)),
+        joint=joint.max(axis=1),
+        pairs=np.column_stack((i, j)),
+    )

@@ -31,7 +31,9 @@ def class_periods(steps: Any) -> list[int]:
         inside = steps[members][:, members]
         distance = csgraph.dijkstra(inside, indices=0, unweighted=True).astype(int)
         before, after = inside.nonzero()
-        periods.append(int(np.gcd.reduce(distance[before] + 1 - distance[after])))
+        longer_by = distance[before] + 1 - distance[after]
+        period = np.gcd.reduce(longer_by)
+        periods.append(int(period))
     return periods
 
 
@@ -42,15 +44,22 @@ def reduce_states(matrix: Any) -> np.ndarray:
     """
     import scipy.sparse
 
-    members = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
-    a = matrix.probabilities[np.ix_(members, members)].copy()
-    for k in range(members.size - 1, 0, -1):
-        a[:k, k] /= a[k, :k].sum()
-        a[:k, :k] += np.outer(a[:k, k], a[k, :k])
-    p = np.append(1.0, np.zeros(members.size - 1))
-    for k in range(1, members.size):
+    steps = scipy.sparse.csr_array(matrix.probabilities)
+    members = _closed_class(steps, matrix.states)
+    size = members.size
+    inside = np.ix_(members, members)
+    a = matrix.probabilities[inside].copy()
+    for k in range(size - 1, 0, -1):
+        leaving = a[k, :k]
+        a[:k, k] /= leaving.sum()
+        by_way_of_k = np.outer(a[:k, k], leaving)
+        a[:k, :k] += by_way_of_k
+    p = np.zeros(size)
+    p[0] = 1.0
+    for k in range(1, size):
         p[k] = p[:k] @ a[:k, k]
-    return np.bincount(members, weights=p / p.sum(), minlength=matrix.n_states)
+    p /= p.sum()
+    return np.bincount(members, weights=p, minlength=matrix.n_states)
 
 
 def iterate_powers(matrix: Any) -> np.ndarray:
@@ -61,9 +70,12 @@ def iterate_powers(matrix: Any) -> np.ndarray:
     _closed_class(_likely_steps(matrix), matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)
     for _ in range(MOST_ITERATIONS):
-        following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))
+        normalised = p / p.sum()
+        after_step = matrix.__rmatmul__(normalised)
+        following = 0.5 * (p + after_step)
         following /= following.sum()
-        change = np.abs(following - p).sum()
+        difference = following - p
+        change = np.abs(difference).sum()
         if change <= SETTLED:
             return following
         p = following
@@ -80,9 +92,12 @@ def _likely_steps(matrix: Any) -> Any:
     """
     import scipy.sparse
 
-    anywhere = scipy.sparse.csr_array(matrix.background[:, None] * matrix.n_states >= LEAST_STEP)
-    everywhere = np.ones((1, matrix.n_states))
-    blocks = [[matrix.probabilities >= LEAST_STEP, anywhere], [everywhere, None]]
+    n = matrix.n_states
+    background_mass = matrix.background[:, None] * n
+    stored = matrix.probabilities >= LEAST_STEP
+    anywhere = scipy.sparse.csr_array(background_mass >= LEAST_STEP)
+    everywhere = np.ones((1, n))
+    blocks = [[stored, anywhere], [everywhere, None]]
     return scipy.sparse.block_array(blocks, format="csr")
 
 
@@ -92,10 +107,14 @@ def _closed_class(steps: Any, states: Sequence) -> np.ndarray:
 
     _, class_of_state = connected_components(steps, connection="strong")
     rows, columns = steps.nonzero()
-    leaves = class_of_state[rows] != class_of_state[columns]
-    closed = np.setdiff1d(class_of_state, class_of_state[rows[leaves]])
+    class_before = class_of_state[rows]
+    class_after = class_of_state[columns]
+    is_left = class_before != class_after
+    open_classes = class_before[is_left]
+    closed = np.setdiff1d(class_of_state, open_classes)
     if closed.size > 1:
-        first, second = (states[int(np.argmax(class_of_state == c))] for c in closed[:2])
+        first = states[int(np.argmax(class_of_state == closed[0]))]
+        second = states[int(np.argmax(class_of_state == closed[1]))]
         raise ValueError(
             f"the stationary distribution must be unique, found {closed.size} closed classes of "
             f"states (one holds {first!r}, another {second!r}); "
