@@ -132,7 +132,8 @@ def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
     numbers = as_numbers(weights, "weights must be numbers", "give one a release")
     with np.errstate(all="ignore"):
         shares = numbers / numbers.sum()
-    if numbers.shape != (size,) or not ((numbers > 0) & (shares > 0)).all():
+    counts = (numbers > 0) & (shares > 0)
+    if numbers.shape != (size,) or not counts.all():
         raise ValueError(
             f"weights must hold a finite number greater than 0 for each of the {size} releases, "
             f"found {numbers}; no share of their sum may round to 0: "
@@ -194,14 +195,18 @@ class OnTimeline(LeastError):
             m = pause.release_after
             if k < 0 or m == budgets.size:
                 continue
+            bpl_before = float(bpl[k])
+            fpl_after = float(fpl[m])
             leakage = 0.0
             derivative = np.zeros(change.shape[1])
             if pause.loss_before is not None:
-                leakage += pause.loss_before.at(float(bpl[k]))
-                derivative += pause.loss_before.slope_at(float(bpl[k])) * dbpl[k]
+                leakage += pause.loss_before.at(bpl_before)
+                slope = pause.loss_before.slope_at(bpl_before)
+                derivative += slope * dbpl[k]
             if pause.loss_after is not None:
-                leakage += pause.loss_after.at(float(fpl[m]))
-                derivative += pause.loss_after.slope_at(float(fpl[m])) * dfpl[m]
+                leakage += pause.loss_after.at(fpl_after)
+                slope = pause.loss_after.slope_at(fpl_after)
+                derivative += slope * dfpl[m]
             leakages.append(np.array([leakage]))
             derivatives.append(derivative[None])
         return np.concatenate(leakages), np.concatenate(derivatives)
@@ -261,8 +266,10 @@ def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     knots = knots_at_the_ends(size, 6, 6, 1.4)
     solutions = [problem.solve(start, knots) for start in starts]
     fitted = [problem.fit(budgets, tolerance=CLOSELY) for budgets in solutions]
-    best = int(np.argmin([problem.cost(budgets) for budgets in fitted]))
-    refined = problem.solve(fitted[best], _knots_where_unequal(solutions[best]))
+    costs = [problem.cost(budgets) for budgets in fitted]
+    best = int(np.argmin(costs))
+    finer_knots = _knots_where_unequal(solutions[best])
+    refined = problem.solve(fitted[best], finer_knots)
     return [*solutions, refined]
 
 
@@ -270,7 +277,9 @@ def _knots_where_unequal(budgets: np.ndarray) -> np.ndarray:
     """A knot at each budget that differs from the constant in the middle, as far as there is room
     for knots."""
     size = budgets.size
-    middle = np.flatnonzero(np.abs(budgets / np.median(budgets) - 1.0) < LEVEL)
+    ratio = budgets / np.median(budgets)
+    is_level = np.abs(ratio - 1.0) < LEVEL
+    middle = np.flatnonzero(is_level)
     first = size
     last = size
     growth = 1.4
@@ -293,12 +302,14 @@ def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
     is_curved = problem.alpha > CURVED
     if np.ptp(problem.weights) > 0.0:
         yield problem.weights ** (1.0 / (1 + problem.power))
+    is_odd = steps % 2 == 1
+    is_end = (steps == 0) | (steps == size - 1)
     if is_few:
-        yield np.where(steps % 2, 1.0, 0.2)
+        yield np.where(is_odd, 1.0, 0.2)
     if is_curved or not is_few:
-        yield np.where((steps == 0) | (steps == size - 1), 1.0, 0.1)
+        yield np.where(is_end, 1.0, 0.1)
     if is_few and is_curved:
-        yield np.where(steps % 2, 0.2, 1.0)
+        yield np.where(is_odd, 0.2, 1.0)
         yield 2.0**-steps
         yield 2.0**steps
 

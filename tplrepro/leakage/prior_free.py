@@ -98,8 +98,11 @@ class PriorFreeLoss(PrivacyLossFunction):
         if gap == 0.0:
             return np.zeros_like(slopes)
         root = np.sqrt(1.0 + slopes)
-        excess = gap * (1.0 + ROUNDING) - d * slopes / (1.0 + root)
-        return np.minimum(np.maximum(excess, 0.0) ** 2 / gap, 1.0)
+        rounded_up = gap * (1.0 + ROUNDING)
+        excess = rounded_up - d * slopes / (1.0 + root)
+        excess = np.maximum(excess, 0.0)
+        support = excess**2 / gap
+        return np.minimum(support, 1.0)
 
     def unbounded_because(self) -> str:
         state_q, state_d, column, _ = self._attained_states()
@@ -147,8 +150,10 @@ class PriorFreeLoss(PrivacyLossFunction):
         for step in steps:
             _, gap, rest = combined._vertices[0]
             _, step_gap, step_rest = step._vertices[0]
-            rest = (rest + step_rest * (1.0 - 2.0 * rest)) * (1.0 - ERROR)
-            gap = min(gap * step_gap * (1.0 + ERROR), 1.0)
+            added = step_rest * (1.0 - 2.0 * rest)
+            rest = (rest + added) * (1.0 - ERROR)
+            gap = gap * step_gap * (1.0 + ERROR)
+            gap = min(gap, 1.0)
             combined._vertices = [Vertex(d=rest, gap=gap, rest=rest)]
         return combined
 
@@ -168,7 +173,8 @@ class _HilbertDiameter:
 def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
     """The Hilbert diameter of the rows; inf if two rows differ in their support."""
     rows = matrix.toarray()
-    different = np.argwhere((rows > 0.0) != (rows[0] > 0.0))
+    is_possible = rows > 0.0
+    different = np.argwhere(is_possible != is_possible[0])
     if different.size:
         other, column = different[0].tolist()
         if rows[0, column] > 0.0:
@@ -203,14 +209,17 @@ def _farthest_rows(logs: np.ndarray) -> tuple[float, int, int]:
     best_i = best_j = 0
     compiled.announce_steps(n * logs.size // 2)
     for a in range(0, n, BLOCK):
-        first = logs[order[a : a + BLOCK]]
+        rows_a = order[a : a + BLOCK]
+        first = logs[rows_a]
         for b in range(a, n, BLOCK):
-            if radius[order[a]] + radius[order[b]] <= widest:
+            rows_b = order[b : b + BLOCK]
+            farthest = radius[rows_a[0]] + radius[rows_b[0]]
+            if farthest <= widest:
                 break
-            second = logs[order[b : b + BLOCK]]
+            second = logs[rows_b]
             width, i, j = recursion.farthest_rows(first, second, widest)
             if width > widest:
                 widest = width
-                best_i = int(order[a + i])
-                best_j = int(order[b + j])
+                best_i = int(rows_a[i])
+                best_j = int(rows_b[j])
     return widest, best_i, best_j

@@ -112,7 +112,9 @@ class Sequences(FrozenArrays):
             yield self.values[start:stop]
 
     def __getitem__(self, i: int) -> np.ndarray:
-        return self.values[self.offsets[:-1][i] : self.offsets[1:][i]]
+        start = self.offsets[:-1][i]
+        stop = self.offsets[1:][i]
+        return self.values[start:stop]
 
     @property
     def n_states(self) -> int:
@@ -134,15 +136,19 @@ class Sequences(FrozenArrays):
 
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
+        is_filled = self.lengths > 0
+        starts = self.offsets[:-1][is_filled]
         has_previous = np.ones(len(self.values), dtype=bool)
-        has_previous[self.offsets[:-1][self.lengths > 0]] = False
+        has_previous[starts] = False
         to = np.flatnonzero(has_previous)
         return self.values[to - 1], self.values[to]
 
     def select(self, which: ArrayLike) -> Self:
         """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
         which = np.asarray(which)
-        return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
+        starts = self.offsets[:-1][which]
+        stops = self.offsets[1:][which]
+        return self.gather(starts, stops, which)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Sequences]:
         """These sequences in parts of about `size` values; the value at a cut is in both parts, so
@@ -151,9 +157,12 @@ class Sequences(FrozenArrays):
             yield self
             return
         starts, stops, owner = self.stretches(size)
-        limits = np.searchsorted(starts, np.arange(0, len(self.values), size))
-        for first, last in itertools.pairwise(np.unique([*limits, len(owner)]).tolist()):
-            yield self.gather(starts[first:last], stops[first:last], owner[first:last])
+        cuts = np.arange(0, len(self.values), size)
+        limits = np.searchsorted(starts, cuts)
+        limits = np.unique([*limits, len(owner)])
+        for first, last in itertools.pairwise(limits.tolist()):
+            pieces = slice(first, last)
+            yield self.gather(starts[pieces], stops[pieces], owner[pieces])
             _release_memory(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -188,7 +197,9 @@ class Sequences(FrozenArrays):
         """
         lengths = stops - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        new_places = np.arange(offsets[-1])
+        distances = np.repeat(starts - offsets[:-1], lengths)
+        places = distances + new_places
         values = np.asarray(self.values[places])
         return replace(self, values=values, offsets=offsets, users=self.users[owner])
 
@@ -341,7 +352,8 @@ def count_transitions(
         earlier, later = block.transitions()
         steps = (earlier, later) if direction == "forward" else (later, earlier)
         ones = np.ones(earlier.size)
-        counts = counts + scipy.sparse.coo_array((ones, steps), shape=counts.shape).tocsr()
+        counts_of_block = scipy.sparse.coo_array((ones, steps), shape=counts.shape)
+        counts = counts + counts_of_block.tocsr()
     return counts, data.labels.tolist()
 
 
@@ -365,8 +377,12 @@ def rename_columns(data: Any, names: dict[str, Any]) -> Any:
     ValueError
         If a name is none of a DataFrame's columns.
     """
-    roles = {role for role, column in names.items() if column is not None}
-    role_of_column = {column: role for role, column in names.items() if column is not None}
+    role_of_column = {}
+    roles = set()
+    for role, column in names.items():
+        if column is not None:
+            roles.add(role)
+            role_of_column[column] = role
     if not roles:
         return data
     if not hasattr(data, "columns") or not {*role_of_column} <= {*data.columns}:
@@ -427,7 +443,8 @@ def _from_frame(frame: Any) -> Sequences:
             "drop them, or use tr.read_sequences with same_time="
         )
     users = ordered["user"].to_numpy()
-    is_first = np.append(True, users[1:] != users[:-1])[: len(users)]
+    is_another = users[1:] != users[:-1]
+    is_first = np.append(True, is_another)[: len(users)]
     starts = np.flatnonzero(is_first)
     offsets = np.append(starts, len(users))
     return Sequences.from_flat(ordered["state"].to_numpy(), offsets, users[starts])
