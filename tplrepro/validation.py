@@ -250,7 +250,9 @@ def check_distribution(
             f"{name} must have shape {shape}, found {p.shape}; give one probability for each state"
         )
     total = p.sum()
-    if not np.isfinite(total) or (p < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
+    is_negative = p < 0
+    is_normalised = np.isfinite(total) and abs(total - 1.0) <= ROW_SUM_TOLERANCE
+    if is_negative.any() or not is_normalised:
         raise ValueError(
             f"{name} must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, "
             f"found sum {total:.12g} and minimum {p.min():g}; divide it by its sum"
@@ -269,16 +271,19 @@ def check_probability(
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
     least = 0.0 if zero else SMALLEST
     most = 1.0 if one else BELOW_ONE
-    must = f"{name} must be a probability in {'[' if zero else '('}0, 1{']' if one else ')'}"
-    return as_scalar(check_range(probability, least, most, must, remedy), name)
+    opening = "[" if zero else "("
+    closing = "]" if one else ")"
+    must = f"{name} must be a probability in {opening}0, 1{closing}"
+    checked = check_range(probability, least, most, must, remedy)
+    return as_scalar(checked, name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
     must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
-    return as_scalar(
-        check_range(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name
-    )
+    remedy = "give the s added to each count"
+    checked = check_range(smoothing, 0.0, MOST_SMOOTHING, must, remedy)
+    return as_scalar(checked, name)
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
@@ -351,9 +356,9 @@ def check_series(
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return as_scalar(
-        check_range(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name
-    )
+    remedy = f"choose {LEAST_LEVEL:g} or more"
+    checked = check_range(alpha, LEAST_LEVEL, LARGEST, must, remedy)
+    return as_scalar(checked, name)
 
 
 def check_sensitivity(sensitivity: Any) -> float:
@@ -367,7 +372,8 @@ def check_sensitivity(sensitivity: Any) -> float:
 def check_positive(number: Any, name: str, remedy: str) -> float:
     """One number that is finite and positive."""
     must = f"{name} must be finite and greater than 0"
-    return as_scalar(check_range(number, SMALLEST, LARGEST, must, remedy), name, remedy)
+    checked = check_range(number, SMALLEST, LARGEST, must, remedy)
+    return as_scalar(checked, name, remedy)
 
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
@@ -393,12 +399,14 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
         array = np.asarray(values)
     except ValueError:  # lists of several lengths
         array = np.array(None)
-    if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
+    is_whole = array.dtype.kind in "iu" and not np.ma.is_masked(values)
+    if array.size and not is_whole:
         raise ValueError(
             f"{name} must be whole numbers in 0..{n - 1}, "
             f"found {type(values).__name__} of {array.dtype}; code them so"
         )
-    unknown = array[(array < 0) | (array >= n)]
+    is_unknown = (array < 0) | (array >= n)
+    unknown = array[is_unknown]
     if unknown.size:
         raise ValueError(
             f"{name} must be among 0..{n - 1}, found {unknown[0]}; "

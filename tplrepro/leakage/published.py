@@ -200,11 +200,7 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     n = rows.shape[0]
     n_others = n - 1
     shape = n * n_others, n
-    tables = PrecomputedTables(
-        qM=np.empty(shape),
-        dM=np.empty(shape),
-        aM=np.empty(shape),
-    )
+    tables = PrecomputedTables(qM=np.empty(shape), dM=np.empty(shape), aM=np.empty(shape))
     for i in range(n):
         first = i * n_others
         pairs = slice(first, first + n_others)
@@ -322,12 +318,7 @@ def algorithm_4(
     else:
         tables = algorithm_2(P_or_tables)
     if not tables.qM.any():  # line 1
-        return PiecewiseFunction(
-            qArr=np.zeros(1),
-            dArr=np.zeros(1),
-            aArr=np.zeros(1),
-            a_1=a_1,
-        )
+        return PiecewiseFunction(qArr=np.zeros(1), dArr=np.zeros(1), aArr=np.zeros(1), a_1=a_1)
     at_left = _largest_loss(a_1, tables)  # line 2
     at_right = _largest_loss(a_m, tables)  # line 3
     pieces: list[Piece] = []  # from left to right

@@ -43,11 +43,13 @@ def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
     """
     rng = as_generator(rng)
     bounds = np.cumsum(body.cone_volumes)[:-1]
-    facet = np.searchsorted(bounds, rng.random(size) * body.volume, side="right")
+    volumes = rng.random(size) * body.volume
+    facet = np.searchsorted(bounds, volumes, side="right")
+    vertices = body.facet_vertices[facet]
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
     weights = rng.standard_exponential((size, body.dimension + 1))
     weights /= weights.sum(axis=1, keepdims=True)
-    return np.einsum("sk,skd->sd", weights[:, 1:], body.facet_vertices[facet])
+    return np.einsum("sk,skd->sd", weights[:, 1:], vertices)
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,12 @@ class LaplaceNoise:
         distance = np.abs(_as_floats(noise))
         scale = np.asarray(self.scale, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_density = -distance / scale - np.log(2 * scale)
+            exponent = -distance / scale
+            log_normalizer = np.log(2 * scale)
+            of_density = exponent - log_normalizer
         of_point_mass = np.where(distance == 0, 0.0, -np.inf)
-        return np.where(scale > 0, of_density, of_point_mass)[()]
+        log_density = np.where(scale > 0, of_density, of_point_mass)
+        return log_density[()]  # a scalar for one number
 
     def log_ratio(self, values: ArrayLike, shift: ArrayLike = 1.0) -> np.ndarray:
         """The log-likelihood ratio of each value as `shift` plus noise and as noise alone.
@@ -94,15 +97,19 @@ class LaplaceNoise:
         [2.0, 0.0, -2.0]
         """
         values = _as_floats(values)
-        distance_to_shift = np.abs(np.subtract(values, _as_floats(shift)))
-        return (np.abs(values) - distance_to_shift) / self.scale
+        shift = _as_floats(shift)
+        distance_to_zero = np.abs(values)
+        distance_to_shift = np.abs(np.subtract(values, shift))
+        return (distance_to_zero - distance_to_shift) / self.scale
 
     def log_cdf(self, values: ArrayLike) -> np.ndarray:
         """log Pr(X <= value), accurate in both tails; log Pr(X > value) is that of the negative
         value."""
         z = np.asarray(_as_floats(values)) / self.scale
         log_tail = np.log(0.5) - np.abs(z)
-        return np.where(z < 0, log_tail, np.log1p(-np.exp(log_tail)))[()]
+        log_rest = np.log1p(-np.exp(log_tail))
+        log_cdf = np.where(z < 0, log_tail, log_rest)
+        return log_cdf[()]
 
 
 def _as_floats(values: Any) -> Any:

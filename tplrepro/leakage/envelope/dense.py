@@ -158,13 +158,7 @@ class _Search:
             first = bounds[k]
             last = bounds[k + 1]
             screens.mark_outside(
-                self.rows,
-                self.columns,
-                self.far,
-                hull,
-                screen,
-                start + first,
-                marks[first:last],
+                self.rows, self.columns, self.far, hull, screen, start + first, marks[first:last]
             )
 
         for_each(mark_part, parts, threads)
@@ -272,14 +266,7 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
         last_needed = min(usual_far, slopes[-1])
         is_last = slopes >= last_needed
         edge = np.flatnonzero(has_room | is_high | is_last)
-        chosen = screens.fewest_caps(
-            slopes[edge],
-            caps[edge],
-            edge,
-            usual_far,
-            hull,
-            MOST_SLOPES,
-        )
+        chosen = screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)
         if chosen.size:
             edge = edge[chosen]
             return Screen(slopes[edge], caps[edge], edge)

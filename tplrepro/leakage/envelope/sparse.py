@@ -209,11 +209,7 @@ def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> S
     # compiled again.
     background = frozen(background)
     return SparseRows(
-        start=start,
-        column=column,
-        value=value[order],
-        background=background,
-        low=low,
+        start=start, column=column, value=value[order], background=background, low=low
     )
 
 
