@@ -8,6 +8,7 @@ that says both.
 
 import csv
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
 #: How the name of the column begins that a report recommends.
 RECOMMENDED = "recommended: "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NUMERALS = ("No", "Nl")  # categories of Unicode: a half, Roman numbers
+OTHER_NUMBER = re.compile(r"(?i)\W*(inf|infinity|nan)\W*")  # to Python, R and others
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 DECIMAL_POINT = re.compile(r"[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?")
 #: A digit beside a decimal sign, the bar of a fraction or a percent sign, once letters are digits.
@@ -347,7 +350,7 @@ def _check_heading(heading: Sequence[str], name: str) -> None:
     """ValueError unless the cells above columns can only be headings."""
     for place, cell in enumerate(heading):
         is_index = place == 0 and cell == "" and len(heading) > 1  # as pandas writes it
-        if is_index or (is_name(cell) and re.match(r"\W*[^\W\d]", cell)):
+        if is_index or _is_heading(cell):
             continue
         if len(heading) == 1:
             raise ValueError(
@@ -362,6 +365,19 @@ def _check_heading(heading: Sequence[str], name: str) -> None:
             "or one with decimal commas; write one number per line with a point, or headings "
             f"such as t,{name}"
         )
+
+
+def _is_heading(cell: str) -> bool:
+    """Whether a cell above numbers can only be a heading.
+
+    Its first word has letters, and it is no number in another spelling, as "inf", a letter l for 1
+    or the single character for a half may be.
+    """
+    if not is_name(cell) or not re.match(r"\W*[^\W\d]", cell):
+        return False
+    if OTHER_NUMBER.fullmatch(cell) or cell.translate(LIKE_DIGITS).isdigit():
+        return False
+    return not any(unicodedata.category(sign) in NUMERALS for sign in cell)
 
 
 def _column_called(name: str, heading: Sequence[str]) -> int:

@@ -173,6 +173,8 @@ def _check_parquet(path: Path, limits: Limits) -> None:
 
 def _check_feather(path: Path, limits: Limits) -> None:
     try:
+        # with one thread, as `memory` asks for, it would wait for ever
+        pa.set_io_thread_count(max(pa.io_thread_count(), 2))
         found = pa.dataset.dataset(path, format="ipc")
         columns = len(found.schema.names)
         _check_values(path, columns, columns * found.count_rows(), limits)

@@ -1,6 +1,7 @@
 """A small file that holds very much is refused before it is read, by the page and the command."""
 
 import gzip
+import os
 import subprocess
 import sys
 import zipfile
@@ -239,3 +240,19 @@ def test_the_page_lists_no_columns_of_such_a_file_and_says_why(tmp_path):
         ValueError, match="^wide.csv: there must be at most 1,000 columns.*tplrepro r"
     ):
         read(content, "wide.csv", ())
+
+
+def test_feather_is_read_by_one_thread_of_arrow(tmp_path):
+    """As under `ulimit -v`: rows were counted by a data set, which then waited for ever."""
+    path = tmp_path / "moves.feather"
+    pa.feather.write_feather(pa.table({"user": [1, 1], "time": [1, 2], "state": ["a", "b"]}), path)
+    script = (
+        "import sys; from pathlib import Path; from tplreport.reading.sizes import check_size;"
+        "from tplreport.reading.text_files import COMMAND; check_size(Path(sys.argv[1]), COMMAND)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        env=os.environ | {"ARROW_IO_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+    assert done.returncode == 0
