@@ -184,9 +184,27 @@ format: $(READY) ## format the Python files
 size: $(READY) ## how much there is to read in each room, and how dense it is
 	@$(PY) benchmarks/size.py
 
-# uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
-lock: $(READY) ## pin the environment anew from pyproject.toml
-	@$(PY) -m workflow.environment.lock $$ARGS
+# uv resolves for every platform and every Python from 3.11. It keeps the versions in its output file, so only what must change
+# does. The files hold names, versions and hashes; no address of a package index enters them.
+LOCKING := build/lock
+PINNED_EXTRAS := counts dask data events solvers
+RESOLVE := PYTHONPATH=$(LOCKING) $(PY) -m uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
+	--no-emit-package tplrepro --python-version 3.11 $(PINNED_EXTRAS:%=--extra=%) --group lock pyproject.toml
+# Of two files of pins, those that the second has alone, with their hashes.
+BEYOND := awk 'NR == FNR {known[$$0]; next} /^[^ ]/ {is_new = !($$0 in known)} is_new'
+
+lock: $(READY) ## pin the environment anew from pyproject.toml (ARGS=--upgrade)
+	@mkdir -p $(LOCKING)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade --target $(LOCKING) uv
+	@cat requirements.lock requirements-more.lock > $(LOCKING)/all.txt
+	@$(RESOLVE) --group more --output-file $(LOCKING)/all.txt $$ARGS
+	@cp $(LOCKING)/all.txt $(LOCKING)/figures.txt
+	@$(RESOLVE) --output-file $(LOCKING)/figures.txt $$ARGS
+	@echo "# Environment of make figures and make test: names, versions and hashes. Written by make lock." > requirements.lock
+	@cat $(LOCKING)/figures.txt >> requirements.lock
+	@echo "# What make docs, make article and PROFILE=paper need beyond requirements.lock. Written by make lock." > requirements-more.lock
+	@$(BEYOND) $(LOCKING)/figures.txt $(LOCKING)/all.txt >> requirements-more.lock
+	@exec $(PY) -m workflow.environment.conda
 
 clean-all: clean ## remove the environment as well
 	rm -rf .venv
