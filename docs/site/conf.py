@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pypandoc
 from docutils.nodes import Element, SkipNode, Text, math, math_block
+from sphinx.ext import autosummary
 from sphinx.search.en import SearchEnglish
 
 import tplrepro
@@ -14,7 +15,13 @@ project = "tplrepro"
 author = "the tplrepro authors"
 copyright = author
 version = release = tplrepro.__version__
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_design"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+]
 html_theme = "furo"
 html_title = "tplrepro"
 # Formulas need a font that has their large symbols; this package brings one.
@@ -35,6 +42,8 @@ html_math_renderer = "mathml"  # what browsers draw by themselves: nothing comes
 default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autosummary_generate = False  # a page for each room describes what the tables list
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.", "Eqs.")  # no sentence ends there
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 suppress_warnings = ["myst.header"]  # notebooks begin a cell at any level

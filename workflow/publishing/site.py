@@ -240,34 +240,52 @@ def documented_names() -> dict[str, object]:
 
 
 def api_pages():
-    """Name to text: a page for each room with what it defines, each public name once, and a list of
-    the rooms."""
-    pages, listed = {}, {}
+    """Text by name: a page for each room with what it defines, each public name once, and a page of
+    tables by room with a line for each name."""
+    rooms = {}
     for path, value in documented_names().items():
-        room = path.rpartition(".")[0]
-        if inspect.isroutine(value) or inspect.isclass(value):
-            roof, _, inside = value.__module__.partition(".")
-            room = f"{roof}.{inside.split('.')[0]}" if roof == ROOFS[0] else roof
-        kind = (
-            "function"
-            if inspect.isroutine(value)
-            else "class"
-            if inspect.isclass(value)
-            else "data"
-        )
-        if kind == "class" and issubclass(value, BaseException):
-            kind = "exception"
-        page = f"docs/api/{room}.md"
-        if page not in pages:
-            line = inspect.getdoc(importlib.import_module(room)).split("\n")[0]
-            pages[page], listed[room] = f"# {room}\n\n{line}\n\n```{{eval-rst}}\n", [line]
-        pages[page] += f".. auto{kind}:: {path}\n" + "   :members:\n" * (kind == "class") + "\n"
-        listed[room].append(f"{{py:obj}}`{path}`")
-    pages = {name: f"{text}```\n" for name, text in pages.items()}
-    text = "# API\n\nA page for each room of the three packages, with shapes, units, errors, sources and examples.\n\n"
-    for room, (line, *names) in listed.items():
-        text += f"## [{room}]({room}.md)\n\n{line}\n\n" + ", ".join(names) + "\n\n"
-    return pages | {"docs/api/index.md": text + _contents(listed)}
+        rooms.setdefault(_room_of(path, value), {})[path] = value
+    pages = {f"docs/api/{room}.md": _room_page(room, names) for room, names in rooms.items()}
+    index = "# API\n\nA page for each room of the three packages, with shapes, units, errors, "
+    index += "sources and examples.\n\n"
+    for room, names in rooms.items():
+        listed = "".join(f"   {path}\n" for path in names)
+        table = f"```{{eval-rst}}\n.. autosummary::\n\n{listed}```\n\n"
+        index += f"## [{room}]({room}.md)\n\n{_first_paragraph(room)}\n\n{table}"
+    return pages | {"docs/api/index.md": index + _contents(rooms)}
+
+
+def _room_of(path, value):
+    """The module whose page describes a name: a room of the papers, or another package."""
+    if not (inspect.isroutine(value) or inspect.isclass(value)):
+        return path.rpartition(".")[0]
+    roof, _, inside = value.__module__.partition(".")
+    if roof != ROOFS[0]:
+        return roof
+    return f"{roof}.{inside.split('.')[0]}"
+
+
+def _room_page(room, names):
+    """The page of a room, with the values of its names by path."""
+    directives = "".join(_directive(path, value) for path, value in names.items())
+    return f"# {room}\n\n{_first_paragraph(room)}\n\n```{{eval-rst}}\n{directives}```\n"
+
+
+def _directive(path, value):
+    """What has Sphinx describe a name."""
+    if inspect.isroutine(value):
+        return f".. autofunction:: {path}\n\n"
+    if not inspect.isclass(value):
+        return f".. autodata:: {path}\n\n"
+    if issubclass(value, BaseException):
+        return f".. autoexception:: {path}\n\n"
+    return f".. autoclass:: {path}\n   :members:\n\n"
+
+
+def _first_paragraph(module):
+    """The first paragraph of a module's docstring, on one line."""
+    paragraph = inspect.getdoc(importlib.import_module(module)).split("\n\n")[0]
+    return " ".join(paragraph.split())
 
 
 if __name__ == "__main__":
