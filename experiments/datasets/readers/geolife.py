@@ -27,11 +27,11 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.datasets.readers import registry
+from experiments.datasets.readers.positions import Positions
 from tplreport.reading.text_files import (
     DAMAGES,
     DataFormatError,
     Defects,
-    Positions,
     attempt,
     check_growth,
     describe_content,

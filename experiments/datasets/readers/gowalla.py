@@ -16,7 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.datasets.readers import registry
-from tplreport.reading.text_files import Defects, Positions, in_time, parse_table, read_rows
+from experiments.datasets.readers.positions import Positions
+from tplreport.reading.text_files import Defects, in_time, parse_table, read_rows
 
 EXPECTED = (
     "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, "
