@@ -19,6 +19,8 @@ from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
 
 PENDING = "being computed"
+#: Budgets (T,) by the name of a scheme, or why there are none.
+Schemes = dict[str, np.ndarray | str]
 # with a delta: a larger level gives no privacy, and its profiles would be too long
 MAX_ALPHA = 20.0
 
@@ -50,35 +52,52 @@ class Analysis(FrozenArrays):
     gaussian: float
 
 
-def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> dict[str, np.ndarray | str]:
-    """Name -> budgets (T,), rounded down as in a report, or why there are none; the slow scheme
-    only if `complete`."""
-    found: dict[str, np.ndarray | str] = {name: PENDING for name in SCHEMES}
+def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
+    """Budgets (T,) by name, rounded down as in a report, or why there are none.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The level, the horizon and both sides.
+    complete : bool
+        Whether the slow scheme is computed as well.
+
+    Returns
+    -------
+    dict
+        In the order of the schemes.
+    """
+    sides = (inputs.backward, inputs.forward)
+    schemes: Schemes = {}
     for name in SCHEMES:
         if complete or name != OPTIMAL:
-            found[name] = allocate(
-                name, inputs.alpha, (inputs.backward, inputs.forward), inputs.horizon
-            )
-    return found
+            schemes[name] = allocate(name, inputs.alpha, sides, inputs.horizon)
+        else:
+            schemes[name] = PENDING
+    return schemes
 
 
 def scheme_name(scheme: str, inputs: Inputs) -> str:
     """The name of a scheme; of a file, with whom its budgets hold against, as in a report."""
     if inputs.report is None or scheme not in SCHEMES:
         return scheme
-    return name_of(scheme, ANYBODY if scheme == COMPOSED else ESTIMATE)
+    if scheme == COMPOSED:
+        return name_of(scheme, ANYBODY)
+    return name_of(scheme, ESTIMATE)
 
 
-def recommended_budgets(inputs: Inputs) -> dict[str, np.ndarray | str]:
-    """Name -> budgets of the plan that the report on a file recommends; empty if there is none."""
+def recommended_budgets(inputs: Inputs) -> Schemes:
+    """Budgets by name of the plan that the report on a file recommends; empty if there is none."""
     report = inputs.report
     if report is None:
         return {}
-    plan, settings = report.recommendation, report.settings
+    plan = report.recommendation
     if plan is None or plan.budgets is None:
         return {}
-    asked = {name: getattr(inputs, name) for name in ("alpha", "horizon", "sensitivity")}
-    is_current = all(settings[name] == value for name, value in asked.items())
+    is_current = all(
+        report.settings[name] == getattr(inputs, name)
+        for name in ("alpha", "horizon", "sensitivity")
+    )
     return {report.title_of(plan): plan.budgets if is_current else PENDING}
 
 
@@ -87,30 +106,62 @@ def verdict_on(inputs: Inputs, budgets: np.ndarray) -> Verdict:
     if inputs.report is not None:
         return inputs.report.judge(budgets, inputs.alpha)
     leakage = temporal_privacy_leakage(budgets, inputs.backward, inputs.forward)
-    return judge(
-        budgets, {ESTIMATE: float(leakage.tpl.max())}, inputs.alpha, budgets_in_words(budgets)
-    )
+    largest = float(leakage.tpl.max())
+    return judge(budgets, {ESTIMATE: largest}, inputs.alpha, budgets_in_words(budgets))
 
 
 def analyse(inputs: Inputs, epsilons: np.ndarray, complete: bool = True) -> Analysis:
-    """Leakage, error and verdict of budgets (T,); unless `complete`, what is slow is left out."""
-    leakage = temporal_privacy_leakage(epsilons, inputs.backward, inputs.forward)
-    largest, sides = (
-        float(epsilons.max()),
-        [side for side in (inputs.backward, inputs.forward) if side is not None],
+    """Leakage, error and verdict of budgets.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        What they are for.
+    epsilons : ndarray (T,)
+        The budgets, in nats.
+    complete : bool
+        Whether what is slow is computed as well.
+
+    Returns
+    -------
+    Analysis
+        What the page shows.
+    """
+    gaussian = np.nan
+    if complete and inputs.delta:
+        gaussian = _error_of_gaussian_noise(inputs, inputs.delta)
+    return Analysis(
+        inputs,
+        temporal_privacy_leakage(epsilons, inputs.backward, inputs.forward),
+        verdict_on(inputs, epsilons),
+        worst_leakage(inputs, epsilons),
+        supremum_of_leakage(inputs, float(epsilons.max())),
+        gaussian,
     )
-    supremum = sum(float(side.supremum(largest)) for side in sides) - (len(sides) - 1) * largest
-    pairs = inputs.report.adversaries if inputs.report else {}
-    others = [
-        temporal_privacy_leakage(epsilons, *pair).tpl
-        for name, pair in pairs.items()
+
+
+def supremum_of_leakage(inputs: Inputs, epsilon: float) -> float:
+    """The supremum of TPL if this budget is spent forever (Theorem 11 of [1]).
+
+    Each side's supremum includes the budget, which TPL has once.
+    """
+    sides = [side for side in (inputs.backward, inputs.forward) if side is not None]
+    suprema = [float(side.supremum(epsilon)) for side in sides]
+    return sum(suprema) - (len(sides) - 1) * epsilon
+
+
+def worst_leakage(inputs: Inputs, epsilons: np.ndarray) -> np.ndarray:
+    """TPL (T,) to the worst adversary that a file does not rule out; empty without a file."""
+    if inputs.report is None:
+        return np.empty(0)
+    leakages = [
+        temporal_privacy_leakage(epsilons, *sides).tpl
+        for name, sides in inputs.report.adversaries.items()
         if name != PRIOR_FREE
     ]
-    worst = np.max(others, axis=0) if others else np.empty(0)
-    gaussian = (
-        _error_of_gaussian_noise(inputs, inputs.delta) if complete and inputs.delta else np.nan
-    )
-    return Analysis(inputs, leakage, verdict_on(inputs, epsilons), worst, supremum, gaussian)
+    if not leakages:
+        return np.empty(0)
+    return np.max(leakages, axis=0)
 
 
 def _error_of_gaussian_noise(inputs: Inputs, delta: float) -> float:
@@ -118,7 +169,8 @@ def _error_of_gaussian_noise(inputs: Inputs, delta: float) -> float:
     change."""
     if inputs.alpha > MAX_ALPHA:
         raise ValueError(
-            f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; choose pure ε"
+            f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; "
+            "choose pure ε"
         )
-    sides = inputs.backward, inputs.forward
+    sides = (inputs.backward, inputs.forward)
     return gaussian_error(inputs.alpha, delta, sides, inputs.horizon, inputs.sensitivity)

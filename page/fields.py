@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets
 import numpy as np
@@ -12,11 +12,23 @@ from traitlets import dlink
 MAX_BYTES = 5_000_000
 
 
+#: The least and the largest value of a slider.
+Limits = tuple[float, float]
+
+
+class Upload(NamedTuple):
+    """A file that was chosen."""
+
+    content: bytes
+    name: str
+
+
 class Field(ipywidgets.VBox):
     """An entry, a note and room for an error, which marks the entry as invalid."""
 
     def __init__(self, entry: Any, *more: ipywidgets.Widget, note: str = ""):
-        self.entry, self.error = entry, ipywidgets.HTML()
+        self.entry = entry
+        self.error = ipywidgets.HTML()
         self.note = ipywidgets.HTML(escape(note)).add_class("tplr-note")
         super().__init__([entry, *more, self.note, self.error])
         self.add_class("tplr-field")
@@ -37,10 +49,12 @@ class Field(ipywidgets.VBox):
 
     def say(self, problem: str) -> None:
         """Show what is wrong, or nothing."""
-        self.error.value = (
-            f"<span class='tplr-error' role='alert'>{escape(problem)}</span>" if problem else ""
-        )
-        (self.add_class if problem else self.remove_class)("tplr-invalid")
+        if problem:
+            self.error.value = f"<span class='tplr-error' role='alert'>{escape(problem)}</span>"
+            self.add_class("tplr-invalid")
+        else:
+            self.error.value = ""
+            self.remove_class("tplr-invalid")
 
 
 class Number(Field):
@@ -48,14 +62,15 @@ class Number(Field):
     that it can."""
 
     def __init__(
-        self, label: str, value: float, limits: tuple, most: float = np.inf, whole: bool = False
+        self, label: str, value: float, limits: Limits, most: float = np.inf, whole: bool = False
     ):
-        self.label, self.limits, self.most, self.whole = label, limits, most, whole
+        self.label = label
+        self.limits = limits
+        self.most = most
+        self.whole = whole
         # A float also for whole numbers: an integer entry would take 2.5 for 25.
         entry = ipywidgets.FloatText(value, description=label, continuous_update=False)
-        make, step = (ipywidgets.FloatSlider, 1) if whole else (ipywidgets.FloatLogSlider, 0.002)
-        low, high = limits if whole else np.log10(limits)
-        self.slider = make(value, min=low, max=high, step=step, readout=False)
+        self.slider = make_slider(value, limits, whole)
         super().__init__(entry, self.slider)
         dlink((entry, "value"), (self.slider, "value"))
         self.slider.observe(self._dragged, "value")
@@ -69,15 +84,29 @@ class Number(Field):
     def read(self) -> Any:
         """The number, an int if it is whole; ValueError if it is not allowed."""
         value = self.value
-        if not (0 < value <= self.most and value < np.inf) or (
-            self.whole and not value.is_integer()
-        ):
-            must = (
-                "a whole number greater than 0" if self.whole else "a finite number greater than 0"
-            )
-            must += f" and at most {self.most:g}" if self.most < np.inf else ""
-            raise ValueError(f"{self.label} must be {must}, found {value:g}")
+        is_in_range = 0 < value <= self.most and value < np.inf
+        is_of_kind = value.is_integer() or not self.whole
+        if not (is_in_range and is_of_kind):
+            raise ValueError(f"{self.label} must be {self.requirement()}, found {value:g}")
         return int(value) if self.whole else value
+
+    def requirement(self) -> str:
+        """What is allowed, in words."""
+        kind = "a whole number" if self.whole else "a finite number"
+        words = f"{kind} greater than 0"
+        if self.most < np.inf:
+            words += f" and at most {self.most:g}"
+        return words
+
+
+def make_slider(value: float, limits: Limits, whole: bool) -> Any:
+    """A slider between two numbers, linear for whole ones, else logarithmic."""
+    low, high = limits
+    if whole:
+        return ipywidgets.FloatSlider(value, min=low, max=high, step=1, readout=False)
+    return ipywidgets.FloatLogSlider(
+        value, min=np.log10(low), max=np.log10(high), step=0.002, readout=False
+    )
 
 
 class File(Field):
@@ -88,15 +117,15 @@ class File(Field):
         upload = ipywidgets.FileUpload(description="Choose a file", tooltip=note)
         super().__init__(upload, note=f"{note}; at most {MAX_BYTES / 1e6:g} MB")
 
-    def read(self) -> tuple[bytes, str]:
-        """Content and name of the file, or ValueError."""
+    def read(self) -> Upload:
+        """The file, or ValueError."""
         if not self.value:
             raise ValueError("no file has been chosen yet; choose one")
         file = self.value[0]
         if file["size"] > MAX_BYTES:
             found = f"found {file['size'] / 1e6:.1f} MB; load fewer lines, or use the command line"
             raise ValueError(f"{file['name']} must be at most {MAX_BYTES / 1e6:g} MB here, {found}")
-        return bytes(file["content"]), file["name"]
+        return Upload(bytes(file["content"]), file["name"])
 
 
 def text(label: str, note: str) -> Field:

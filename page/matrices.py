@@ -6,7 +6,11 @@ from tplrepro.markov.transition import TransitionMatrix
 
 MAX_STATES = 300  # larger matrices would make the page slow
 EXAMPLE_4 = "0.1, 0.2, 0.7\n0.3, 0.3, 0.4\n0.5, 0.3, 0.2"
-WEEKDAY = "home, office, gym, bar\n.7, .2, .06, .04\n.25, .6, .08, .07\n.7, .05, .2, .05\n.8, .01, .01, .18"
+WEEKDAY = """home, office, gym, bar
+.7, .2, .06, .04
+.25, .6, .08, .07
+.7, .05, .2, .05
+.8, .01, .01, .18"""
 LARGE = "\n".join(
     ", ".join(f"{one:.17g}" for one in row) for row in smoothed(strongest(50), 0.05).probabilities
 )

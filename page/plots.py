@@ -2,11 +2,12 @@
 `style.css`."""
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from page.analysis import Analysis, scheme_name
+from page.analysis import Analysis, Schemes, scheme_name
 from tplreport.reporting.allocation_schemes import SCHEMES
 
 # Plotly loads nbformat, and that jsonschema, which would build a grammar of web addresses for a
@@ -16,17 +17,16 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 from plotly.graph_objects import FigureWidget  # noqa: E402
 from plotly.subplots import make_subplots  # noqa: E402
 
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-)
+BLUE = "#0072B2"
+RED = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
 GREY = "#8c8c8c"  # readable on white and on black
 CHOSEN = "the chosen budgets"
-GAUSSIAN, TARGET = "Gaussian, α at δ", "target α"
+GAUSSIAN = "Gaussian, α at δ"
+TARGET = "target α"
 # The supremum is of the matrices in the fields; a file may leave worse ones possible, whose TPL is
 # above it.
 SUPREMUM = "supremum of TPL, these matrices"
@@ -56,91 +56,123 @@ LEGEND = {
     "font": {"size": 9.5},
     "x": 0,
 }
-CLEAR, TICKS = "rgba(0,0,0,0)", [digit * 10.0**k for k in range(-4, 6) for digit in (1, 2, 5)]
+CLEAR = "rgba(0,0,0,0)"
+TICKS = [digit * 10.0**exponent for exponent in range(-4, 6) for digit in (1, 2, 5)]
+LAYOUT = {
+    "height": 1150,
+    "margin": {"l": 50, "r": 10, "t": 105, "b": 45},
+    "template": "none",
+    "hovermode": "x",
+    "paper_bgcolor": CLEAR,
+    "plot_bgcolor": CLEAR,
+    "legend_bgcolor": CLEAR,
+    "autosize": True,
+}
+CONFIGURATION = {
+    "displaylogo": False,
+    "responsive": True,
+    "toImageButtonOptions": {"format": "svg"},
+}
 
 
-def curves(
-    analysis: Analysis, schemes: dict[str, np.ndarray | str]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """x and y of each curve, in the order of `PANELS`, empty where it does not apply."""
-    leakage, inputs, times = (
-        analysis.leakage,
-        analysis.inputs,
-        np.arange(1, len(analysis.leakage) + 1),
-    )
-    spent: dict[str, Any] = {name: one for name, one in schemes.items() if not isinstance(one, str)}
-    spent[CHOSEN] = leakage.epsilons
-    errors: dict[str, Any] = {name: inputs.sensitivity / one for name, one in spent.items()}
-    errors[GAUSSIAN] = analysis.gaussian
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What a curve shows; empty where it does not apply."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def is_shown(self) -> bool:
+        return self.x.size > 0
+
+
+def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
+    """Each curve, in the order of `PANELS`."""
+    leakage = analysis.leakage
+    sensitivity = analysis.inputs.sensitivity
+    times = np.arange(1, len(leakage) + 1)
     leaked: dict[str, Any] = {
         "BPL": leakage.bpl,
         "FPL": leakage.fpl,
         "TPL": leakage.tpl,
         WORST: analysis.worst,
+        TARGET: analysis.inputs.alpha,
+        SUPREMUM: analysis.supremum,
     }
-    leaked |= {TARGET: inputs.alpha, SUPREMUM: analysis.supremum}
-    panels = zip((leaked, errors, spent), PANELS.values(), strict=True)
-    lines = [found.get(name, np.nan) for found, names in panels for name in names]
-    return [_curve(times, np.asarray(line)) for line in lines]
+    spent: dict[str, Any] = {
+        name: budgets for name, budgets in schemes.items() if not isinstance(budgets, str)
+    }
+    spent[CHOSEN] = leakage.epsilons
+    errors: dict[str, Any] = {name: sensitivity / budgets for name, budgets in spent.items()}
+    errors[GAUSSIAN] = analysis.gaussian
+    lines = []
+    for values, names in zip((leaked, errors, spent), PANELS.values(), strict=True):
+        lines += [make_curve(times, np.asarray(values.get(name, np.nan))) for name in names]
+    return lines
 
 
-def _curve(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def make_curve(times: np.ndarray, values: np.ndarray) -> Curve:
     """A series over time, or one level from end to end."""
+    if not values.size or not np.isfinite(values).all():
+        return Curve(np.empty(0), np.empty(0))
     if values.ndim == 0:
-        times, values = times[[0, -1]], np.full(2, values)
-    return (
-        (times, values) if values.size and np.isfinite(values).all() else (np.empty(0), np.empty(0))
-    )
+        return Curve(times[[0, -1]], np.full(2, values))
+    return Curve(times, values)
 
 
-def draw(analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> FigureWidget:
+def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
     """The figure, whole at once: what is added to the widget before a browser shows it would be
     lost."""
-    titles, drawn = [title for title, _ in PANELS], iter(curves(analysis, schemes))
+    titles = [title for title, _ in PANELS]
     figure = make_subplots(len(PANELS), 1, subplot_titles=titles, vertical_spacing=0.15)
     figure.update_annotations(x=0, xanchor="left", yshift=76)
-    for row, ((_, label), panel) in enumerate(PANELS.items(), 1):
-        place: dict[str, Any] = {"row": row, "col": 1}
-        figure.update_yaxes(title=label, rangemode="tozero", **place)
+    lines = iter(curves(analysis, schemes))
+    for row, ((_, label), looks) in enumerate(PANELS.items(), 1):
+        figure.update_yaxes(title=label, rangemode="tozero", row=row, col=1)
         top = {"y": figure.layout[f"yaxis{row}"].domain[1], "yanchor": "bottom"}
         figure.update_layout({f"legend{row}": LEGEND | top})
-        for name, (colour, dash) in panel.items():
-            x, y = next(drawn)
-            look = {"color": colour, "dash": dash, "width": 6 if name == CHOSEN else 2}
-            place |= {
-                "legend": f"legend{row}",
-                "showlegend": x.size > 0,
-                "hovertemplate": "%{y:.4g}",
-            }
-            shown = scheme_name(name, analysis.inputs)
-            figure.add_scatter(x=x, y=y, name=shown, mode="lines", line=look, **place)
+        for name, look in looks.items():
+            shown_name = scheme_name(name, analysis.inputs)
+            width = 6 if name == CHOSEN else 2
+            add_curve(figure, row, next(lines), shown_name, look, width)
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
     figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
-    figure.update_layout(
-        height=1150, margin={"l": 50, "r": 10, "t": 105, "b": 45}, template="none", hovermode="x"
-    )
-    figure.update_layout(
-        paper_bgcolor=CLEAR, plot_bgcolor=CLEAR, legend_bgcolor=CLEAR, autosize=True
-    )
+    figure.update_layout(LAYOUT)
     widget = FigureWidget(figure)
-    widget._config = {
-        "displaylogo": False,
-        "responsive": True,
-        "toImageButtonOptions": {"format": "svg"},
-    }
+    widget._config = CONFIGURATION
     return widget
 
 
-def update(widget: FigureWidget, analysis: Analysis, schemes: dict[str, np.ndarray | str]) -> None:
+def add_curve(
+    figure: Any, row: int, curve: Curve, name: str, look: tuple[str, str], width: int
+) -> None:
+    """Add a curve to the panel of a row; its look is colour and dash."""
+    colour, dash = look
+    figure.add_scatter(
+        x=curve.x,
+        y=curve.y,
+        name=name,
+        mode="lines",
+        line={"color": colour, "dash": dash, "width": width},
+        legend=f"legend{row}",
+        showlegend=curve.is_shown,
+        hovertemplate="%{y:.4g}",
+        row=row,
+        col=1,
+    )
+
+
+def update(widget: FigureWidget, analysis: Analysis, schemes: Schemes) -> None:
     """Show another result; of the curves, what is the same is not sent."""
+    names = [name for panel in PANELS.values() for name in panel]
     with widget.batch_update():
         # any change of the layout lets Plotly measure its place again
         widget.layout.meta = not widget.layout.meta
-        keys = [name for panel in PANELS.values() for name in panel]
-        drawn = zip(widget.data, keys, curves(analysis, schemes), strict=True)
-        for trace, key, (x, y) in drawn:
-            if not (np.array_equal(x, trace.x) and np.array_equal(y, trace.y)):
-                trace.update(x=x, y=y, showlegend=x.size > 0)
-            name = scheme_name(key, analysis.inputs)
-            if trace.name != name:
-                trace.update(name=name)
+        for trace, name, curve in zip(widget.data, names, curves(analysis, schemes), strict=True):
+            is_same = np.array_equal(curve.x, trace.x) and np.array_equal(curve.y, trace.y)
+            if not is_same:
+                trace.update(x=curve.x, y=curve.y, showlegend=curve.is_shown)
+            shown_name = scheme_name(name, analysis.inputs)
+            if trace.name != shown_name:
+                trace.update(name=shown_name)
