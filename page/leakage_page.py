@@ -1,18 +1,20 @@
 """The page: fields on one side; verdict, numbers, plots and tables on the other."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import ipywidgets
 import numpy as np
 
 from page import matrices, own_data, plots, tables
 from page.analysis import Analysis, Inputs, analyse, budgets_of_schemes
-from page.fields import Field, File, Number, dropdown, text
+from page.fields import Field, File, Number, Upload, dropdown, text
 from tplreport.reporting.allocation_schemes import OPTIMAL, SCHEMES
 from tplreport.reporting.plans import ESTIMATE
 from tplreport.reporting.report import Report
@@ -20,16 +22,32 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import loss_functions
 from tplrepro.validation import check_choice
 
-FIRST, OBSERVATIONS = "Fig. 8 of TKDE 2019", "my data: a file of observations"
-BOTH, BACKWARD, FORWARD = "both sides", "backward only", "forward only"
+FIRST = "Fig. 8 of TKDE 2019"
+OBSERVATIONS = "my data: a file of observations"
+BOTH = "both sides"
+BACKWARD = "backward only"
+FORWARD = "forward only"
 LABELS = "labels may stand in the first row, or in it and the first column"
 STILL_EXAMPLE = "still the example's matrix: replace it by your own, too"
 AGAINST_ESTIMATE = (
     "a scheme's budgets hold against the estimate; the table has the recommended ones"
 )
-EQUAL, USUAL = "ε at each release", "by its usual name"
-# seconds without a change until the slow parts begin, and until a figure must have answered
-REST, ANSWER = 0.3, 2.0
+EQUAL = "ε at each release"
+USUAL = "by its usual name"
+DELTAS = [("none: pure ε", 0.0), *((f"1e-{digits}", 10.0**-digits) for digits in range(3, 13))]
+# that a report has beside δ, by the names of the fields
+SETTINGS = ("alpha", "horizon", "epsilon", "sensitivity", "smoothing")
+REST = 0.3  # seconds without a change until the slow parts begin
+ANSWER = 2.0  # seconds within which a figure must have answered
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What the adversary knows: a loss function for each side, None for one that it does not."""
+
+    backward: PrivacyLossFunction | None = None
+    forward: PrivacyLossFunction | None = None
+    report: Report | None = None  # on the file from which they are estimated
 
 
 @lru_cache(maxsize=8)
@@ -37,7 +55,9 @@ def loss_of(text: str, reverse: bool = False) -> PrivacyLossFunction:
     """The loss function of a matrix as text, or of its Bayes' reversal; kept while a slider
     moves."""
     matrix = matrices.parse_matrix(text)
-    return PrivacyLossFunction(matrix.reverse() if reverse else matrix)
+    if reverse:
+        matrix = matrix.reverse()
+    return PrivacyLossFunction(matrix)
 
 
 class LeakagePage(ipywidgets.VBox):
@@ -70,10 +90,11 @@ class LeakagePage(ipywidgets.VBox):
         self.alpha = Number("Target α", alpha, (0.01, 10.0))
         self.sensitivity = Number("Sensitivity", more.get("sensitivity", 2.0), (0.1, 10.0))
         self.kind = dropdown("Budgets", [EQUAL, *SCHEMES])
-        self.delta = dropdown(
-            "δ", [("none: pure ε", 0.0), *((f"1e-{k}", 10.0**-k) for k in range(3, 13))]
-        )
-        self.status, self.verdict, self.table, self.advice = (ipywidgets.HTML() for _ in range(4))
+        self.delta = dropdown("δ", DELTAS)
+        self.status = ipywidgets.HTML()
+        self.verdict = ipywidgets.HTML()
+        self.table = ipywidgets.HTML()
+        self.advice = ipywidgets.HTML()
         self.problems: list[str] = []
         self.analysis: Analysis | None = None
         self._rest: asyncio.TimerHandle | None = None
@@ -105,134 +126,155 @@ class LeakagePage(ipywidgets.VBox):
         chain += [self.data_file, *self.columns.values(), self.smoothing]
         releases = [self.epsilon, self.horizon, self.alpha, self.sensitivity, self.kind, self.delta]
         self.fields: list[Field] = [*chain, *releases]
-        headings = [
-            ipywidgets.HTML(f"<h3>{words}</h3>")
-            for words in ("What the adversary knows", "Releases")
-        ]
-        inputs = ipywidgets.VBox([headings[0], *chain, headings[1], *releases]).add_class(
-            "tplr-inputs"
-        )
+        knowledge = ipywidgets.HTML("<h3>What the adversary knows</h3>")
+        series = ipywidgets.HTML("<h3>Releases</h3>")
+        inputs = ipywidgets.VBox([knowledge, *chain, series, *releases])
+        inputs.add_class("tplr-inputs")
         self.panel = ipywidgets.Box().add_class("tplr-plots")
-        self.results = ipywidgets.VBox(
-            [self.status, self.verdict, self.panel, self.table, self.advice]
-        )
-        style = ipywidgets.HTML(
-            f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
-        )
-        return [
-            style,
-            ipywidgets.Box([inputs, self.results.add_class("tplr-results")]).add_class(
-                "tplr-columns"
-            ),
-        ]
+        shown = [self.status, self.verdict, self.panel, self.table, self.advice]
+        self.results = ipywidgets.VBox(shown).add_class("tplr-results")
+        css = Path(__file__).with_name("style.css").read_text()
+        style = ipywidgets.HTML(f"<style>{css}</style>")
+        columns = ipywidgets.Box([inputs, self.results]).add_class("tplr-columns")
+        return [style, columns]
 
-    def _write_example(self, _=None) -> None:
-        self.forward.entry.value, self.backward.entry.value = matrices.EXAMPLES.get(
-            self.chain.value, ("", "")
-        )
+    def _example(self) -> tuple[str, str]:
+        """Forward and backward matrix of the example that the fields began with."""
+        return matrices.EXAMPLES.get(self.chain.value, ("", ""))
 
-    def _forget_example(self, _) -> None:
+    def _write_example(self, _: Any = None) -> None:
+        forward, backward = self._example()
+        self.forward.entry.value = forward
+        self.backward.entry.value = backward
+
+    def _forget_example(self, _: Any) -> None:
         """A forward matrix of one's own has no backward matrix of the example beside it."""
-        forward, backward = matrices.EXAMPLES.get(self.chain.value, ("", ""))
+        forward, backward = self._example()
         if self.forward.value != forward and self.backward.value == backward:
             self.backward.entry.value = ""
 
-    def _take_matrix(self, _) -> None:
-        found = self.matrix_file.attempt(lambda: own_data.text_of(*self.matrix_file.read()), [])
-        if found is not None:
-            self.backward.entry.value, self.forward.entry.value = "", found
+    def _take_matrix(self, _: Any) -> None:
+        matrix = self.matrix_file.attempt(lambda: own_data.text_of(*self.matrix_file.read()), [])
+        if matrix is not None:
+            self.backward.entry.value = ""
+            self.forward.entry.value = matrix
 
-    def _offer_columns(self, _) -> None:
+    def _offer_columns(self, _: Any) -> None:
         file = self.data_file.attempt(self.data_file.read, [])
+        names = own_data.columns_of(*file) if file else []
         for column in self.columns.values():
-            column.entry.options = [USUAL, *(own_data.columns_of(*file) if file else ())]
+            column.entry.options = [USUAL, *names]
 
     def _show_fields(self) -> None:
         """Show the fields that count."""
-        own = self.chain.value == OBSERVATIONS
-        shown = dict.fromkeys((self.matrix_file, self.forward, self.backward), not own)
-        shown |= dict.fromkeys((self.data_file, *self.columns.values(), self.smoothing), own)
-        for field, is_shown in shown.items():
-            field.layout.display = None if is_shown else "none"
-        self.adversary.entry.disabled = own  # a report is against both sides
-        forward, backward = matrices.EXAMPLES.get(self.chain.value, ("", ""))
+        is_own = self.chain.value == OBSERVATIONS
+        for field in (self.matrix_file, self.forward, self.backward):
+            field.layout.display = "none" if is_own else None
+        for field in (self.data_file, *self.columns.values(), self.smoothing):
+            field.layout.display = None if is_own else "none"
+        self.adversary.entry.disabled = is_own  # a report is against both sides
+        forward, backward = self._example()
         is_mixed = self.forward.value == forward and self.backward.value != backward
-        self.forward.note.value = STILL_EXAMPLE if is_mixed and not own else LABELS
-        self.kind.note.value = AGAINST_ESTIMATE if own else ""
+        self.forward.note.value = STILL_EXAMPLE if is_mixed and not is_own else LABELS
+        self.kind.note.value = AGAINST_ESTIMATE if is_own else ""
 
     def _update(self) -> None:
         """Read the fields, and show what is quick unless there are problems."""
-        numbers = (self.epsilon, self.horizon, self.alpha, self.sensitivity)
-        epsilon, horizon, alpha, sensitivity = (
-            field.attempt(field.read, self.problems) for field in numbers
+        epsilon = self._read(self.epsilon)
+        horizon = self._read(self.horizon)
+        alpha = self._read(self.alpha)
+        sensitivity = self._read(self.sensitivity)
+        source = self._source()
+        if self.problems:
+            return
+        inputs = Inputs(
+            source.backward,
+            source.forward,
+            horizon,
+            alpha,
+            sensitivity,
+            self.delta.value or None,
+            source.report,
         )
-        backward, forward, report = self._source()
-        if not self.problems:
-            inputs = Inputs(
-                backward, forward, horizon, alpha, sensitivity, self.delta.value or None, report
-            )
-            epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
+        epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
             self._incomplete = True
 
-    def _source(
-        self,
-    ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None, Report | None]:
-        """The loss functions of both sides, None for what the adversary does not know, and the
-        report on a file."""
+    def _read(self, field: Number | File) -> Any:
+        """What a field holds; None, and one more problem, if that is not allowed."""
+        return field.attempt(field.read, self.problems)
+
+    def _source(self) -> Source:
+        """What the adversary knows, by the fields."""
         if self.chain.value == OBSERVATIONS:
             report = self._read_report()
-            return (*report.adversaries[ESTIMATE], report) if report else (None, None, None)
-        typed, knows, backward = self.backward.value.strip(), self.adversary.value, None
+            if report is None:
+                return Source()
+            return Source(*report.adversaries[ESTIMATE], report)
         forward = self.forward.attempt(lambda: loss_of(self.forward.value), self.problems)
-        if typed or not (self.problems or knows == FORWARD):
-            given = (typed,) if typed else (self.forward.value, True)
-            backward = self.backward.attempt(lambda: loss_of(*given), self.problems)
-        sides = None if knows == FORWARD else backward, None if knows == BACKWARD else forward
+        backward = self._read_backward()
+        if self.adversary.value == FORWARD:
+            backward = None
+        if self.adversary.value == BACKWARD:
+            forward = None
         # whether their states agree
-        self.backward.attempt(lambda: loss_functions(*sides), self.problems)
-        return *sides, None
+        self.backward.attempt(lambda: loss_functions(backward, forward), self.problems)
+        return Source(backward, forward)
+
+    def _read_backward(self) -> PrivacyLossFunction | None:
+        """Of the backward matrix that was typed, or else, where it counts, of the reversal."""
+        typed = self.backward.value.strip()
+        if typed:
+            return self.backward.attempt(lambda: loss_of(typed), self.problems)
+        if self.problems or self.adversary.value == FORWARD:
+            return None
+        return self.backward.attempt(
+            lambda: loss_of(self.forward.value, reverse=True), self.problems
+        )
 
     def _budgets(self, inputs: Inputs, epsilon: float) -> np.ndarray:
         """The chosen budgets; those of the schemes are kept while only ε moves."""
-        kept = self.analysis is not None and self.analysis.inputs == inputs
-        if not kept or self.kind.value == OPTIMAL:
-            self.schemes = budgets_of_schemes(inputs, complete=self.kind.value == OPTIMAL)
+        needs_slow_scheme = self.kind.value == OPTIMAL
+        is_kept = self.analysis is not None and self.analysis.inputs == inputs
+        if needs_slow_scheme or not is_kept:
+            self.schemes = budgets_of_schemes(inputs, complete=needs_slow_scheme)
         if self.kind.value == EQUAL:
             return np.full(inputs.horizon, epsilon)
-        found = self.schemes[self.kind.value]
-        if isinstance(found, str):
-            raise ValueError(f"{self.kind.value} has no budgets: {found}")
-        return found
+        budgets = self.schemes[self.kind.value]
+        if isinstance(budgets, str):
+            raise ValueError(f"{self.kind.value} has no budgets: {budgets}")
+        return budgets
 
     def _read_report(self, complete: bool = False) -> Report | None:
         """The report on the file; unless `complete`, an earlier one on the same estimate will
         do."""
-        file = self.data_file.attempt(self.data_file.read, self.problems)
-        smoothing = self.smoothing.attempt(self.smoothing.read, self.problems)
+        file = self._read(self.data_file)
+        smoothing = self._read(self.smoothing)
         if self.problems:
             return None
         columns = tuple(
-            (name, one.value) for name, one in self.columns.items() if one.value != USUAL
+            (name, field.value) for name, field in self.columns.items() if field.value != USUAL
         )
         if complete or self._report_of != (file, columns, smoothing):
-            names = ("alpha", "horizon", "epsilon", "sensitivity", "smoothing")
-            settings = (
-                ("delta", self.delta.value or None),
-                *((name, getattr(self, name).read()) for name in names),
-            )
-            self.status.value = "<p role='status'>Computing the report on the file ...</p>"
-            self.report = self.data_file.attempt(
-                lambda: own_data.report_on(*file, columns, settings), self.problems
-            )
-            self.data_file.note.value = escape(
-                own_data.read(*file, columns)[1] if self.report else ""
-            )
+            self._compute_report(file, columns)
             self._report_of = (file, columns, smoothing) if self.report else ()
         return self.report
 
-    def _changed(self, *_) -> None:
+    def _compute_report(self, file: Upload, columns: tuple) -> None:
+        """Set `report` to that on a file, None if it has no report, and show its warnings."""
+        others = [(name, getattr(self, name).read()) for name in SETTINGS]
+        settings = (("delta", self.delta.value or None), *others)
+        self.status.value = "<p role='status'>Computing the report on the file ...</p>"
+        self.report = self.data_file.attempt(
+            lambda: own_data.report_on(*file, columns, settings), self.problems
+        )
+        warning = ""
+        if self.report is not None:
+            _, warning = own_data.read(*file, columns)
+        self.data_file.note.value = escape(warning)
+
+    def _changed(self, *_: Any) -> None:
         """Show what is quick at once, and what is slow when the changes rest; nothing is raised."""
         if self._rest is not None:
             self._rest.cancel()
@@ -246,19 +288,24 @@ class LeakagePage(ipywidgets.VBox):
         except RuntimeError:  # no loop: a script
             self._guarded(self._complete)
 
-    def _guarded(self, act) -> None:
+    def _guarded(self, act: Callable[[], None]) -> None:
         """Do something, and say whether all is right; a page must not end in a traceback."""
-        said = "Correct the fields that are marked."
+        remedy = "Correct the fields that are marked."
         try:
             act()
         except Exception as error:
-            said = f"Unexpected {type(error).__name__}: {error}. Undo the last change, and please report this."
-            self.problems.append(said)
-        words = (
-            f"<p class='tplr-bad' role='alert'>{escape(said)} Below is the last valid result.</p>"
-        )
-        self.status.value = words if self.problems else ""
-        (self.results.add_class if self.problems else self.results.remove_class)("tplr-stale")
+            remedy = (
+                f"Unexpected {type(error).__name__}: {error}. Undo the last change, "
+                "and please report this."
+            )
+            self.problems.append(remedy)
+        if self.problems:
+            words = f"{escape(remedy)} Below is the last valid result."
+            self.status.value = f"<p class='tplr-bad' role='alert'>{words}</p>"
+            self.results.add_class("tplr-stale")
+        else:
+            self.status.value = ""
+            self.results.remove_class("tplr-stale")
 
     def _complete(self) -> None:
         """What is slow: the report, the smallest error, and noise at a δ; with problems, of the
@@ -266,15 +313,17 @@ class LeakagePage(ipywidgets.VBox):
         if self.analysis is None or (self.problems and not self._incomplete):
             return
         self._incomplete = False
-        inputs, epsilons = self.analysis.inputs, self.analysis.leakage.epsilons
+        inputs = self.analysis.inputs
+        epsilons = self.analysis.leakage.epsilons
         if inputs.report is not None and not self.problems:
             inputs = replace(inputs, report=self._read_report(complete=True))
         self.schemes = budgets_of_schemes(inputs)
-        self._show(
-            self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems) or self.analysis
-        )
-        report = tables.report_html(inputs.report) if inputs.report else ""
-        self.advice.value = tables.saved_html(self.analysis) + report
+        analysis = self.delta.attempt(lambda: analyse(inputs, epsilons), self.problems)
+        self._show(analysis or self.analysis)
+        advice = tables.saved_html(self.analysis)
+        if inputs.report is not None:
+            advice += tables.report_html(inputs.report)
+        self.advice.value = advice
         if self._rest is not None:
             self._rest = asyncio.get_running_loop().call_later(ANSWER, self._renew)
 
