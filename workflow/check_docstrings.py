@@ -9,7 +9,8 @@ import dataclasses
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import Validator, validate
@@ -54,7 +55,7 @@ def callables_of_class(kind: type) -> Iterator[str]:
     is_raised = issubclass(kind, BaseException)
     is_documented_by_fields = dataclasses.is_dataclass(kind)
     is_constructed = not (is_raised or is_documented_by_fields)
-    if is_constructed and has_several_arguments(kind.__init__):
+    if is_constructed and has_several_arguments(kind):
         yield qualified_name(kind)
     for name, member in vars(kind).items():
         function = getattr(member, "__func__", member)
@@ -63,13 +64,13 @@ def callables_of_class(kind: type) -> Iterator[str]:
             yield qualified_name(function)
 
 
-def has_several_arguments(function) -> bool:
+def has_several_arguments(function: Callable) -> bool:
     """Whether a caller gives two or more."""
     names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
     return len(names) >= 2
 
 
-def qualified_name(value) -> str:
+def qualified_name(value: Any) -> str:
     """Where it is defined."""
     return f"{value.__module__}.{value.__qualname__}"
 

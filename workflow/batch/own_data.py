@@ -53,9 +53,9 @@ def main(names):
     if problems := writing_problems(TARGET):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
-    error = report(parameters)
-    if error is not None:
-        print(as_make_knows_it(error), file=sys.stderr)
+    failure = report(parameters)
+    if failure is not None:
+        print(as_make_knows_it(failure), file=sys.stderr)
         return 1
     if read_json(TARGET / "own_data.json")["results"]["withheld"]:
         return command.WITHHELD

@@ -9,13 +9,15 @@ import json
 import re
 import sys
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 
-def folder_of(name="tplrepro"):
+def folder_of(name: str = "tplrepro") -> Path | None:
     """The folder from which a package is installed as editable (Path); None if it is not, or not
     yet."""
     try:
@@ -26,18 +28,18 @@ def folder_of(name="tplrepro"):
     return Path(url2pathname(urlsplit(origin["url"]).path)).resolve() if editable else None
 
 
-def packages_of(group, groups):
+def packages_of(group: str, groups: Mapping[str, Any]) -> list[str]:
     """Names of the packages of a dependency group, with those of the groups that it includes."""
     names = []
     for entry in groups[group]:
         if isinstance(entry, dict):
             names += packages_of(entry["include-group"], groups)
         else:
-            names.append(re.match(r"[\w.-]+", entry)[0])
+            names.append(re.split(r"[^\w.-]", entry)[0])
     return sorted(set(names))
 
 
-def is_installed(name):
+def is_installed(name: str) -> bool:
     try:
         distribution(name)
     except PackageNotFoundError:
@@ -45,7 +47,7 @@ def is_installed(name):
     return True
 
 
-def problem_of_folder(given):
+def problem_of_folder(given: str | None) -> str | None:
     """Why the environment is not this folder's, and the remedy; None if it is."""
     here = Path.cwd().resolve()
     installed = folder_of()
@@ -57,7 +59,7 @@ def problem_of_folder(given):
     return f"The environment {sys.prefix} must be made for {here}, found {installed}; {remedy}"
 
 
-def problem_of_group(group):
+def problem_of_group(group: str) -> str | None:
     """Which packages of a dependency group are missing, and the remedy; None if none is."""
     groups = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     missing = [name for name in packages_of(group, groups) if not is_installed(name)]
@@ -69,7 +71,7 @@ def problem_of_group(group):
     )
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print why the environment cannot be used; the exit status is 0 if it can."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("given", nargs="?", help="any word: make did not make the environment")

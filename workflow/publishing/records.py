@@ -70,7 +70,7 @@ def differing_parts(
     """Parts of a record that differ, each with its first differing values."""
     before = dict(leaves_of(one))
     now = dict(leaves_of(other))
-    parts = {}
+    parts: dict[Keys, tuple[Any, Any]] = {}
     for path in dict.fromkeys([*before, *now]):
         values = (before.get(path, ABSENT), now.get(path, ABSENT))
         is_time = is_timing and path[0] == "results" and all(type(one) is float for one in values)

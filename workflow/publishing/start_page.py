@@ -2,6 +2,7 @@
 below it a list of all notebooks by paper, which `make notebooks` renders."""
 
 from itertools import groupby
+from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_markdown_cell
@@ -12,7 +13,7 @@ from workflow.configuration import PAPERS, ROOT, sources, title_of
 START = "notebooks/index.ipynb"
 
 
-def start_page(root=ROOT):
+def start_page(root: Path = ROOT) -> str:
     """The text of the page with the notebooks that there are; its first cell stays as it is."""
     page = nbformat.read(root / START, as_version=4)
     notebooks = sources(root).values()
@@ -24,7 +25,7 @@ def start_page(root=ROOT):
     return nbformat.writes(page) + "\n"
 
 
-def write_start_page(root=ROOT):
+def write_start_page(root: Path = ROOT) -> bool:
     """Write the page; returns whether it changed."""
     path = root / START
     text = start_page(root)
@@ -34,7 +35,7 @@ def write_start_page(root=ROOT):
     return True
 
 
-def _line(notebook, title):
+def _line(notebook: str, title: str) -> str:
     """The line of a notebook, whose links begin in the folder of the page."""
     figure = notebook.split("/")[1]
     return f"- [{figure}]({notebook}.ipynb): {title}"

@@ -27,7 +27,8 @@ def keep_version(model: dict[str, Any], **_: Any) -> None:
         return
     metadata = model["content"]["metadata"]
     if "language_info" in metadata:
-        metadata["language_info"]["version"] = METADATA["language_info"]["version"]
+        committed: Any = METADATA["language_info"]
+        metadata["language_info"]["version"] = committed["version"]
 
 
 def lab_environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
-from tornado.web import HTTPError
+from tornado.web import HTTPError, RequestHandler
 from traitlets import Integer
 from voila.app import Voila
 
@@ -34,7 +34,7 @@ class FewKernels(AsyncMappingKernelManager):
     cull_interval = Integer(5, config=True)
     starting = 0
 
-    async def start_kernel(self, **kwargs: Any) -> str:
+    async def start_kernel(self, **kwargs: Any) -> Any:  # type: ignore[override]
         if len(self) + self.starting >= self.limit:
             raise HTTPError(
                 503, reason=f"at most {self.limit} pages may be open at once; close one"
@@ -82,7 +82,7 @@ class PageServer(Voila):
         threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 
-class KnownParameters:
+class KnownParameters(RequestHandler):
     """A handler of requests that sees no parameter but those of `PARAMETERS`.
 
     Voilà writes the theme into its pages as it stands in the request.
