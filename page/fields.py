@@ -92,8 +92,9 @@ class Number(Field):
 
     def requirement(self) -> str:
         """What is allowed, in words."""
-        kind = "a whole number" if self.whole else "a finite number"
-        words = f"{kind} greater than 0"
+        words = "a finite number greater than 0"
+        if self.whole:
+            words = "a whole number greater than 0"
         if self.most < np.inf:
             words += f" and at most {self.most:g}"
         return words

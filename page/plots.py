@@ -134,8 +134,7 @@ def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
         figure.update_layout({f"legend{row}": LEGEND | top})
         for name, look in looks.items():
             shown_name = scheme_name(name, analysis.inputs)
-            width = 6 if name == CHOSEN else 2
-            add_curve(figure, row, next(lines), shown_name, look, width)
+            add_curve(figure, row, next(lines), shown_name, look, is_broad=name == CHOSEN)
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
     figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
     figure.update_layout(LAYOUT)
@@ -145,10 +144,13 @@ def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
 
 
 def add_curve(
-    figure: Any, row: int, curve: Curve, name: str, look: tuple[str, str], width: int
+    figure: Any, row: int, curve: Curve, name: str, look: tuple[str, str], is_broad: bool
 ) -> None:
     """Add a curve to the panel of a row; its look is colour and dash."""
     colour, dash = look
+    width = 2
+    if is_broad:
+        width = 6
     figure.add_scatter(
         x=curve.x,
         y=curve.y,

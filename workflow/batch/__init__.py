@@ -1,1 +1,1 @@
-"""Running the notebooks: the batch that `make figures` runs, one notebook of it, what is up to date."""
+"""Running the notebooks: the batch of `make figures`, one notebook of it, what is up to date."""

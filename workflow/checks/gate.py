@@ -311,20 +311,12 @@ def main(arguments: Sequence[str]) -> int:
     fails."""
     signal.signal(signal.SIGTERM, exit_at_signal)
     table = read_table()
-    chosen = [
-        (number, line)
-        for number, line in enumerate(table.lines)
-        if all(words in line.run for words in arguments)
-    ]
-    if not chosen:
-        sys.exit(
-            f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it"
-        )
+    chosen = choose_lines(table.lines, arguments)
     write_examples()
     before = read_changes()
     started = time.monotonic()
     failed = {}
-    for number, line in chosen:
+    for number, line in chosen.items():
         problems = run_and_report(line, number, table.skips)
         if problems:
             failed[line.run] = problems
@@ -342,6 +334,19 @@ def main(arguments: Sequence[str]) -> int:
     counts = f"{len(failed)} failures in {minutes:.1f} minutes"
     print(f"{counts}; {len(table.excused)} commands excused")
     return 1 if failed else 0
+
+
+def choose_lines(lines: Sequence[Line], arguments: Sequence[str]) -> dict[int, Line]:
+    """The lines that hold all words given, by number; ends the process if there are none."""
+    chosen = {}
+    for number, line in enumerate(lines):
+        if all(words in line.run for words in arguments):
+            chosen[number] = line
+    if not chosen:
+        sys.exit(
+            f"ONLY must be words of a line in config/gate.yaml, found {arguments[0]!r}; correct it"
+        )
+    return chosen
 
 
 def run_and_report(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:

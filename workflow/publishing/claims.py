@@ -62,29 +62,42 @@ def render(
 
 
 def render_overview(contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
-    """The counts: the papers' statements, those that two papers share once, and ours apart."""
-    on_papers = [one for one in judged if is_on_paper(one.page)]
-    stated = [one for one in on_papers if one.claim.about == "the paper"]
-    ours = [one for one in on_papers if one.claim.about == "ours"]
-    once = [one for one in stated if one.claim.same_as is None]
-
-    rows = []
-    for page in filter(is_on_paper, contents):
-        rows.append(count_verdicts(page_link(page, contents), on_page(page, stated)))
-    rows.append(count_verdicts("**the papers, shared statements once**", once))
-    if ours:
-        rows.append(count_verdicts("our own results on the papers' pages", ours))
-    for page in contents:
-        if not is_on_paper(page):
-            rows.append(count_verdicts(page_link(page, contents), on_page(page, judged)))
-
+    """The counts of all pages, and in a sentence those of the papers' statements."""
     headings = ["statements of", "in all", *Kind, OPEN]
+    rows = overview_rows(contents, judged)
     if not any(row[-1] for row in rows):
         headings = headings[:-1]
         rows = [row[:-1] for row in rows]
+    once = stated_once(judged)
     counts = describe_counts(once)
     headline = f"**Of the {len(once)} statements of the papers that we found: {counts}.**"
     return f"{headline}\n\n{markdown_table(headings, rows)}\n"
+
+
+def overview_rows(contents: Mapping[str, Any], judged: Sequence[Judged]) -> list[list[str]]:
+    """The papers' statements, those that two papers share once, ours apart, and other pages."""
+    papers = [page for page in contents if is_on_paper(page)]
+    others = [page for page in contents if page not in papers]
+    stated = [one for one in judged if one.claim.about == "the paper"]
+    ours = [one for one in judged if one.claim.about == "ours" and one.page in papers]
+    rows = []
+    for page in papers:
+        rows.append(count_verdicts(page_link(page, contents), on_page(page, stated)))
+    rows.append(count_verdicts("**the papers, shared statements once**", stated_once(judged)))
+    if ours:
+        rows.append(count_verdicts("our own results on the papers' pages", ours))
+    for page in others:
+        rows.append(count_verdicts(page_link(page, contents), on_page(page, judged)))
+    return rows
+
+
+def stated_once(judged: Sequence[Judged]) -> list[Judged]:
+    """The papers' own statements, those that two papers share once."""
+    return [
+        one
+        for one in judged
+        if is_on_paper(one.page) and one.claim.about == "the paper" and one.claim.same_as is None
+    ]
 
 
 def is_on_paper(page: str) -> bool:

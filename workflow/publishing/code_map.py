@@ -22,9 +22,9 @@ from workflow.configuration import ROOT, ConfigurationError, sources
 TABLE = "docs/map.yaml"
 HEAD = """# From the papers to the code
 
-What a paper numbers, the code that implements it, the notebooks of that paper that use the code, and the claims that
-name it. A claim without code or notebook is decided by tests, or says why nothing decides it. `make claims` renders
-this page from docs/map.yaml.
+What a paper numbers, the code that implements it, the notebooks of that paper that use the code,
+and the claims that name it. A claim without code or notebook is decided by tests, or says why
+nothing decides it. `make claims` renders this page from docs/map.yaml.
 """
 HEADINGS = ("in the paper", "code", "notebooks", "claims")
 IMPORT = re.compile(r"from (experiments\.[\w.]+) import ([\w, ]+)")
