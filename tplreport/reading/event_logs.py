@@ -101,7 +101,8 @@ def read_log_csv(path: str | Path) -> pd.DataFrame:
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("Case ID;Activity;Complete Timestamp\\n7;register;2022-08-03 10:00:00\\n"), file.flush()
+    ...     _ = file.write("Case ID;Activity;Complete Timestamp\\n")
+    ...     _ = file.write("7;register;2022-08-03 10:00:00\\n"), file.flush()
     ...     log = read_log_csv(file.name)
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
@@ -142,23 +143,21 @@ def _as_log(
         return path, line(int(rows[0]))
 
     lacking = {f"{unit} without {name}": events[name] == "" for name in COLUMNS}
+    lacking[f"{unit} with an unreadable {TIMESTAMP}"] = np.isnat(times)
     good = np.ones(len(events), dtype=bool)
-    for reason, lacks in (
-        lacking | {f"{unit} with an unreadable {TIMESTAMP}": np.isnat(times)}
-    ).items():
+    for reason, lacks in lacking.items():
         bad = np.flatnonzero(lacks & good)
         defects.known(reason, bad.size, partial(place, bad))
         good[bad] = False
     if not good.any():
-        counts = (
-            ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items())
-            or f"no {unit}s"
-        )
+        reasons = [f"{count} times {reason}" for reason, count in defects.skipped.items()]
+        found = ", ".join(reasons) or f"no {unit}s"
         raise DataFormatError(
-            f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path
+            f"no {unit} has a case, an activity and a readable time ({found}); {remedy}", path
         )
     rows = np.flatnonzero(good)
-    cases, times = pd.factorize(events[CASE])[0][rows], times[rows]
+    cases = pd.factorize(events[CASE])[0][rows]
+    times = times[rows]
     in_file = np.argsort(cases, kind="stable")
     back = (np.diff(cases[in_file]) == 0) & (times[in_file][1:] < times[in_file][:-1])
     order = np.lexsort((times, cases))
@@ -186,7 +185,8 @@ class _Parser:
     def events(self) -> Iterator[tuple[int, str, str, int]]:
         """Number of the trace, activity, time and line of each event; `names` is complete after the
         last event."""
-        fed, head = 0, b""
+        fed = 0
+        head = b""
         for block in chain(
             file_blocks(self.path, lambda: self.expat.CurrentLineNumber, READ_BYTES), [b""]
         ):
@@ -222,29 +222,28 @@ class _Parser:
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        tag, (parent, found) = name.rpartition(" ")[2], self.open[-1]
+        tag = name.rpartition(" ")[2]
+        parent, found = self.open[-1]
         if tag in PARENTS or not parent:
             if self.nested or PARENTS.get(tag) != parent:
                 raise self._error(
                     "expected an XES event log, with events in traces and these in the outermost "
-                    "element <log>, "
-                    f"found <{tag}> in <{parent}>"
+                    f"element <log>, found <{tag}> in <{parent}>"
                 )
             self.open.append((tag, {}))
             return
         self.nested += 1
-        if self.nested == 1:
-            key = attributes.get("key")
-            if key in (ACTIVITY, TIMESTAMP):
-                if key in found:
-                    raise self._error(
-                        f"<{parent}> must have one {key}, found two", "leave one of them out"
-                    )
-                found[key] = attributes.get("value", "")
-            elif key == PHASE:
-                self.phases.add(attributes.get("value", "").lower())
-        elif self.nested > DEEPEST:
+        if self.nested > DEEPEST:
             raise self._error(f"elements must not be nested more than {DEEPEST} deep, found more")
+        if self.nested > 1:
+            return
+        key = attributes.get("key")
+        if key in found:
+            raise self._error(f"<{parent}> must have one {key}, found two", "leave one of them out")
+        if key == ACTIVITY or key == TIMESTAMP:
+            found[key] = attributes.get("value", "")
+        elif key == PHASE:
+            self.phases.add(attributes.get("value", "").lower())
 
     def _end(self, _name: str) -> None:
         if self.nested:
@@ -252,24 +251,31 @@ class _Parser:
             return
         tag, found = self.open.pop()
         if tag == "event":
-            activity, time = found.get(ACTIVITY, ""), found.get(TIMESTAMP, "")
+            activity = found.get(ACTIVITY, "")
+            time = found.get(TIMESTAMP, "")
             self.met.append((len(self.names), activity, time, self.expat.CurrentLineNumber))
         elif tag == "trace":
             self.names.append(found.get(ACTIVITY, ""))  # the name may follow the events
 
 
 def _described(error: str, head: bytes, at_end: bool) -> str:
-    if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<" or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return f"XML with {error.partition(': line ')[0]}" + (
-            ": the file ends early" if at_end else ""
-        )
-    return describe_content(head) if head else "an empty file"
+    """What a file seems to be instead of a log, by the error of the parser and its first bytes."""
+    is_xml = head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<"
+    if is_xml or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        words = f"XML with {error.partition(': line ')[0]}"
+        if at_end:
+            words += ": the file ends early"
+        return words
+    if not head:
+        return "an empty file"
+    return describe_content(head)
 
 
 def _labels(names: list[str]) -> list[str]:
     """The names of cases; the 17th case without a name becomes "trace 17", or "trace 17'" if that
     name is taken."""
-    unnamed, mark = [number for number, name in enumerate(names, 1) if not name], ""
+    unnamed = [number for number, name in enumerate(names, 1) if not name]
+    mark = ""
     while not {f"trace {number}{mark}" for number in unnamed}.isdisjoint(names):
         mark += "'"
     return [name or f"trace {number}{mark}" for number, name in enumerate(names, 1)]

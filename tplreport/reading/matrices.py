@@ -122,19 +122,21 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
         text = re.sub(r"[\[\]]", " ", re.sub(r"\][,\s]*\[|;", "\n", text))
     lines = _lines(text, blanks=True)
     if not lines or (most_states is not None and len(lines) > most_states + 1):
-        rows = "1 row or more" if most_states is None else f"1 to {most_states} rows here"
+        rows = "1 row or more"
+        if most_states is not None:
+            rows = f"1 to {most_states} rows here"
         raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
     if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
         raise ValueError(
             f"a matrix must be square, found {len(lines[0].cells)} numbers in each of "
-            f"{len(lines)} rows; if their "
-            "commas are decimal, separate the numbers by semicolons"
+            f"{len(lines)} rows; if their commas are decimal, separate the numbers by semicolons"
         )
     labelled = _labelled(lines)
     width = len(labelled.lines[0].cells)
     values = [_probabilities(line, width) for line in labelled.lines]
-    names = labelled.names
-    return TransitionMatrix(values, states=None if names is None else whole_numbers(names))
+    if labelled.names is None:
+        return TransitionMatrix(values)
+    return TransitionMatrix(values, states=whole_numbers(labelled.names))
 
 
 def parse_column(text: str, name: str) -> np.ndarray:
@@ -183,14 +185,15 @@ def parse_column(text: str, name: str) -> np.ndarray:
 
 def number(cell: str) -> float:
     """The number in a cell, or a fraction such as 1/3; NaN for anything else."""
-    numerator, bar, denominator = cell.partition("/")
-    parts = (numerator, denominator) if bar else (numerator,)
+    parts = cell.split("/", 1)
     if not all(NUMBER.fullmatch(part.strip()) for part in parts):
         return np.nan
-    if not bar:
+    if len(parts) == 1:
         return float(cell)
-    divisor = float(denominator)
-    return float(numerator) / divisor if divisor else np.nan
+    numerator, denominator = map(float, parts)
+    if denominator == 0.0:
+        return np.nan
+    return numerator / denominator
 
 
 def is_name(cell: str) -> bool:
@@ -217,12 +220,16 @@ def _lines(text: str, blanks: bool) -> list[Line]:
     kept = {k: line for k, line in kept.items() if line}
     mark = next((mark for mark in "\t;," if any(mark in line for line in kept.values())), None)
     lines = [Line(k, _cells(line, k, mark, blanks)) for k, line in kept.items()]
-    return lines if mark == "," else _with_points(lines)
+    if mark == ",":
+        return lines
+    return _with_points(lines)
 
 
 def _cells(line: str, k: int, mark: str | None, blanks: bool) -> list[str]:
+    if mark is None and blanks:
+        return line.split()
     if mark is None:
-        return line.split() if blanks else [line.strip().strip('"')]
+        return [line.strip().strip('"')]
     try:
         cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True))
     except csv.Error as error:
@@ -244,16 +251,13 @@ def _with_points(lines: list[Line]) -> list[Line]:
             f"decimals must be written in one way, found {comma!r} and {point!r}; use commas or "
             "points"
         )
-    return [
-        Line(
-            line.number,
-            [
-                cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell
-                for cell in line.cells
-            ],
-        )
-        for line in lines
-    ]
+    return [Line(line.number, [*map(_with_point, line.cells)]) for line in lines]
+
+
+def _with_point(cell: str) -> str:
+    if DECIMAL_COMMA.fullmatch(cell):
+        return cell.replace(",", ".")
+    return cell
 
 
 def _labelled(lines: list[Line]) -> Labelled:
@@ -263,24 +267,24 @@ def _labelled(lines: list[Line]) -> Labelled:
     if found.names and len(found.names) == 1 and not is_name(found.names[0]):
         raise ValueError(
             "a matrix must be clear, found one that may be of one state called "
-            f"{found.names[0]!r}, or of two "
-            "with a mistyped first entry; correct the entry, or give the state a name with letters"
+            f"{found.names[0]!r}, or of two with a mistyped first entry; correct the entry, or "
+            "give the state a name with letters"
         )
     return found
 
 
 def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
     """With names above and beside, and a corner that is no number, or none, as R writes it."""
-    names, beside = lines[0].cells, [line.cells[0] for line in lines[1:]]
+    names = lines[0].cells
+    beside = [line.cells[0] for line in lines[1:]]
     if len(names) == len(lines):
-        corner, names = names[0], names[1:]
+        corner, *names = names
         if corner and not is_name(corner):
             return None
         if names != beside and all(map(is_name, names)) and (corner or all(map(is_name, beside))):
             raise ValueError(
                 "rows and columns must name the same states in the same order, found "
-                f"{beside[:5]} and "
-                f"{names[:5]}; reorder them"
+                f"{beside[:5]} and {names[:5]}; reorder them"
             )
     if not names or names != beside:
         return None
@@ -289,7 +293,8 @@ def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
 
 def _with_names_above(lines: list[Line]) -> Labelled | None:
     """With names in the first line only, of which numbers are too large for probabilities."""
-    names, rows = lines[0].cells, lines[1:]
+    names = lines[0].cells
+    rows = lines[1:]
     if len(rows) != len(names):
         return None
     if all(map(is_name, names)):
@@ -300,10 +305,8 @@ def _with_names_above(lines: list[Line]) -> Labelled | None:
         shown = ",".join(names)
         raise ValueError(
             f"the first line must be names or probabilities, found {shown!r}, which may be the "
-            "names of "
-            f"{len(names)} states, or a row of a matrix that lacks a column; write names in the "
-            "first cell of each "
-            f"line, too, below ',{shown}', or leave the line out"
+            f"names of {len(names)} states, or a row of a matrix that lacks a column; write names "
+            f"in the first cell of each line, too, below ',{shown}', or leave the line out"
         )
     return Labelled(rows, names)
 
@@ -326,8 +329,10 @@ def _probabilities(line: Line, width: int) -> list[float]:
     values = [number(cell) for cell in line.cells]
     for place, value in enumerate(values):
         if not 0.0 <= value < np.inf:
-            words = f"entries must be numbers, at least 0, found {line.cells[place]!r} in line {line.number}"
-            raise ValueError(f"{words}, entry {place + 1}; give such as 0.25 or 1/4")
+            raise ValueError(
+                f"entries must be numbers, at least 0, found {line.cells[place]!r} in line "
+                f"{line.number}, entry {place + 1}; give such as 0.25 or 1/4"
+            )
     if abs(sum(values) - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
             f"rows must sum to 1, found {sum(values):.12g} in line {line.number}; correct it"
@@ -355,15 +360,13 @@ def _check_heading(heading: Sequence[str], name: str) -> None:
         if len(heading) == 1:
             raise ValueError(
                 f"the first line must be a number or a heading such as {name}, found {cell!r}, "
-                "which may be "
-                f"either; write the number such as 0.25, or the heading {name}"
+                f"which may be either; write the number such as 0.25, or the heading {name}"
             )
         shown = ",".join(heading)
         raise ValueError(
             f"each of several columns must have a heading, found {shown!r}, which may be "
-            f"{len(heading)} numbers, "
-            "or one with decimal commas; write one number per line with a point, or headings "
-            f"such as t,{name}"
+            f"{len(heading)} numbers, or one with decimal commas; write one number per line with "
+            f"a point, or headings such as t,{name}"
         )
 
 
@@ -391,11 +394,12 @@ def _column_called(name: str, heading: Sequence[str]) -> int:
         found = [0]
     if len(found) == 1:
         return found[0]
-    marks = f", or one column that begins with {RECOMMENDED!r}" if name == EPSILON else ""
+    wanted = f"one column {name}"
+    if name == EPSILON:
+        wanted += f", or one column that begins with {RECOMMENDED!r}"
     raise ValueError(
-        f"there must be one column {name}{marks}, found {', '.join(map(repr, heading))}; call the "
-        "one "
-        f"that is meant {name}"
+        f"there must be {wanted}, found {', '.join(map(repr, heading))}; call the one that is "
+        f"meant {name}"
     )
 
 
@@ -410,21 +414,21 @@ def _check_single(lines: Sequence[Line], place: int) -> None:
         if number(line.cells[place]) != 1.0:
             raise ValueError(
                 f"each line must be one release, found a count of {line.cells[place]!r} in line "
-                f"{line.number}; "
-                "write a line for each"
+                f"{line.number}; write a line for each"
             )
 
 
 def _check_order(lines: Sequence[Line], place: int) -> None:
     """ValueError unless the column t counts the lines from one of 0 and 1 on."""
     times = [line.cells[place] for line in lines]
-    first = 0 if times[:1] == ["0"] else 1
+    first = 1
+    if times[:1] == ["0"]:
+        first = 0
     for line, time, expected in zip(lines, times, range(first, len(lines) + first), strict=True):
         if time != str(expected):
             raise ValueError(
                 f"the column t must count releases one by one, found {time!r} in line "
-                f"{line.number} "
-                f"in place of {expected}; sort the lines by t"
+                f"{line.number} in place of {expected}; sort the lines by t"
             )
 
 

@@ -785,12 +785,12 @@ def _join_pieces(
     cells_of_piece = []
     lengths = []
     owners = []
-    for cells, offsets, owner in pieces:
-        codes, seen = pd.factorize(cells)
+    for piece in pieces:
+        codes, seen = pd.factorize(piece.states)
         values.append(codes.astype(np.int32))
         cells_of_piece.append(seen)
-        lengths.append(np.diff(offsets))
-        owners.append(owner)
+        lengths.append(np.diff(piece.offsets))
+        owners.append(piece.owners)
     seen = np.unique(np.concatenate([declared, *cells_of_piece]))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
     coded = Spill()

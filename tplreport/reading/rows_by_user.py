@@ -10,7 +10,8 @@ import errno
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -177,87 +178,102 @@ def _label_of_number(number: Any) -> Hashable:
 def arrow_of(column: pd.Series) -> pa.Array:
     """The values of a column that pyarrow holds."""
     found = pa.array(column)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(found, pa.ChunkedArray):
+        return found.combine_chunks()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of a block of a column."""
+
+    of_rows: np.ndarray  # the number of the label of each row, -1 for none
+    labels: Any  # in the order in which they occur
+    codes: np.ndarray  # of each label, int32, -1 for one that stands for no value
+    declared: Sequence = ()  # all that a column of categories may hold
 
 
 class Codes:
     """Numbers for labels, in the order in which these first occur, over blocks of a column."""
 
     def __init__(self, name: str, missing: frozenset[str]) -> None:
-        self.name, self.missing = name, missing
+        self.name = name
+        self.missing = missing
         self.code_of: dict[Hashable, int] = {}
         # looks at each label once, whatever blocks have it
         self.codes = lru_cache(None, typed=True)(self._code)
-        # the first `KNOWN` labels
-        self.known, self.code_of_known = pa.array([], pa.string()), np.zeros(0, np.int32)
+        self.known = pa.array([], pa.string())  # the first `KNOWN` labels
+        self.code_of_known = np.zeros(0, np.int32)
         self.is_settled = False  # whether the last block had no others
         self.counts = np.zeros(0, dtype=np.int64)  # rows with each label
         self.is_declared = False
         self.absent = Counter[str]()  # rows whose text stands for no value
 
     def of(
-        self, column: pd.Series, place: Callable[[int], str], found: Callable[[], Any]
+        self, column: pd.Series, place: Callable[[int], str], factorized: Callable[[], Labels]
     ) -> np.ndarray:
-        """The codes of a block, int32, -1 for a missing value; `found` gives what `factorized`
-        does."""
+        """The codes of a block, int32, -1 for a missing value; the last argument gives what the
+        method `factorized` does."""
         try:
-            codes, labels, code, declared = found()
-            self.is_declared |= len(declared) > len(labels)
-            for label in declared:
+            found = factorized()
+            self.is_declared |= len(found.declared) > len(found.labels)
+            for label in found.declared:
                 self._code(label)  # one that does not occur is a label as well
         except (TypeError, UnicodeDecodeError) as error:
             raise self._no_label(column, place, error) from None
         self.counts = np.pad(self.counts, (0, len(self.code_of) - len(self.counts)))
-        rows = np.bincount(codes[codes >= 0], minlength=len(code))
-        np.add.at(self.counts, code[code >= 0], rows[code >= 0])
-        for k in np.flatnonzero(code < 0):
-            if rows[k] and isinstance(labels[k], str | bytes | pa.StringScalar):
-                self.absent[str(labels[k]).strip()] += int(rows[k])
-        return np.append(code, np.int32(-1))[codes]
+        of_rows = found.of_rows
+        codes = found.codes
+        rows = np.bincount(of_rows[of_rows >= 0], minlength=len(codes))
+        np.add.at(self.counts, codes[codes >= 0], rows[codes >= 0])
+        for k in np.flatnonzero(codes < 0):
+            label = found.labels[k]
+            if rows[k] and isinstance(label, str | bytes | pa.StringScalar):
+                self.absent[str(label).strip()] += int(rows[k])
+        return np.append(codes, np.int32(-1))[of_rows]
 
-    def factorized(self, column: pd.Series) -> tuple[np.ndarray, Any, np.ndarray, list]:
-        """The number of each row's label, the labels in order of occurrence, their codes, and those
-        declared."""
+    def factorized(self, column: pd.Series) -> Labels:
+        """The labels of a block, and which of them each row has."""
         if isinstance(column.dtype, pd.ArrowDtype):
             array = arrow_of(column)
             if array.type in (pa.string(), pa.int64()) and len(self.known) <= KNOWN:
-                return *self._looked_up(array), []
+                return self._looked_up(array)
             if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
                 encoded = array.dictionary_encode()
                 labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
-                code = np.array([*map(self.codes, labels)], np.int32)
-                return np.asarray(encoded.indices.fill_null(-1)), labels, code, []
+                codes = np.array([*map(self.codes, labels)], np.int32)
+                return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, codes)
             column = array.to_pandas()
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
             column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
-        codes, labels = pd.factorize(column)
-        declared = (
-            column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else []
-        )
-        return codes, labels, np.array([*map(self.codes, labels.tolist())], np.int32), declared
+        of_rows, labels = pd.factorize(column)
+        codes = np.array([*map(self.codes, labels.tolist())], np.int32)
+        declared = []
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            declared = column.cat.categories.tolist()
+        return Labels(of_rows, labels, codes, declared)
 
-    def _looked_up(self, array: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray]:
-        """The number of each row's label, labels, and their codes; what is known is looked up
-        without Python."""
+    def _looked_up(self, array: pa.Array) -> Labels:
+        """The labels of a block; those that are known are looked up without Python."""
         if self.known.type != array.type:
-            self.known, self.code_of_known, self.is_settled = (
-                pa.array([], array.type),
-                self.code_of_known[:0],
-                False,
-            )
+            self.known = pa.array([], array.type)
+            self.code_of_known = self.code_of_known[:0]
+            self.is_settled = False
         if self.is_settled:
             found = pa.compute.index_in(array, value_set=self.known)
             if found.null_count == array.null_count:
-                return np.asarray(found.fill_null(-1)), self.known, self.code_of_known
+                of_rows = np.asarray(found.fill_null(-1))
+                return Labels(of_rows, self.known, self.code_of_known)
         encoded = array.dictionary_encode()
         labels = encoded.dictionary
         place = np.asarray(pa.compute.index_in(labels, value_set=self.known).fill_null(-1))
         new = labels.filter(pa.array(place < 0))
         code = np.append(self.code_of_known, np.int32(-1))[place]
         code[place < 0] = [*map(self._code, new.to_pandas().tolist())]
-        self.known, self.is_settled = pa.concat_arrays([self.known, new]), not len(new)
+        self.known = pa.concat_arrays([self.known, new])
+        self.is_settled = len(new) == 0
         self.code_of_known = np.append(self.code_of_known, code[place < 0])
-        return np.asarray(encoded.indices.fill_null(-1)), labels, code
+        return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, code)
 
     def _code(self, label: Hashable) -> int:
         name = plain_label(label, self.missing)
@@ -277,8 +293,8 @@ class Codes:
             except (TypeError, UnicodeDecodeError):
                 return ValueError(
                     f"{self.name} must be one text or number a row, found {str(label)[:40]!r} in "
-                    f"{place(row)} "
-                    f"({error}); write a row for each, such as by DataFrame.explode, or correct it"
+                    f"{place(row)} ({error}); write a row for each, such as by "
+                    "DataFrame.explode, or correct it"
                 )
         return ValueError(
             f"{self.name} must be one text or number a row, found {error} near {place(0)}; "

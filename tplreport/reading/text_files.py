@@ -68,7 +68,9 @@ class DataFormatError(ValueError):
 
 
 def _at(file: str | Path, line: int | None) -> str:
-    return str(file) if line is None else f"{file}, line {line}"
+    if line is None:
+        return str(file)
+    return f"{file}, line {line}"
 
 
 #: Environment variable of a factor for the limits of the command.
@@ -173,8 +175,12 @@ class Rows:
         defects: Defects,
         quotes: bool = False,
     ):
-        self.table, self.block, self.first_line, self.file = table, block, first_line, file
-        self.defects, self.quotes = defects, quotes
+        self.table = table
+        self.block = block
+        self.first_line = first_line
+        self.file = file
+        self.defects = defects
+        self.quotes = quotes
         self._numbers = np.arange(table.num_rows, dtype=np.int32)  # rows of the block that remain
 
     def __len__(self) -> int:
@@ -186,7 +192,8 @@ class Rows:
     def keep(self, rows: np.ndarray) -> None:
         """Keep these rows, in this order, without counting the others."""
         if not np.array_equal(rows, np.arange(len(self))):
-            self.table, self._numbers = self.table.take(pa.array(rows)), self._numbers[rows]
+            self.table = self.table.take(pa.array(rows))
+            self._numbers = self._numbers[rows]
 
     def drop(self, bad: np.ndarray, reason: str) -> None:
         """Drop and count a known defect."""
@@ -213,11 +220,11 @@ def in_time(
 ) -> np.ndarray:
     """Indices of the rows sorted by group and time, without rows that repeat a time (a known
     defect)."""
-    group = np.zeros(len(time), dtype=np.int8) if group is None else group
+    if group is None:
+        group = np.zeros(len(time), dtype=np.int8)
     order = np.lexsort((time, group))
-    again = np.append([False], (np.diff(time[order]) == 0) & (np.diff(group[order]) == 0))[
-        : len(order)
-    ]
+    is_as_before = (np.diff(time[order]) == 0) & (np.diff(group[order]) == 0)
+    again = np.append([False], is_as_before)[: len(order)]
     defects.known("duplicate time", int(again.sum()), lambda: place(order[again].min()))
     return order[~again]
 
@@ -254,7 +261,9 @@ def file_blocks(
                     check_growth(stream.tell(), path)
                 if stream.tell() == len(data) and UTF_16.match(data):
                     decoder = codecs.getincrementaldecoder("utf-16")("replace")
-                yield data if decoder is None else decoder.decode(data).encode()
+                if decoder is not None:
+                    data = decoder.decode(data).encode()
+                yield data
         except DAMAGES as damage:
             raise DataFormatError(
                 f"the compressed file ends early, is damaged or encrypted ({damage}); download it "
@@ -293,13 +302,16 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
 
     Errors as in `file_blocks`. Every block ends with a line end, except possibly the last.
     """
-    rest, first_line = b"", 1
-    for data in file_blocks(path, lambda: first_line + rest.count(b"\n"), block_bytes):  # noqa: B023 (asked at once)
+    rest = b""
+    first_line = 1
+    line = lambda: first_line + rest.count(b"\n")  # noqa: E731
+    for data in file_blocks(path, line, block_bytes):
         cut = data.rfind(b"\n") + 1
-        block, rest = (
-            (b"".join((rest, memoryview(data)[:cut])), data[cut:]) if cut else (b"", rest + data)
-        )
-        if block:
+        if not cut:
+            rest += data
+        else:
+            block = b"".join((rest, memoryview(data)[:cut]))
+            rest = data[cut:]
             yield block, first_line
             first_line += block.count(b"\n")
         if len(rest) > LONGEST_LINE_BYTES:
@@ -330,7 +342,9 @@ def _parsed(
     `parse` rejects."""
     first_line = 0
     blocks = line_blocks(path)
-    for block, first_line in _closed_blocks(blocks) if quotes else blocks:
+    if quotes:
+        blocks = _closed_blocks(blocks)
+    for block, first_line in blocks:
         bare = b"\r" in block and re.search(rb"\r(?!\n|\Z)", block)
         if bare:
             line = first_line + block.count(b"\n", 0, bare.start())
@@ -338,7 +352,8 @@ def _parsed(
                 "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line
             )
         if first_line == 1 and header:
-            block, first_line = block.partition(b"\n")[2], 2
+            block = block.partition(b"\n")[2]
+            first_line = 2
         elif first_line == 1 and quotes:
             block = block.removeprefix(b"\xef\xbb\xbf")
         yield attempt(parse, block), block, first_line
@@ -348,9 +363,11 @@ def _parsed(
 
 def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     """Blocks of lines, joined where a quoted field continues in the next block."""
-    whole, start = b"", 1
+    whole = b""
+    start = 1
     for block, first_line in blocks:
-        start = start if whole else first_line
+        if not whole:
+            start = first_line
         whole += block
         if b'"' not in whole or whole.count(b'"') % 2 == 0:
             yield whole, start
@@ -403,9 +420,12 @@ def rows_of(
 def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
     """The parsed lines, or None if `parse` rejects one of them; lines must be UTF-8 without byte
     order mark."""
-    lines = lines if lines.endswith(b"\n") else lines + b"\n"
+    if not lines.endswith(b"\n"):
+        lines += b"\n"
     try:
-        return parse(lines) if lines.isascii() or "\ufeff" not in lines.decode() else None
+        if not lines.isascii() and "\ufeff" in lines.decode():
+            return None
+        return parse(lines)
     except (UnicodeDecodeError, pa.ArrowInvalid):
         return None
 
@@ -415,7 +435,8 @@ def _malformed(
 ) -> DataFormatError:
     """The error for the first line that `parse` rejects, found by halving."""
     numbered = [*_numbered_rows(block, first_line, quotes)]
-    start, stop = 0, len(numbered)
+    start = 0
+    stop = len(numbered)
     while stop - start > 1:
         middle = (start + stop) // 2
         if attempt(parse, b"".join(text + b"\n" for _, text in numbered[start:middle])) is None:
@@ -424,7 +445,8 @@ def _malformed(
             start = middle
     line, content = numbered[start]
     text = content.decode("utf-8", "backslashreplace")
-    found, remedy = f"found {text[:60]!r}", "mend the line or the download"
+    found = f"found {text[:60]!r}"
+    remedy = "mend the line or the download"
     if line == 1:
         found += f" in {describe_content(content)}"
         remedy = "check that this is the right file, columns in the official order"
@@ -476,7 +498,8 @@ def _quotes_are_sound(block: bytes, delimiter: str) -> bool:
     content = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
     quotes = np.flatnonzero(content == ord('"'))
     # Of two within a field, one closes and one opens.
-    before, after = content[quotes[::2] - 1], content[quotes[1::2] + 1]
+    before = content[quotes[::2] - 1]
+    after = content[quotes[1::2] + 1]
     limits = [ord(mark) for mark in f'{delimiter}\n"']
     return len(quotes) % 2 == 0 and bool(
         np.isin(before, limits).all() and np.isin(after, [*limits, ord("\r")]).all()
@@ -506,27 +529,32 @@ def describe_content(head: bytes) -> str:
     """
     head = head[:4096]
     what = next((what for pattern, what in CONTENTS.items() if re.match(pattern, head)), None)
+    if what:
+        return what
     first = head.split(b"\n")[0]
-    if not what and (
-        b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace")
-    ):
-        what = "data that are not UTF-8 text"
-    return what or ("a comma-separated file" if b"," in first else "a text file")
+    whole_lines = head.rpartition(b"\n")[0] or first
+    if b"\0" in head or "\ufffd" in whole_lines.decode("utf-8", "replace"):
+        return "data that are not UTF-8 text"
+    if b"," in first:
+        return "a comma-separated file"
+    return "a text file"
 
 
 def marker_path(path: str | Path) -> Path:
     """Path of the note that marks a file or folder as synthetic: beside the file, or inside the
     folder."""
     path = Path(path)
-    return (
-        path / "SYNTHETIC.json" if path.is_dir() else path.with_name(path.name + ".synthetic.json")
-    )
+    if path.is_dir():
+        return path / "SYNTHETIC.json"
+    return path.with_name(path.name + ".synthetic.json")
 
 
 def read_marker(path: str | Path) -> dict | None:
     """The note that marks a stand-in, or None for recorded data."""
     note = marker_path(path)
-    return json.loads(note.read_text(encoding="utf-8")) if note.exists() else None
+    if not note.exists():
+        return None
+    return json.loads(note.read_text(encoding="utf-8"))
 
 
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more: Any) -> pd.DataFrame:

@@ -11,6 +11,7 @@ included.
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -23,11 +24,35 @@ from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
 
 OUTSIDE = -1
+DAY = 86_400  # seconds
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
-BETWEEN, REPEATED = "between two steps", "the same user, time and state again"
+#: Reasons why rows do not count.
+BETWEEN = "between two steps"
+REPEATED = "the same user, time and state again"
 Duration = str | float | timedelta | None
-# states, offsets of the sequences, and the number of their users
-Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Sequences of states, whose users are codes."""
+
+    states: np.ndarray  # (m,)
+    offsets: np.ndarray  # (k + 1,) where each of k sequences begins, and m
+    owners: np.ndarray  # (k,) codes of users
+
+    def named(self, users: np.ndarray) -> Sequences:
+        """The sequences with the users that the codes stand for."""
+        return Sequences.from_flat(self.states, self.offsets, users[self.owners])
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Reports sorted by user and time; arrays (m,)."""
+
+    times: np.ndarray
+    group: np.ndarray  # codes of users
+    states: np.ndarray
+    users: np.ndarray  # (n,) what the codes stand for
 
 
 def fixed_steps(
@@ -45,17 +70,33 @@ def fixed_steps(
     `max_gap`, if it came after the step before. The last report holds until the next multiple of
     `step`.
 
-    `frame` has one report per row, in any order; of two reports at one time the later row counts.
-    `state` is the column of states (integer or other hashable values), `user` the column or columns
-    that identify the user. Durations are strings such as "5min", or seconds. Raises ValueError if a
-    column, a time or a user is missing, or a duration is not positive.
+    Parameters
+    ----------
+    frame : DataFrame of one report per row, in any order, with the columns time, state and user
+        Of two reports at one time the later row counts. Times are time stamps, or seconds.
+    step : duration such as "5min", or seconds
+    max_gap : duration; by default less than one step
+    state : column of states, integers or other hashable values
+    user : column or columns that identify the user
 
+    Returns
+    -------
+    Sequences
+
+    Raises
+    ------
+    ValueError
+        If a column, a time or a user is missing, or a duration is not positive.
+
+    Examples
+    --------
     >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
-    times, group, users, states = _reports(frame, state, user)
-    return _sequences(*_at_steps(times, group, states, step, max_gap)[0], users)
+    reports = _sorted_reports(frame, state, user)
+    pieces, _ = _at_steps(reports.times, reports.group, reports.states, step, max_gap)
+    return pieces.named(reports.users)
 
 
 def _at_steps(
@@ -65,20 +106,25 @@ def _at_steps(
     steps."""
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
-    max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
+    longest = step - 1
+    if max_gap is not None:
+        longest = _duration(max_gap, "max_gap", second)
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
-    begin = -(-ticks // step)  # the first step at or after the report
-    end = np.minimum(
-        np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step
-    )
+    begin = _steps_from(ticks, step)
+    before_next = _steps_from(np.append(ticks[1:], 0), step) - 1
+    end = np.minimum(np.where(last, begin, before_next), (ticks + longest) // step)
     lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
     source = np.repeat(np.arange(len(states)), lengths)
     stops = np.cumsum(lengths)
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
-    return _pieces(states[source], group[source], breaks), states[
-        (lengths == 0) & (states != OUTSIDE)
-    ]
+    unused = states[(lengths == 0) & (states != OUTSIDE)]
+    return _cut(states[source], group[source], breaks), unused
+
+
+def _steps_from(ticks: np.ndarray, step: int) -> np.ndarray:
+    """The first step at or after each time."""
+    return -(-ticks // step)
 
 
 def observed_sequences(
@@ -88,17 +134,35 @@ def observed_sequences(
     state: str = "cell",
     user: str | list[str] = "user",
 ) -> Sequences:
-    """Sequences of states as reported, one state per report; a gap longer than `max_gap` ends a
-    sequence.
+    """Sequences of states as reported, one state per report.
 
-    Parameters and errors are those of `fixed_steps`.
+    Parameters
+    ----------
+    frame : DataFrame of one report per row, in any order, with the columns time, state and user
+        Times are time stamps, or seconds.
+    max_gap : duration such as "5min", or seconds; a longer gap ends a sequence
+    state : column of states, integers or other hashable values
+    user : column or columns that identify the user
 
-    >>> reports = pd.DataFrame({"user": [1, 1, 1, 2], "time": [0.0, 4.0, 31.0, 0.0], "cell": [5, 6, 5, 6]})
+    Returns
+    -------
+    Sequences
+
+    Raises
+    ------
+    ValueError
+        If a column, a time or a user is missing, or a duration is not positive.
+
+    Examples
+    --------
+    >>> reports = pd.DataFrame({"user": [1, 1, 1, 2], "time": [0.0, 4.0, 31.0, 0.0]})
+    >>> reports["cell"] = [5, 6, 5, 6]
     >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
     [[0, 1], [0], [1]]
     """
-    times, group, users, states = _reports(frame, state, user)
-    return _sequences(*_as_reported(times, group, states, max_gap), users)
+    reports = _sorted_reports(frame, state, user)
+    pieces = _as_reported(reports.times, reports.group, reports.states, max_gap)
+    return pieces.named(reports.users)
 
 
 def _as_reported(
@@ -111,7 +175,7 @@ def _as_reported(
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
-    return _pieces(states[inside], group[inside], np.diff(run[inside]) != 0)
+    return _cut(states[inside], group[inside], np.diff(run[inside]) != 0)
 
 
 class Cutter:
@@ -126,10 +190,16 @@ class Cutter:
         place: PlaceOfRow,
         has_users: bool,
     ):
-        self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
+        self.step = step
+        self.max_gap = max_gap
+        self.same_time = same_time
+        self.place = place
         self.has_users = has_users
-        self.seconds = 0 if step is None else _duration(step, "step", 1000) / 1000  # of a step
-        self.rows = self.held = 0
+        self.seconds: float = 0  # of a step
+        if step is not None:
+            self.seconds = _duration(step, "step", 1000) / 1000
+        self.rows = 0
+        self.held = 0
         self.dropped = Counter[str]()  # rows by the reason why they do not count
         self.unused: set[int] = set()  # states of rows between two steps
 
@@ -138,29 +208,29 @@ class Cutter:
         reports = part.assign(cell=cells)
         self.rows += len(reports)
         self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
-        if "time" in reports:
-            reports = _in_time(reports)
-            reports = reports if self.same_time == "rows" else self._one_state_at_a_time(reports)
-        else:
+        if "time" not in reports:
             reports["time"] = reports["row"]
-        if self.seconds >= 86_400:
-            for name, clock in LOCAL.items():
-                if clock in reports:  # which stands still until it is ahead again
-                    reports[name] = reports.groupby("user")[clock].cummax()
+        else:
+            reports = _in_time(reports)
+            if self.same_time != "rows":
+                reports = self._one_state_at_a_time(reports)
+        if self.seconds >= DAY:
+            _follow_clocks(reports)
         max_gap = self.max_gap
         if "until" in reports:
             reports = self._closed(reports)
             max_gap = reports["time"].max() - reports["time"].min()
-        times, group, states = (reports[name].to_numpy() for name in ("time", "user", "cell"))
+        times = reports["time"].to_numpy()
+        group = reports["user"].to_numpy()
+        states = reports["cell"].to_numpy()
         if self.step is None:
             return _as_reported(times, group, states, max_gap)
         found, unused = _at_steps(times, group, states, self.step, max_gap)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None:
-            self.held += max(
-                0, len(found[0]) - len(_at_steps(times, group, states, self.step, None)[0][0])
-            )
+            not_held, _ = _at_steps(times, group, states, self.step, None)
+            self.held += max(0, len(found.states) - len(not_held.states))
         return found
 
     def _drop(self, reason: str, count: int) -> None:
@@ -176,30 +246,24 @@ class Cutter:
             warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
         if between := self.dropped.pop(BETWEEN, 0):
             occur = set(labels.tolist())
-            unused = [
-                label
-                for label in np.asarray(labels_of(np.array([*self.unused]))).tolist()
-                if label not in occur
-            ]
-            names = f"{', '.join(map(repr, unused[:5]))}{f' and {len(unused) - 5} more' * (len(unused) > 5)}"
-            lost = f", which loses the states {names}" if unused else ""
+            between_labels = np.asarray(labels_of(np.array([*self.unused]))).tolist()
+            lost = _lost_states([label for label in between_labels if label not in occur])
             self._drop(BETWEEN + lost, between)
             warn_caller(
                 f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of "
-                f"{self.step!r}{lost}; give a "
-                "shorter step to count more"
+                f"{self.step!r}{lost}; give a shorter step to count more"
             )
         if self.held:
             warn_caller(
                 f"{self.held / n_values:.1%} of all states are held from an earlier step, for up "
-                "to "
-                f"max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a "
+                f"to max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a "
                 "shorter max_gap, or none"
             )
 
     def _one_state_at_a_time(self, reports: pd.DataFrame) -> pd.DataFrame:
         """The rows that count, where each user is in one state at a time."""
-        user, time = reports["user"].to_numpy(), reports["time"].to_numpy()
+        user = reports["user"].to_numpy()
+        time = reports["time"].to_numpy()
         if not ((user[1:] == user[:-1]) & (time[1:] == time[:-1])).any():
             return reports
         keys = ["user", "time"]
@@ -210,30 +274,28 @@ class Cutter:
         distinct = reports.drop_duplicates([*keys, "cell"])
         others = distinct[distinct.duplicated(keys)].sort_values("row")
         if len(others):
-            user, time, second = (others[name].iloc[0] for name in (*keys, "row"))
-            first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
-            remedy = (
-                "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
-            )
-            if not self.has_users:
-                remedy = "user= the column that tells users apart, or " + remedy
-            if (
-                others["time"].dtype.kind == "M"
-                and "clock of time" not in reports
-                and time.hour < 4
-            ):
-                remedy += (
-                    "; or, if clocks went back in that night, times with their offset from UTC, "
-                    "such as "
-                    "pandas' tz_localize(zone, ambiguous='infer') gives"
-                )
-            raise ValueError(
-                "a user must be in one state at a time, found another one in "
-                f"{count_noun(len(others), 'row')}, such as "
-                f"in {self.place(int(first))} and {self.place(int(second))}; give {remedy}"
-            )
+            raise self._two_states(reports, others)
         self._drop(REPEATED, len(reports) - len(distinct))
         return distinct
+
+    def _two_states(self, reports: pd.DataFrame, others: pd.DataFrame) -> ValueError:
+        """The error for a user in two states at one time; `others` are the rows of the second."""
+        user, time, second = (others[name].iloc[0] for name in ("user", "time", "row"))
+        first = reports["row"][(reports["user"] == user) & (reports["time"] == time)].iloc[0]
+        remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
+        if not self.has_users:
+            remedy = "user= the column that tells users apart, or " + remedy
+        has_local_times = others["time"].dtype.kind == "M" and "clock of time" not in reports
+        if has_local_times and time.hour < 4:
+            remedy += (
+                "; or, if clocks went back in that night, times with their offset from UTC, such "
+                "as pandas' tz_localize(zone, ambiguous='infer') gives"
+            )
+        return ValueError(
+            "a user must be in one state at a time, found another one in "
+            f"{count_noun(len(others), 'row')}, such as in {self.place(int(first))} and "
+            f"{self.place(int(second))}; give {remedy}"
+        )
 
     def _closed(self, reports: pd.DataFrame) -> pd.DataFrame:
         """Reports with one more, of no state, at the end of each spell that no other one follows at
@@ -246,30 +308,47 @@ class Cutter:
         if len(wrong):
             raise ValueError(
                 "a spell must end after its begin and before the next one, found one until "
-                f"{wrong['until'].iloc[0]} "
-                f"in {self.place(int(wrong['row'].iloc[0]))}; shorten it, or leave out until="
+                f"{wrong['until'].iloc[0]} in {self.place(int(wrong['row'].iloc[0]))}; shorten it, "
+                "or leave out until="
             )
         closing = reports[~(same & (following == reports["until"]))]
         return _in_time(pd.concat([reports, closing.assign(time=closing["until"], cell=OUTSIDE)]))
 
 
-def _reports(
-    frame: pd.DataFrame, state: str, user: str | list[str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Times, user codes, users and states, sorted by user and time; reports at one time keep their
-    order."""
+def _follow_clocks(reports: pd.DataFrame) -> None:
+    """Let local clocks order the rows of each user; one that goes back stands still until it is
+    ahead again."""
+    for name, clock in LOCAL.items():
+        if clock in reports:
+            reports[name] = reports.groupby("user")[clock].cummax()
+
+
+def _lost_states(unused: list) -> str:
+    """What is said of states that do not occur among those that count."""
+    if not unused:
+        return ""
+    names = ", ".join(map(repr, unused[:5]))
+    if len(unused) > 5:
+        names += f" and {len(unused) - 5} more"
+    return f", which loses the states {names}"
+
+
+def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> Reports:
+    """Reports sorted by user and time; those at one time keep their order."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(
             f"the reports must be a DataFrame, found {type(frame).__name__}; "
             "read a file with tplreport.read_sequences"
         )
-    columns = [user] if isinstance(user, str) else list(user)
-    missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
+    columns = [user]
+    if not isinstance(user, str):
+        columns = list(user)
+    wanted = [state, *columns, "time"]
+    missing = [name for name in wanted if name not in frame.columns]
     if missing:
         raise ValueError(
-            f"the frame must have the columns {[state, *columns, 'time']}, found "
-            f"{list(frame.columns)}; "
-            f"add {missing} or name yours with state= and user="
+            f"the frame must have the columns {wanted}, found {list(frame.columns)}; add {missing} "
+            "or name yours with state= and user="
         )
     for name in [*columns, "time"]:
         absent = int(frame[name].isna().sum())
@@ -277,7 +356,18 @@ def _reports(
             raise ValueError(
                 f"column {name!r} must not miss values, found {absent}; drop those rows"
             )
-    column = frame["time"]
+    times = _times_of_reports(frame["time"])
+    keys = frame[columns[0]]
+    if len(columns) > 1:
+        keys = pd.MultiIndex.from_frame(frame[columns])
+    group, users = pd.factorize(keys, sort=True)
+    order = _order(group, times)
+    states = frame[state].to_numpy()
+    return Reports(times[order], group[order], states[order], pd.Index(users).to_numpy())
+
+
+def _times_of_reports(column: pd.Series) -> np.ndarray:
+    """Time stamps in UTC, or numbers of seconds."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
     elif not pd.api.types.is_numeric_dtype(column.dtype):
@@ -285,16 +375,14 @@ def _reports(
             f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it "
             "first"
         )
-    times = column.to_numpy()
-    keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
-    group, users = pd.factorize(keys, sort=True)
-    order = _order(group, times)
-    return times[order], group[order], pd.Index(users).to_numpy(), frame[state].to_numpy()[order]
+    return column.to_numpy()
 
 
 def _order(group: np.ndarray, times: np.ndarray) -> np.ndarray | slice:
     """What sorts reports by user and time."""
-    numbers = times.view(np.int64) if times.dtype.kind == "M" else times  # are sorted faster
+    numbers = times
+    if times.dtype.kind == "M":
+        numbers = times.view(np.int64)  # are sorted faster
     step = np.diff(group)
     if ((step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))).all():
         return slice(None)
@@ -315,8 +403,7 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
     if not within.all():
         raise ValueError(
             f"times must be within {2**62 // SECOND} seconds of 0, found "
-            f"{times[np.argmin(within)]}; "
-            "convert them to time stamps"
+            f"{times[np.argmin(within)]}; convert them to time stamps"
         )
     if times.dtype.kind in "iu":
         return times.astype(np.int64) * SECOND, SECOND
@@ -331,11 +418,10 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
             "'5min'"
         )
     try:
-        seconds = (
-            pd.Timedelta(value).total_seconds()
-            if isinstance(value, str | timedelta)
-            else float(value)
-        )
+        if isinstance(value, str | timedelta):
+            seconds = pd.Timedelta(value).total_seconds()
+        else:
+            seconds = float(value)
     except (TypeError, ValueError):
         seconds = np.nan
     if not 1 <= np.rint(seconds * second) <= 2**62:
@@ -345,13 +431,7 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     return round(seconds * second)
 
 
-def _pieces(states: np.ndarray, group: np.ndarray, breaks: np.ndarray) -> Pieces:
+def _cut(states: np.ndarray, group: np.ndarray, breaks: np.ndarray) -> Pieces:
     """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
     starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
-    return states, np.append(starts, len(states)), group[starts]
-
-
-def _sequences(
-    states: np.ndarray, offsets: np.ndarray, owner: np.ndarray, users: np.ndarray
-) -> Sequences:
-    return Sequences.from_flat(states, offsets, users[owner])
+    return Pieces(states, np.append(starts, len(states)), group[starts])

@@ -55,6 +55,8 @@ DIGITS = {
     "%Y%m": 6,
     "%y%m%d": 6,
 }
+#: Formats that nobody writes; the last is a zone by name.
+UNUSUAL = r"%Y.%d|%m\.%d|.*%Z"
 #: So many values decide which formats fit.
 SAMPLE = 1000
 
@@ -86,7 +88,9 @@ def parse_numbers(texts: pa.Array) -> np.ndarray | None:
             has_letters = pa.compute.any(
                 pa.compute.match_substring_regex(texts, "[^-+.0-9eE]")
             ).as_py()
-            return None if has_letters else numbers  # "nan" and "0x10"
+            if has_letters:  # "nan" and "0x10"
+                return None
+            return numbers
     return None
 
 
@@ -96,17 +100,19 @@ def parse_times(texts: pa.Array, time_format: str | None = None) -> tuple[np.nda
 
     An unreadable text is NaT. `time_format` is as for `strptime`, by default ISO 8601.
     """
-    found = None if time_format else _uniform_times(texts)
-    if found is None:
+    uniform = None
+    if not time_format:
+        uniform = _uniform_times(texts)
+    if uniform is not None:
+        instants, all_have_offset = uniform
+        has_offset = np.full(len(texts), all_have_offset)
+    else:
         column = texts.to_pandas()
-        formed = column.str.fullmatch(WITH_DIGIT if time_format else ISO_TIME).astype(bool)
-        parsed = pd.to_datetime(
-            column.where(formed), format=time_format or "ISO8601", utc=True, errors="coerce"
-        )
+        pattern = WITH_DIGIT if time_format else ISO_TIME
+        formed = column.where(column.str.fullmatch(pattern).astype(bool))
+        parsed = pd.to_datetime(formed, format=time_format or "ISO8601", utc=True, errors="coerce")
         instants = parsed.dt.tz_localize(None).to_numpy()
         has_offset = pa.compute.match_substring_regex(texts, OFFSET).to_numpy(zero_copy_only=False)
-    else:
-        instants, has_offset = found[0], np.full(len(texts), found[1])
     if np.datetime_data(instants.dtype)[0] != "ns":
         instants = instants.astype("datetime64[us]", copy=False)
         wrong = (instants < FIRST_TIME) | (instants > LAST_TIME)
@@ -136,7 +142,9 @@ def _uniform_times(texts: pa.Array) -> tuple[np.ndarray, bool] | None:
                 no_minutes = pa.compute.not_equal(
                     pa.compute.utf8_slice_codeunits(texts, 13, 14), ":"
                 )
-            return None if pa.compute.any(no_minutes).as_py() else (instants, zone is not None)
+            if pa.compute.any(no_minutes).as_py():
+                return None
+            return instants, zone is not None
     return None
 
 
@@ -148,34 +156,36 @@ def fitting_formats(values: Iterable[Any]) -> list[str]:
     >>> fitting_formats([20240131, 20240201]), fitting_formats(["soon"])
     (['%Y%m%d'], [])
     """
-    texts = pd.Series([*{str(value).strip(): None for value in values}], dtype=str)
-    if texts.str.fullmatch(r"[0-9]+(\.0)?").all():
-        point = ".0" * bool(texts.str.endswith(".0").all())  # of a column of floats
-        lengths = set(texts.str.len() - len(point))
-        if lengths == {7, 8}:  # the zero of a day or month is lost
-            texts, lengths = texts.str.zfill(8 + len(point)), {8}
-        enough = 3 if lengths == {6} else 1  # fewer numbers of six digits may be anything
-        digits = [
-            form for form, digits in DIGITS.items() if lengths == {digits} and len(texts) >= enough
-        ]
-        possible = {form + point: None for form in digits}
-    else:
-        with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
-            guesses = [
-                guess_datetime_format(texts.iloc[0], dayfirst=is_first)
-                for is_first in (True, False)
-            ]
-        possible = dict.fromkeys([*guesses, *OTHERS, *map("".join, product(DATES, CLOCKS))])
-    found = []
-    for form in possible:
-        # which nobody writes; a zone by name
-        if form is None or re.match(r"%Y.%d|%m\.%d|.*%Z", form):
-            continue
-        with warnings.catch_warnings(action="ignore"):
-            times = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-        if times.notna().all() and times.dt.year.between(1900, 2100).all():
-            found.append(form)
-    return found
+    texts = pd.Series(list(dict.fromkeys(str(value).strip() for value in values)), dtype=str)
+    if not texts.str.fullmatch(r"[0-9]+(\.0)?").all():
+        return [form for form in _formats_of_texts(texts) if _fits(texts, form)]
+    point = ""
+    if texts.str.endswith(".0").all():  # of a column of floats
+        point = ".0"
+    lengths = set(texts.str.len() - len(point))
+    if lengths == {7, 8}:  # the zero of a day or month is lost
+        texts = texts.str.zfill(8 + len(point))
+        lengths = {8}
+    if lengths == {6} and len(texts) < 3:  # few numbers of six digits may be anything
+        return []
+    forms = [form + point for form, digits in DIGITS.items() if lengths == {digits}]
+    return [form for form in forms if _fits(texts, form)]
+
+
+def _formats_of_texts(texts: pd.Series) -> list[str]:
+    """Formats that may be those of the texts, without those that nobody writes."""
+    first = texts.iloc[0]
+    with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
+        guesses = [guess_datetime_format(first, dayfirst=is_first) for is_first in (True, False)]
+    usual = ["".join(parts) for parts in product(DATES, CLOCKS)]
+    forms = dict.fromkeys([*filter(None, guesses), *OTHERS, *usual])
+    return [form for form in forms if not re.match(UNUSUAL, form)]
+
+
+def _fits(texts: pd.Series, form: str) -> bool:
+    with warnings.catch_warnings(action="ignore"):
+        times = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+    return bool(times.notna().all() and times.dt.year.between(1900, 2100).all())
 
 
 def looks_like_times(column: pd.Series) -> bool:
@@ -229,7 +239,9 @@ def check_filled(missing: np.ndarray, column: pd.Series, name: str, place: Place
     if missing.any():
         row = int(np.argmax(missing))
         found = column.iloc[row]
-        shown = repr(found) if isinstance(found, str) and found.strip() else "nothing"
+        shown = "nothing"
+        if isinstance(found, str) and found.strip():
+            shown = repr(found)
         raise ValueError(f"{name} must not be empty, found {shown} in {place(row)}; drop it")
 
 
@@ -245,11 +257,13 @@ def _times(
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
     if column.dtype.kind == "M" or (column.dtype.kind in "iuf" and time_format is None):
-        return (column.to_numpy(),) * 2
-    texts = texts_of(column)
-    numbers = None if time_format else parse_numbers(texts)
-    if numbers is not None:
+        numbers = column.to_numpy()
         return numbers, numbers
+    texts = texts_of(column)
+    if not time_format:
+        parsed = parse_numbers(texts)
+        if parsed is not None:
+            return parsed, parsed
     instants, has_offset = parse_times(texts, time_format)
     clock = instants
     if has_offset.any():
@@ -258,8 +272,8 @@ def _times(
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
         no_number = pd.to_numeric(texts.to_pandas(), errors="coerce").isna().to_numpy()
-        # that one is unlike the others
-        wrong = no_number if no_number.mean() < 0.5 and not time_format else wrong
+        if no_number.mean() < 0.5 and not time_format:
+            wrong = no_number  # unlike the others
         raise _unlike_times(texts.to_pandas(), int(np.argmax(wrong)), time_format, place)
     return instants, clock
 
@@ -278,14 +292,12 @@ def _unlike_times(
     if re.fullmatch(CLOCK, text):
         remedy = "join the columns of the date and of this time of day, such as time='date+time'"
     elif forms:
-        remedy = (
-            f"give such as time_format={' or '.join(forms)}"
-            + ", for each of which they fit" * (len(forms) > 1)
-        )
+        remedy = f"give such as time_format={' or '.join(forms)}"
+        if len(forms) > 1:
+            remedy += ", for each of which they fit"
     return ValueError(
         f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an "
-        "offset from UTC or all "
-        f"without, found {text!r} in {place(row)}; {remedy}"
+        f"offset from UTC or all without, found {text!r} in {place(row)}; {remedy}"
     )
 
 
@@ -294,7 +306,9 @@ def seconds_of(times: np.ndarray, unit: str | None) -> np.ndarray:
     many, parts = UNITS[unit or "s"]
     if unit == "excel":
         times = times - EXCEL_1970
-    return times if many == parts else times.astype(float) * many / parts
+    if many == parts:
+        return times
+    return times.astype(float) * many / parts
 
 
 def check_seconds(times: np.ndarray, span: list[float], step: float, place: PlaceOfRow) -> None:
@@ -306,7 +320,8 @@ def check_seconds(times: np.ndarray, span: list[float], step: float, place: Plac
     low, high = map(float, span)
     found = f"found {times[0]} in {place(0)}"
     if forms := fitting_formats(times[:SAMPLE]):
-        found, remedy = f"{found}, a date", f"give time_format={' or '.join(map(repr, forms))}"
+        found += ", a date"
+        remedy = f"give time_format={' or '.join(map(repr, forms))}"
     elif max(abs(low), abs(high)) > LATEST:
         first = int(np.argmax(np.abs(times.astype(float)) > LATEST))
         likely = next(
@@ -316,8 +331,11 @@ def check_seconds(times: np.ndarray, span: list[float], step: float, place: Plac
         found = f"found {times[first]} in {place(first)}, after the year 5000"
         remedy = f"give time_unit={likely!r} for {likely} since 1970"
     elif 0 < high - low < step:
-        found = f"{found}, and none further than {high - low:g} from another, within one step"
-        remedy = "give time_unit='D' for days, 'h' for hours, 'excel' for days of a spreadsheet, 's' for seconds"
+        found += f", and none further than {high - low:g} from another, within one step"
+        remedy = (
+            "give time_unit='D' for days, 'h' for hours, 'excel' for days of a spreadsheet, 's' "
+            "for seconds"
+        )
     else:
         return
     raise ValueError(f"times that are numbers must be seconds, {found}; {remedy}")
