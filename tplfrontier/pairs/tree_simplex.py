@@ -138,7 +138,7 @@ def least_sum(row, levels):
 
 
 @kernel()
-def exchange(cut, parent, upper, bounds, transposed, order, y):
+def exchange(cut, parent, upper, bounds, transposed, order, y):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Cut the tree above a node, and join both parts by the first constraint that becomes tight as
     x changes in one.
 
@@ -198,7 +198,7 @@ def turn_path(cut, node, above, is_upper, parent, upper):
 
 
 @kernel()
-def proved_ratio(q, d, parent, upper, order, bounds, ratio):
+def proved_ratio(q, d, parent, upper, order, bounds, ratio):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """A ratio, little above the one given, that no x exceeds; inf if none is proved.
 
     Weights w >= 0 of the tree's constraints, a dual solution, prove q x <= r d x if at each node m
@@ -222,7 +222,7 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
 
 
 @kernel()
-def is_proved(q, takes, parent, upper, order, bounds, error):
+def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Whether weights of the tree's constraints prove q x <= takes x for all x; changes `takes`."""
     has = q.copy()
     for m in order[::-1]:
@@ -238,7 +238,7 @@ def is_proved(q, takes, parent, upper, order, bounds, error):
 
 
 @kernel()
-def climb(q, d, parent, upper, bounds, transposed, order, y, patience):
+def climb(q, d, parent, upper, bounds, transposed, order, y, patience):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not."""
     best = 0.0
     stalled = 0
@@ -289,7 +289,7 @@ def set_used_columns(rows, i, j, columns):
 
 
 @kernel()
-def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):
+def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l]
     x_l, for each row j.
 

@@ -17,7 +17,7 @@ KINDS = ("dense", "zeros", "ties", "smoothed", "near_identity", "sharp", "sparse
 EXTREME = ("magnitudes", "near_disjoint")
 
 
-def random_matrix(rng, kind, n):
+def random_matrix(rng, kind, n):  # noqa: C901 - one branch a kind of matrix
     """One (n, n) transition matrix.
 
     dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before

@@ -22,7 +22,7 @@ LANES = 8
 
 
 @kernel(fastmath=EXACT_ORDER)
-def best_at(slope, support, rows, columns, least, used, values, totals):
+def best_at(slope, support, rows, columns, least, used, values, totals):  # noqa: PLR0917 - a kernel: its space is made once, outside
     """The largest excess at the slope of all pairs of rows, if above `support`, and its pair.
 
     `columns` holds the rows d side by side, `least` the smallest entry of each column, which bounds

@@ -233,7 +233,7 @@ def is_outside(rows, i, j, size, mu, support):
 
 
 @kernel()
-def sticks_out(rows, i, j, size, far, hull, pending):
+def sticks_out(rows, i, j, size, far, hull, pending):  # noqa: PLR0917 - a kernel: a slice costs as much as a pass
     """Whether the points of the pair leave the hull, given by `edges_of_hull`: s(mu) > h(mu) at the
     slope of some edge.
 

@@ -222,7 +222,7 @@ def add_excesses(q, m, start, stop, room, totals):
 
 
 @kernel()
-def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
+def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):  # noqa: PLR0917 - a kernel: both ends of a line as numbers
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges
     first..last before mu_b."""
     for e in range(first, last + 1):
@@ -321,7 +321,7 @@ def mark_above(rows, far, first, mu, cap, marks):
 
 
 @kernel()
-def mark_outside(rows, of, far, hull, screen, first, marks):
+def mark_outside(rows, of, far, hull, screen, first, marks):  # noqa: C901, PLR0917 - a kernel: one compiled loop over a group
     """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those
     that the screen does not settle are tested one by one.
     """

@@ -311,7 +311,7 @@ def extend_hull(first, stop, bounds, rows, work, points):
 
 
 @kernel()
-def steepen_tangent(first, stop, bounds, rows, work, inverse, best):
+def steepen_tangent(first, stop, bounds, rows, work, inverse, best):  # noqa: PLR0917 - a kernel: a tangent as two numbers
     """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its
     rows i and j.
 
