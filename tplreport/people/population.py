@@ -356,7 +356,7 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
     return leakages
 
 
-def _leakages_of_users(
+def _leakages_of_users(  # noqa: PLR0917 - what a task of another process gets, in order
     batch: tuple,
     n: int,
     budgets: np.ndarray,

@@ -239,10 +239,15 @@ def read_table(
     if missing is None:
         _warn_of_missing(table)
     if isinstance(data, pd.DataFrame):
-        _warn_of_notes(source.name, data.attrs)
-        if "phases" in data.attrs:
-            table.ties = "rows"
+        _heed_notes(table, source.name, data.attrs)
     return table
+
+
+def _heed_notes(table: Table, name: str, notes: Mapping) -> None:
+    """What the reader of a log noted on its frame."""
+    _warn_of_notes(name, notes)
+    if "phases" in notes:
+        table.ties = "rows"
 
 
 def _checked_format(path: Path) -> str | None:

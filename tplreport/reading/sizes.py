@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
-import pyarrow.parquet
+import pyarrow.parquet  # noqa: F401 - makes it an attribute of pa
 
 from tplreport.reading.table import BROKEN, check_first_line, format_of
 from tplreport.reading.text_files import (

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset
-import pyarrow.json
+import pyarrow.dataset  # noqa: F401 - makes it an attribute of pa
+import pyarrow.json  # noqa: F401 - makes it an attribute of pa
 
 from tplreport.reading.rows_by_user import MISSING
 from tplreport.reading.text_files import (

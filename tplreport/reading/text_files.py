@@ -332,7 +332,7 @@ def read_rows(
     mark.
     """
     for table, block, first_line in ahead(_parsed(path, parse, header, quotes)):
-        yield rows_of(table, block, first_line, path, parse, defects, quotes)
+        yield rows_of(table, block, first_line, path, parse, defects, quotes=quotes)
 
 
 def _parsed(
@@ -398,6 +398,7 @@ def rows_of(
     file,
     parse: Parse,
     defects: Defects,
+    *,
     quotes: bool = False,
 ) -> Rows:
     """The rows of a block with what `attempt` gave; DataFormatError for the first line that `parse`

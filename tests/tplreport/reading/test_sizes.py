@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
-import pyarrow.parquet
+import pyarrow.parquet  # noqa: F401 - makes it an attribute of pa
 import pytest
 
 import tplreport as tr
