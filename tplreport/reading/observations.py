@@ -221,10 +221,7 @@ def read_table(
         wanted = {"user": user} | {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
         wanted = {"user": user} | _wanted_times(data, time, until, order)
-        if positions or latitude is not None or longitude is not None:
-            wanted |= {"latitude": latitude, "longitude": longitude}
-        else:
-            wanted["state"] = state
+        wanted |= _wanted_states(state, latitude, longitude, positions)
         if until is not None:
             wanted["until"] = until
         if "time" in wanted and time is None:
@@ -291,6 +288,15 @@ def _wanted_times(
         date, *clocks = parts
         return {"time": date, "clock": "+".join(map(str, clocks))}
     return {"time": time}
+
+
+def _wanted_states(
+    state: Hashable, latitude: Hashable, longitude: Hashable, positions: bool
+) -> dict[str, Hashable]:
+    """The column of states, or those of positions."""
+    if positions or latitude is not None or longitude is not None:
+        return {"latitude": latitude, "longitude": longitude}
+    return {"state": state}
 
 
 def _empty_table(

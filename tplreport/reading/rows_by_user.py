@@ -137,10 +137,8 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
         if -(10**18) < label < 10**18:
             return label
         return str(label)
-    if isinstance(label, bytes):
-        label = label.decode()
-    if isinstance(label, str):
-        return _label_of_text(label.strip(), missing)
+    if isinstance(label, str | bytes):
+        return _label_of_text(label, missing)
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
     if isinstance(label, Integral):
@@ -156,7 +154,9 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
     return str(label)
 
 
-def _label_of_text(text: str, missing: frozenset[str]) -> Hashable:
+def _label_of_text(label: str | bytes, missing: frozenset[str]) -> Hashable:
+    text = label.decode() if isinstance(label, bytes) else label
+    text = text.strip()
     if text in missing:
         return None
     if whole := WHOLE.fullmatch(text):
