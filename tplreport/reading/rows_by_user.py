@@ -126,7 +126,7 @@ class RowsByUser:
                 )
 
 
-def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:  # noqa: C901 - a branch a kind of label
+def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
     """A label as it counts; None for a missing one. TypeError for a list or another value that is
     no label.
 
