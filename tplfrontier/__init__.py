@@ -3,9 +3,9 @@ estimated.
 
 Takes the matrices, loss functions and results of `tplrepro`; docs/theory proves each promise.
 
-`profiles` has the (epsilon, delta) of releases by any mechanism, `pairs` the leakage of each pair of
-states, `series` normal series, `chains` estimated ones, `budgets` plans of budgets and noise, and
-`exact` what one given mechanism leaks.
+`profiles` has the (epsilon, delta) of releases by any mechanism, `pairs` the leakage of each pair
+of states, `series` normal series, `chains` estimated ones, `budgets` plans of budgets and noise,
+and `exact` what one given mechanism leaks.
 
 >>> import tplfrontier as tf
 >>> P = [[0.8, 0.2], [0.1, 0.9]]

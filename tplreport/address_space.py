@@ -13,7 +13,8 @@ from ctypes import CDLL
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_IO_THREADS"), "1")
 M_ARENA_MAX = -8
 LEAST = 500  # MiB; with less, OpenBLAS may wait for ever while SciPy is loaded
-#: What is raised for want of memory: nothing, or what NumPy, the loader of libraries or threads say.
+#: What is raised for want of memory: nothing, or what NumPy, the loader of libraries or threads
+#: say.
 WANT = re.compile("^$|Unable to allocate|failed to map segment|can't start new thread")
 
 
@@ -29,7 +30,8 @@ def spare_address_space() -> None:
         if limit != resource.RLIM_INFINITY:
             if limit < LEAST * 2**20:
                 raise MemoryError(
-                    f"{LEAST} MiB of address space are needed, found {limit >> 20}; raise it (ulimit -v)"
+                    f"{LEAST} MiB of address space are needed, found {limit >> 20}; "
+                    "raise it (ulimit -v)"
                 )
             os.environ.update(ONE_THREAD, ARROW_DEFAULT_MEMORY_POOL="system")
             CDLL(None).mallopt(M_ARENA_MAX, 1)

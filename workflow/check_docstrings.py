@@ -25,7 +25,8 @@ PACKAGES = (
     "tplfrontier",
     "tplreport",
 )
-#: Parameters: undocumented, unknown, in another order, without a type; a return value without a word.
+#: Parameters: undocumented, unknown, in another order, without a type; a return value without a
+#: word.
 CODES = ("PR01", "PR02", "PR03", "PR04", "RT01")
 
 

@@ -22,15 +22,19 @@ from tplreport.files import write_whole
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
 PAPERS = {
-    "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal Correlations (TKDE 2019)",
+    "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal "
+    "Correlations (TKDE 2019)",
     "icde2017": "Quantifying Differential Privacy under Temporal Correlations (ICDE 2017)",
     "sip2023": "Online Context-aware Data Release with Sequence Information Privacy (2023)",
-    "eventlog2022": "Quantifying Temporal Privacy Leakage in Continuous Event Data Publishing (2022)",
-    "dphmm2016": "DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model (2016)",
+    "eventlog2022": "Quantifying Temporal Privacy Leakage in Continuous Event Data Publishing "
+    "(2022)",
+    "dphmm2016": "DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov "
+    "Model (2016)",
     "datasets": "Data sets",
     "explore": "Beyond the papers",
 }
-#: What JupyterLab writes on the Python of requirements.lock, so that opening and saving changes nothing.
+#: What JupyterLab writes on the Python of requirements.lock, so that opening and saving changes
+#: nothing.
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {
@@ -170,11 +174,13 @@ def writing_problems(folder, megabytes=16):
         free = shutil.disk_usage(folder).free >> 20
     except OSError as error:
         return [
-            f"{folder} must be a folder that can be written to, found: {error.strerror}; work in a copy elsewhere"
+            f"{folder} must be a folder that can be written to, found: {error.strerror}; "
+            "work in a copy elsewhere"
         ]
     if free < megabytes:
         return [
-            f"the disk of {folder} must have {megabytes} MB free, found {free} MB; free some, and try again"
+            f"the disk of {folder} must have {megabytes} MB free, found {free} MB; "
+            "free some, and try again"
         ]
     return []
 

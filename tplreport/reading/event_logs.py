@@ -55,11 +55,12 @@ def read_xes(path: str | Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        case:concept:name : str, the case; a trace without a name is called "trace 17" by its position;
-        concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns, UTC] if a time has
-        nanoseconds. Cases are in the order of the file, the events of a case in the order of their times.
-        Traces of one name are one case. ``attrs``: source, synthetic, skipped and skipped_examples (events
-        without a name or a time), reordered (events out of order), phases (such as start and complete).
+        case:concept:name : str, the case; a trace without a name is called "trace 17" by its
+        position; concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns,
+        UTC] if a time has nanoseconds. Cases are in the order of the file, the events of a case in
+        the order of their times. Traces of one name are one case. ``attrs``: source, synthetic,
+        skipped and skipped_examples (events without a name or a time), reordered (events out of
+        order), phases (such as start and complete).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>

@@ -517,7 +517,9 @@ CONTENTS = {
     rb"Geolife trajectory": "a Geolife trajectory (.plt)",
     rb"\s*<(\?xml|log )": "an XML file, perhaps an XES event log",
     rb"\s*<": "a web page or XML file",
-    rb"[^\t\n]*\t[^\t\n]*T[^\t\n]*(\t[^\t\n]*){3}(\n|$)": "a file of check-ins (user, time, position, location)",
+    rb"[^\t\n]*\t[^\t\n]*T[^\t\n]*(\t[^\t\n]*){3}(\n|$)": (
+        "a file of check-ins (user, time, position, location)"
+    ),
     rb"[0-9 ]+\r?(\n|$)": "a file of sessions (item ids)",
 }
 

@@ -35,7 +35,8 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
         raise ValueError(
             "there must be steps between at least two states, found "
             f"{count_noun(data.n_transitions, 'step')} and "
-            f"{count_noun(len(states), 'state')}; check the columns of users and times, and the step"
+            f"{count_noun(len(states), 'state')}; "
+            "check the columns of users and times, and the step"
         )
     return counts, states
 

@@ -14,7 +14,8 @@ from tplrepro.lazy import optional_import
 #: Lines of the schemes, in the order of the plans.
 DASHES = ("dotted", "solid", "dashed", "dashdot")
 STYLE = """
-body { font: 17px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+body { font: 17px/1.5 system-ui, sans-serif; max-width: 76rem; color: #222; }
+body { margin: 2rem auto; padding: 0 1rem; }
 h1, p, li { overflow-wrap: anywhere; max-width: 50rem; }
 h2 { margin-top: 2rem; }
 .warning { border: 2px solid #b00020; background: #fdecee; padding: .6rem 1rem; }
@@ -23,7 +24,8 @@ h2 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
 th:first-child, td:first-child { text-align: left; min-width: 12rem; }
-.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; } .not.checked { color: #666; }
+.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; }
+.refused { color: #b00020; } .not.checked { color: #666; }
 img { width: 100%; max-width: 60rem; margin-top: 1rem; }
 """
 

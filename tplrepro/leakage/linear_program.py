@@ -199,7 +199,8 @@ def _positive_variable(model, name):
 
 
 def _status_of(result):
-    """PuLP's word for how a run ended; PuLP 4 returns statistics of the run, earlier ones a number."""
+    """PuLP's word for how a run ended; PuLP 4 returns statistics of the run, earlier ones a
+    number."""
     if hasattr(result, "status"):
         return result.status.name
     return pulp.LpStatus[result]

@@ -1,5 +1,6 @@
-"""``make own-data FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30 COUNTS=series.csv``:
-run the notebook explore/own_data on a user's file, and publish the series of counts.
+"""``make own-data FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30
+COUNTS=series.csv``: run the notebook explore/own_data on a user's file, and publish the series of
+counts.
 
 Each variable but COUNTS is a parameter of the notebook, whose report is printed; its page, figure,
 tables, record and the executed notebook appear under ``build/own_data``. The counts are published

@@ -148,7 +148,8 @@ def gallery():
     text += "Each card leads to the notebook of a figure, with its outputs.\n\n"
     shared = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
-        text += f"## {PAPERS[paper]}\n\n:::::{{grid}} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
+        text += f"## {PAPERS[paper]}\n\n"
+        text += ":::::{grid} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
         text += (
             "".join(_card(entries[name], shared[entries[name].notebook] > 1) for name in group)
             + ":::::\n\n"
