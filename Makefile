@@ -116,10 +116,11 @@ test: $(READY) ## run the tests, the doctests and the committed notebooks
 	echo "The committed notebooks:"; wait $$notebooks || status=1; cat build/test-notebooks.log; \
 	exit $$status
 
-lint: $(READY) ## check style, types and the configuration
+lint: $(MORE) ## check style, types, public docstrings and the configuration
 	@$(PY) -m ruff check --output-format concise .
 	@$(PY) -m mypy
 	@$(PY) -m workflow.check_parameters
+	@$(PY) -m workflow.check_docstrings
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
 	@exec $(PY) -m workflow.checks.committed_notebooks refresh $$ONLY

@@ -247,6 +247,11 @@ class PrivacyProfile(FrozenArrays):
         -------
         PrivacyProfile
             On the same grid.
+
+        Raises
+        ------
+        AttributeError
+            For another object than a loss function.
         """
         if loss.is_identity:
             return self
