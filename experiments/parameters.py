@@ -107,8 +107,8 @@ def check() -> None:
     unknown = {name: cell.injected[name] for name in undeclared}
     values = {name: names.get(name) for name in cell.declared}
     sentences = [
-        *describe_problems(unknown, cell.declared),
         *describe_problems(values, cell.declared),
+        *describe_problems(unknown, cell.declared),
     ]
     if sentences:
         raise ValueError("\n".join(sentences))
