@@ -8,7 +8,7 @@ records and tables alone.
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,21 +169,6 @@ def mark_zeros(axis: "Axes", x: Any, values: Any, **style: Any) -> int:
     if at_zero.size:  # an empty line would count in the layout
         axis.plot(at_zero, np.zeros(at_zero.size), transform=axis.get_xaxis_transform(), **hollow)
     return at_zero.size
-
-
-def show_steps(axis: "Axes", counts: np.ndarray, labels: Sequence[str]) -> None:
-    """Draw the shares of the steps (n, n) from each of the labelled states."""
-    from tplrepro.display import shorten_labels
-
-    labels = shorten_labels(labels)
-    from_each = counts.sum(axis=1, keepdims=True)
-    shares = counts / np.maximum(from_each, 1)
-    image = axis.imshow(shares, cmap="cividis", vmin=0, vmax=1)
-    axis.grid(visible=False)
-    axis.set_xticks(range(len(labels)), labels, rotation=90)
-    axis.set_yticks(range(len(labels)), labels)
-    axis.set(xlabel="to", ylabel="from")
-    axis.figure.colorbar(image, ax=axis, label="share")
 
 
 def save_figure(

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from tplreport.publishing.mark import facts_of
 
 FORMAT = "tplreport publisher 3"
-OLDER = "tplreport publisher"
 #: As SQLite keeps them, word for word.
 TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT, digest BLOB) WITHOUT ROWID",
