@@ -25,6 +25,7 @@ MINUTE = 60 * SECOND
 DAY = 24 * 60 * MINUTE
 #: Units of numpy.datetime64 that name an instant -> nanoseconds.
 UNITS = {"D": DAY, "h": 60 * MINUTE, "m": MINUTE, "s": SECOND, "ms": 10**6, "us": 1000, "ns": 1}
+INSTANT = 1  # nanoseconds that a date with a full time of day leaves open
 FARTHEST = 2**62  # of times that are whole numbers, and of numbers of steps
 EXAMPLE = "2024-05-01 08:00"
 OFFSETS = (
@@ -125,7 +126,10 @@ class Clock:
             if self.dates and self.zone is None:
                 problem += OFFSETS
             raise ValueError(problem)
-        first = positions[0]
+        self._check_first(positions[0], following)
+
+    def _check_first(self, first: int, following: int) -> None:
+        """ValueError for a position before the clock's first, or after the one that is next."""
         if first < 0:
             raise ValueError(
                 f"times begin at {self.label(0)}, found {self.label(first)}; the clock went back: "
@@ -217,39 +221,53 @@ def check_fine(time: Any, step: int) -> None:
     Traceback (most recent call last):
     ValueError: times must be as fine as the step 0 days 01:00:00, found '2024-05-01'; ...
     """
-    fineness = _fineness(time)
-    if fineness is None:
+    left_open = _open_nanoseconds(time)
+    if left_open is None:
         raise _no_time(time)
-    if fineness > step:
-        example = EXAMPLE
-        if step < SECOND:
-            digits = 10 - len(str(step))
-            example = f"{EXAMPLE}:00.{'0' * digits}"
-        elif step < MINUTE:
-            example = f"{EXAMPLE}:00"
+    if left_open > step:
         raise ValueError(
             f"times must be as fine as the step {pd.Timedelta(step)}, found {str(time)!r}; "
-            f"write it such as {example}"
+            f"write it such as {_example_as_fine_as(step)}"
         )
 
 
-def _fineness(time: Any) -> int | None:
-    """Nanoseconds that a date leaves open: 1 for an instant, a day for 2024-05-01; None for what is
-    no date."""
+def _example_as_fine_as(step: int) -> str:
+    """A date that names one time point of this step, nanoseconds."""
+    if step < SECOND:
+        digits = 10 - len(str(step))
+        return f"{EXAMPLE}:00.{'0' * digits}"
+    if step < MINUTE:
+        return f"{EXAMPLE}:00"
+    return EXAMPLE
+
+
+def _open_nanoseconds(time: Any) -> int | None:
+    """How many nanoseconds begin within what a date names: `DAY` for 2024-05-01, `INSTANT` for a
+    datetime; None for what is no date."""
     if isinstance(time, str):
-        found = re.fullmatch(ISO_TIME, time)
-        return _fineness_of_text(found) if found else None
+        return _open_nanoseconds_of_text(time)
     if isinstance(time, datetime):
-        return 1
+        return INSTANT
     if isinstance(time, date):
         return DAY
     if isinstance(time, np.datetime64):
-        unit, count = np.datetime_data(time.dtype)
-        return UNITS[unit] * count if unit in UNITS else None
+        return _open_nanoseconds_of_numpy(time)
     return None
 
 
-def _fineness_of_text(found: re.Match) -> int | None:
+def _open_nanoseconds_of_numpy(time: np.datetime64) -> int | None:
+    """The length of its unit; None for one of months, or longer."""
+    unit, count = np.datetime_data(time.dtype)
+    if unit not in UNITS:
+        return None
+    return UNITS[unit] * count
+
+
+def _open_nanoseconds_of_text(time: str) -> int | None:
+    """A unit of the last digit that is written; None for other text than ISO 8601."""
+    found = re.fullmatch(ISO_TIME, time)
+    if found is None:
+        return None
     _, clock, seconds, fraction = found.groups()[:4]
     if clock is None:
         return DAY
@@ -258,7 +276,9 @@ def _fineness_of_text(found: re.Match) -> int | None:
     if fraction is None:
         return SECOND
     digits = len(fraction) - 1
-    return 10 ** (9 - digits) if digits <= 9 else None
+    if digits > 9:
+        return None
+    return 10 ** (9 - digits)
 
 
 def _no_time(time: Any) -> ValueError:
@@ -294,23 +314,14 @@ def _moments(times: Any, step: int) -> Moments:
     if isinstance(times, pd.DatetimeIndex):
         return _moments_of_dates(times, times[0])
     if all(map(_is_whole, times)):
-        ticks = [int(time) for time in times]
-        for tick in ticks:
-            if abs(tick) >= FARTHEST:
-                raise ValueError(
-                    f"times that are whole numbers must be within 2**62, found {tick}; correct it"
-                )
-        return Moments(ticks, dates=False, zone=None)
+        return _moments_of_numbers(times)
     for time in times:
-        if time is None or time is pd.NaT or time is pd.NA or time != time:
+        if _is_missing(time):
             raise _missing()
         check_fine(time, step)
     try:
         stamps = _stamps(times)
-        if len({stamp.tz is None for stamp in stamps}) > 1:
-            raise ValueError(
-                "times must be dates with a zone or without one, found both; convert them"
-            )
+        _check_alike_in_zone(stamps)
         # offsets differ where clocks were changed
         return _moments_of_dates(pd.to_datetime(stamps, utc=True), stamps[0])
     except (OverflowError, pd.errors.OutOfBoundsDatetime):
@@ -318,6 +329,16 @@ def _moments(times: Any, step: int) -> Moments:
         raise ValueError(
             f"times must be of the years 1678 to 2261, found {shown}; correct them"
         ) from None
+
+
+def _moments_of_numbers(times: Any) -> Moments:
+    ticks = [int(time) for time in times]
+    for tick in ticks:
+        if abs(tick) >= FARTHEST:
+            raise ValueError(
+                f"times that are whole numbers must be within 2**62, found {tick}; correct it"
+            )
+    return Moments(ticks, dates=False, zone=None)
 
 
 def _moments_of_dates(dates: pd.DatetimeIndex, first: pd.Timestamp) -> Moments:
@@ -341,6 +362,16 @@ def _stamps(times: Any) -> list[pd.Timestamp]:
                 f"times must be dates of the calendar, found {time!r} ({error}); correct it"
             ) from None
     return stamps
+
+
+def _check_alike_in_zone(stamps: Sequence[pd.Timestamp]) -> None:
+    """ValueError for dates of which some have a zone, and others have none."""
+    if len({stamp.tz is None for stamp in stamps}) > 1:
+        raise ValueError("times must be dates with a zone or without one, found both; convert them")
+
+
+def _is_missing(time: Any) -> bool:
+    return time is None or time is pd.NaT or time is pd.NA or time != time
 
 
 def _missing() -> ValueError:

@@ -261,21 +261,14 @@ class Publisher:
             If the file cannot be used, is a copy, or was put back.
         """
         index = None
-        is_number = np.ndim(counts) == 0 and not isinstance(counts, Mapping)
-        if is_number:
+        if _is_number(counts):
             index = ["count"]
         row = pd.Series(counts, index)
         done = self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)
         if done.repeated:
             _warn_of_repeated(f"time {time} was")
         noisy = pd.Series(done.values[0], row.index)
-        if isinstance(counts, Mapping):
-            return noisy.to_dict()
-        if isinstance(counts, pd.Series):
-            return noisy.rename(counts.name)
-        if is_number:
-            return noisy.item()
-        return noisy.to_numpy()
+        return _in_form_of(counts, noisy)
 
     def publish_table(
         self, counts: Any, epsilon: float | None = None, progress: bool = True
@@ -694,6 +687,22 @@ class Publisher:
             store.state.filter = self._filter.state
 
 
+def _is_number(counts: Any) -> bool:
+    """Whether counts are one number, without a label."""
+    return np.ndim(counts) == 0 and not isinstance(counts, Mapping)
+
+
+def _in_form_of(counts: Any, noisy: pd.Series) -> Any:
+    """Noisy counts of a time as a number, mapping, Series or array, as the counts were given."""
+    if isinstance(counts, Mapping):
+        return noisy.to_dict()
+    if isinstance(counts, pd.Series):
+        return noisy.rename(counts.name)
+    if _is_number(counts):
+        return noisy.item()
+    return noisy.to_numpy()
+
+
 def _warn_of_repeated(what: str) -> None:
     warn_caller(
         f"{what} handed out before: the same values are returned again, and the counts that are "
@@ -716,14 +725,23 @@ def _first_columns(labels: list, counts: np.ndarray) -> Columns:
 def _arrange(columns: Columns, counts: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
     """Counts (T, n) in the order and type of the file, and where each of the labels is in that
     order."""
-    given = {label: place for place, label in enumerate(labels)}
-    stored = {label: place for place, label in enumerate(columns.labels)}
+    given = _places_by_label(labels)
+    stored = _places_by_label(columns.labels)
     if given.keys() != stored.keys() or len(labels) != len(stored):
         raise _other_labels(columns.labels, labels)
-    if counts.dtype.str != columns.kind and np.dtype(columns.kind).kind == "i":
-        raise ValueError("counts must be whole numbers as before, found decimals; round them")
+    _check_type_as_before(counts, columns)
     arranged = counts[:, [given[label] for label in columns.labels]]
     return np.ascontiguousarray(arranged, columns.kind), [stored[label] for label in labels]
+
+
+def _places_by_label(labels: list) -> dict[Any, int]:
+    return {label: place for place, label in enumerate(labels)}
+
+
+def _check_type_as_before(counts: np.ndarray, columns: Columns) -> None:
+    """ValueError for decimals where the file has whole numbers."""
+    if counts.dtype.str != columns.kind and np.dtype(columns.kind).kind == "i":
+        raise ValueError("counts must be whole numbers as before, found decimals; round them")
 
 
 def _other_labels(before: list, found: list) -> ValueError:

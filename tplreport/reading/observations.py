@@ -220,12 +220,8 @@ def read_table(
         )
         wanted = {"user": user} | {f"state {k}": name for k, name in enumerate(states_of_row)}
     else:
-        wanted = {"user": user} | _wanted_times(data, time, until, order)
-        wanted |= _wanted_states(state, latitude, longitude, positions)
-        if until is not None:
-            wanted["until"] = until
-        if "time" in wanted and time is None:
-            _check_times(data, wanted)
+        states = _wanted_states(state, latitude, longitude, positions)
+        wanted = _wanted_observation(data, user, time, states, until, order=order)
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     blocks = with_progress(source.blocks, "reading", "row", size=len, show=progress)
@@ -274,6 +270,24 @@ def _frame_of_format(path: Path, kind: str | None) -> Path | pd.DataFrame:
 
         return read_xes(path)
     return path
+
+
+def _wanted_observation(
+    data: Path | pd.DataFrame,
+    user: Hashable,
+    time: Hashable,
+    states: dict[str, Hashable],
+    until: Hashable,
+    *,
+    order: str | None,
+) -> dict[str, Hashable]:
+    """The columns of a table whose rows are observations, or spells with an end."""
+    wanted = {"user": user} | _wanted_times(data, time, until, order) | states
+    if until is not None:
+        wanted["until"] = until
+    if "time" in wanted and time is None:
+        _check_times(data, wanted)
+    return wanted
 
 
 def _wanted_times(
@@ -365,6 +379,13 @@ def _several_columns(data: Path | pd.DataFrame, given: Hashable) -> list[Hashabl
         return []
     if ".." not in given:
         return list(given.split("+"))
+    return _columns_from_to(data, given, names)
+
+
+def _columns_from_to(
+    data: Path | pd.DataFrame, given: str, names: Sequence[Hashable]
+) -> list[Hashable]:
+    """The columns that "first..last" names; ValueError unless it names two in order."""
     parts = given.split("..")
     places = [_place_of_column(part, names) for part in parts]
     if len(places) != 2 or not 0 <= places[0] < places[1] < len(names):
@@ -374,7 +395,7 @@ def _several_columns(data: Path | pd.DataFrame, given: Hashable) -> list[Hashabl
         )
     first, last = places
     if parts[0] in names:
-        return names[first : last + 1]
+        return list(names[first : last + 1])
     return list(range(first, last + 1))
 
 
@@ -391,19 +412,15 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     names = column_names(data)
     if {*map(plain_name, names)} & {*USUAL_NAMES["time"]}:
         return
-    head = first_rows(data, names)
-    likely = [
-        repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])
-    ]
-    found = ""
-    if likely:
-        verb = "holds" if len(likely) == 1 else "hold"
-        found = f"; {' and '.join(likely)} {verb} times"
+    found = _likely_times_in_words(first_rows(data, names))
     remedy = (
         "name their column by time=, or give order='rows' if the rows of each user are in order "
         "of time"
     )
-    _check_other_columns(data, wanted, f"{found}; {remedy}" if found else "")
+    addition = ""
+    if found:
+        addition = f"{found}; {remedy}"
+    _check_other_columns(data, wanted, addition)
     columns = ", ".join(map(repr, names[:12]))
     source: Any = data
     if isinstance(data, pd.DataFrame):
@@ -411,6 +428,19 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     raise DataFormatError(
         f"there must be times, found none among the columns {columns}{found}: {remedy}", source
     )
+
+
+def _likely_times_in_words(head: pd.DataFrame) -> str:
+    """Which columns hold times by their first values; "" for none."""
+    likely = [
+        repr(name) for k, name in enumerate(head.columns) if looks_like_times(head.iloc[:, k])
+    ]
+    if not likely:
+        return ""
+    verb = "hold"
+    if len(likely) == 1:
+        verb = "holds"
+    return f"; {' and '.join(likely)} {verb} times"
 
 
 def _check_other_columns(
@@ -433,14 +463,18 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
     with ThreadPoolExecutor(2) as threads:
         for block in blocks:
             place = partial(_place_of_block_row, table, begin)
-            block_of_states = _long(block, begin, table.width) if is_wide else block
+            added = block
+            if is_wide:
+                added = _long(block, begin, table.width)
             lookups = {
-                key: threads.submit(codes.factorized, block_of_states[key]).result
+                key: threads.submit(codes.factorized, added[key]).result
                 for key, codes in (("user", table.users), ("state", table.states))
-                if key in block_of_states
+                if key in added
             }
             block = with_instants(block, time_format, place, kinds)
-            _add_block(table, block_of_states if is_wide else block, place, lookups)
+            if not is_wide:
+                added = block
+            _add_block(table, added, place, lookups)
             if not table.first_row:
                 table.first_row = _shown_row(block, 0, table)
             table.last_row = _shown_row(block, -1, table)
@@ -476,13 +510,21 @@ def _add_block(
     for k, name in enumerate(block.columns.intersection(POSITION)):
         degrees = _degrees(block[name], name, place)
         columns[name] = degrees
-        table.edges[2 * k] = np.fmin.reduce(degrees, initial=table.edges[2 * k])
-        table.edges[2 * k + 1] = np.fmax.reduce(degrees, initial=table.edges[2 * k + 1])
+        _widen_edges(table.edges[2 * k : 2 * k + 2], degrees)
     if "time" in block and table.width == 1:
-        first = columns["time"].min()
-        last = columns["time"].max()
-        table.span = [min([first, *table.span]), max([last, *table.span])]
+        _widen_span(table, columns["time"])
     table.rows.add(columns)
+
+
+def _widen_edges(edges: np.ndarray, degrees: np.ndarray) -> None:
+    """Change the least and the largest degree of a table to cover further ones."""
+    edges[0] = np.fmin.reduce(degrees, initial=edges[0])
+    edges[1] = np.fmax.reduce(degrees, initial=edges[1])
+
+
+def _widen_span(table: Table, times: np.ndarray) -> None:
+    """Change the first and the last time of a table to cover further ones."""
+    table.span = [min([times.min(), *table.span]), max([times.max(), *table.span])]
 
 
 def _shown_row(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
@@ -600,16 +642,7 @@ def to_sequences(
         return to_sequences(
             to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress
         )
-    check_choice(same_time or "rows", "same_time", SAME_TIME)
-    if table.width > 1:
-        _check_unused(
-            "a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time
-        )
-    elif step is not None and not table.span:
-        raise ValueError(
-            f"there must be times, found none for step={step!r} in {table.source}; name their "
-            "column"
-        )
+    _check_cuts(table, step, max_gap, same_time)
     cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
     rows = table.rows
     of_users = with_progress(
@@ -618,7 +651,9 @@ def to_sequences(
     is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
         of_users = _in_seconds(of_users, table, cutter.seconds)
-    users = table.users.labels if table.users.code_of else None
+    users = None
+    if table.users.code_of:
+        users = table.users.labels
     try:
         pieces = (cutter.pieces(part, cells_of(part)) for part in of_users)
         joined = _join_pieces(pieces, table.labels_of, users, table.declared)
@@ -632,6 +667,20 @@ def to_sequences(
         joined.users,
         _describe_reading(table, cutter.dropped, is_timed),
     )
+
+
+def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str | None) -> None:
+    """ValueError for arguments of `to_sequences` that the table has no use for."""
+    check_choice(same_time or "rows", "same_time", SAME_TIME)
+    if table.width > 1:
+        _check_unused(
+            "a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time
+        )
+    elif step is not None and not table.span:
+        raise ValueError(
+            f"there must be times, found none for step={step!r} in {table.source}; name their "
+            "column"
+        )
 
 
 def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
@@ -747,23 +796,36 @@ def read_sequences(
     >>> found.users.tolist(), found.labels.tolist(), [sequence.tolist() for sequence in found]
     (['007', '8'], ['bar', 'home'], [[1, 0], [0]])
     """
-    position = {name: columns.get(name) for name in POSITION}
-    has_position = box is not None or any(name is not None for name in position.values())
     has_cells = cell_km is not None
-    if (has_position and not has_cells) or (has_cells and state is not None):
-        found = {"state": state, "cell_km": cell_km, "box": box} | position
-        raise ValueError(
-            f"states must be a column or the cells of positions, found {found}; give state, or "
-            "cell_km with the columns of positions"
-        )
+    position = {name: columns.get(name) for name in POSITION}
+    _check_states_are_one_thing(state, cell_km, box, position)
     table = read_table(
         data, user=user, time=time, state=state, positions=has_cells, progress=progress, **columns
     )
     grid = None
     if cell_km is not None:
-        grid = _grid_over(table.box if box is None else box, cell_km, table.source)
+        if box is None:
+            box = table.box
+        grid = _grid_over(box, cell_km, table.source)
     table = to_states(table, grid=grid, bins=bins, binning=binning)
     return to_sequences(table, step=step, max_gap=max_gap, same_time=same_time, progress=progress)
+
+
+def _check_states_are_one_thing(
+    state: Hashable,
+    cell_km: float | None,
+    box: Box | tuple[float, float, float, float] | None,
+    position: Mapping[str, Hashable],
+) -> None:
+    """ValueError unless states are a column, or cells of positions, and not parts of both."""
+    has_position = box is not None or any(name is not None for name in position.values())
+    has_cells = cell_km is not None
+    if (has_position and not has_cells) or (has_cells and state is not None):
+        found = {"state": state, "cell_km": cell_km, "box": box, **position}
+        raise ValueError(
+            f"states must be a column or the cells of positions, found {found}; give state, or "
+            "cell_km with the columns of positions"
+        )
 
 
 def _grid_over(box: Box | tuple[float, float, float, float], cell_km: float, source: str) -> Grid:

@@ -107,17 +107,23 @@ def trusted_chain(
     if anyway and against == UPPER:
         return pair
     checks, weight = checks_of(Steps.of(data), counts, SMOOTHING)
-    if not anyway and (is_refused(checks) or not is_believable(checks, against)):
-        raise DoubtfulModelError(
-            f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; "
-            "publish a plan of α/T, which needs no chain, as a report gives it (budgets=), or pass "
-            "anyway=True"
-        )
+    if not anyway:
+        _check_believable(checks, against)
     if against != UPPER:
         adversaries = adversaries_of(data, counts, states, SMOOTHING, confidence, weight)
         check_choice(against, "against", adversaries)
         _check_withstands(plan, alpha, against, adversaries[against])
     return pair
+
+
+def _check_believable(checks: Sequence[Check], against: str) -> None:
+    """DoubtfulModelError if a check refuses the chain, or doubts it in a way that matters."""
+    if is_refused(checks) or not is_believable(checks, against):
+        raise DoubtfulModelError(
+            f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; "
+            "publish a plan of α/T, which needs no chain, as a report gives it (budgets=), or pass "
+            "anyway=True"
+        )
 
 
 def _check_withstands(plan: np.ndarray | None, alpha: float, against: str, pair: Pair) -> None:

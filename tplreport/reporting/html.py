@@ -3,11 +3,12 @@ size."""
 
 import math
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 from typing import Any
 
-from tplreport.reporting.plans import ANYBODY
+from tplreport.reporting.plans import ANYBODY, Plan
 from tplrepro.display import label_log_axis
 from tplrepro.lazy import optional_import
 
@@ -33,12 +34,6 @@ img { width: 100%; max-width: 60rem; margin-top: 1rem; }
 def page_of(report: Any, figures: bool) -> str:
     """The page of a `Report`; ModuleNotFoundError for figures without matplotlib."""
     title = escape(report.title or "Report")
-    warning = ""
-    if report.warnings:
-        lines = "".join(f"<p>{escape(line)}.</p>" for line in report.warnings)
-        if report.withheld:
-            lines += "<p>The recommendation is withheld.</p>"
-        warning = f"<div class='warning' role='alert'>{lines}</div>"
     sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.sentences)
     checks = "".join(
         f"<li>{escape(check.name)}: <strong class='{check.verdict}'>{check.verdict}</strong>. "
@@ -53,12 +48,22 @@ def page_of(report: Any, figures: bool) -> str:
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{warning}"
+        f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{_warning(report)}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{image}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul>"
         f"<h2>How certain is it?</h2>{notes}</body></html>"
     )
+
+
+def _warning(report: Any) -> str:
+    """Why the model is refused, in a box; "" if it is not."""
+    if not report.warnings:
+        return ""
+    lines = "".join(f"<p>{escape(line)}.</p>" for line in report.warnings)
+    if report.withheld:
+        lines += "<p>The recommendation is withheld.</p>"
+    return f"<div class='warning' role='alert'>{lines}</div>"
 
 
 def _table(report: Any) -> str:
@@ -81,11 +86,7 @@ def figure_of(report: Any) -> Any:
     with optional_import():
         from matplotlib.figure import Figure
     plans = [plan for plan in report.plans if plan.budgets is not None]
-    schemes = dict.fromkeys(plan.scheme for plan in plans)
-    looks = {
-        name: {"color": f"C{k}", "linestyle": dash}
-        for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
-    }
+    looks = _looks_of_schemes(plans)
     others = dict.fromkeys(plan.against for plan in plans if plan.against != ANYBODY)
     adversaries = list(others) or [ANYBODY]
     rows = math.ceil(len(adversaries) / 2)
@@ -94,33 +95,54 @@ def figure_of(report: Any) -> Any:
     parts: Any = figure.subfigures(2, 1, height_ratios=(2.4 * rows + 0.4, bars + 0.8))
     above, below = parts
     panels = above.subplots(rows, min(2, len(adversaries)), sharey=True, squeeze=False).ravel()
-    times = range(1, report.settings["horizon"] + 1)
-    marker = None
-    if len(times) == 1:
-        marker = "."
     for panel, adversary in zip(panels, adversaries, strict=False):
-        for plan in plans:
-            if plan.against in (adversary, ANYBODY):
-                look = looks[plan.scheme]
-                panel.plot(times, plan.budgets, label=plan.scheme, marker=marker, **look)
-        panel.set(
-            title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log"
-        )
-        label_log_axis(panel.yaxis)
-        panel.xaxis.get_major_locator().set_params(integer=True)
+        withstanding = [plan for plan in plans if plan.against in (adversary, ANYBODY)]
+        _draw_budgets(panel, withstanding, adversary, report.settings["horizon"], looks)
     for panel in panels[len(adversaries) :]:
         panel.set_axis_off()
     above.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
+    _draw_errors(below.subplots(), plans, looks)
+    return figure
+
+
+def _looks_of_schemes(plans: Sequence[Plan]) -> dict[str, dict[str, str]]:
+    """The colour and the dashes of the lines of each scheme."""
+    schemes = dict.fromkeys(plan.scheme for plan in plans)
+    return {
+        name: {"color": f"C{k}", "linestyle": dash}
+        for k, (name, dash) in enumerate(zip(schemes, DASHES, strict=False))
+    }
+
+
+def _draw_budgets(
+    panel: Any,
+    plans: Sequence[Plan],
+    adversary: str,
+    horizon: int,
+    looks: dict[str, dict[str, str]],
+) -> None:
+    """A line for each plan: its budgets over time, on a logarithmic axis."""
+    times = range(1, horizon + 1)
+    marker = None
+    if horizon == 1:
+        marker = "."
+    for plan in plans:
+        panel.plot(times, plan.budgets, label=plan.scheme, marker=marker, **looks[plan.scheme])
+    panel.set(title=f"Budgets against {adversary}", xlabel="release", ylabel="nats", yscale="log")
+    label_log_axis(panel.yaxis)
+    panel.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, str]]) -> None:
+    """A bar for each plan: the error of a count."""
     names = [plan.name for plan in plans]
-    chart = below.subplots()
-    chart.barh(
-        names, [plan.error for plan in plans], color=[looks[plan.scheme]["color"] for plan in plans]
-    )
+    errors = [plan.error for plan in plans]
+    colors = [looks[plan.scheme]["color"] for plan in plans]
+    chart.barh(names, errors, color=colors)
     chart.invert_yaxis()
     chart.set(xlabel="mean absolute error of a count", title="Errors")
-    return figure
 
 
 def _image(figure: Any) -> str:

@@ -330,35 +330,29 @@ def report(
     >>> bool(advice.recommendation.tpl["the upper end"] <= 1.0)
     True
     """
-    alpha = check_level(alpha, "alpha")
-    horizon = check_horizon(horizon)
-    if epsilon is None:
-        epsilon = alpha
-    epsilon = check_level(epsilon, "epsilon")
-    sensitivity = check_sensitivity(sensitivity)
-    smoothing = check_smoothing(smoothing)
-    confidence = check_probability(confidence, "confidence", zero=False, one=False)
-    if draws and check_horizon(draws, "draws") < 3:
-        raise ValueError(
-            f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends"
-        )
+    settings = _checked_settings(
+        alpha,
+        horizon,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        smoothing=smoothing,
+        confidence=confidence,
+        against=against,
+    )
+    alpha = settings["alpha"]
+    horizon = settings["horizon"]
+    smoothing = settings["smoothing"]
+    sensitivity = settings["sensitivity"]
+    _check_draws(draws)
     if count is not None:
         count = check_positive(count, "count", "give the usual size of a count")
-    if delta is not None:
-        delta = check_probability(delta, "delta", zero=False, one=False)
     data = as_sequences(sequences)
     counts, states = counted_steps(data)
     steps = Steps.of(data)
     checks, weight = checks_of(steps, counts, smoothing)
-    adversaries = adversaries_of(data, counts, states, smoothing, confidence, weight)
-    size = {
-        "users": data.n_users,
-        "sequences": len(data),
-        "states": len(states),
-        "steps": data.n_transitions,
-    }
-    if steps.user.size < size["steps"]:
-        size["checked steps"] = steps.user.size
+    adversaries = adversaries_of(data, counts, states, smoothing, settings["confidence"], weight)
+    size = _size_of(data, steps, states)
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
     believable = is_believable(checks, against)
@@ -367,17 +361,7 @@ def report(
         plan = recommended(plans, alpha, believable or anyway, against)
     if count is None:
         count = size["users"] / size["states"]
-    settings = {
-        "alpha": alpha,
-        "horizon": horizon,
-        "epsilon": epsilon,
-        "delta": delta,
-        "sensitivity": sensitivity,
-        "smoothing": smoothing,
-        "confidence": confidence,
-        "against": against,
-    }
-    releases = np.full(horizon, epsilon)
+    releases = np.full(horizon, settings["epsilon"])
     interval = None
     if draws and smoothing and len(states) <= MOST_FOR_DRAWS:
         redrawn = _redrawn_pairs(data, counts, states, smoothing, draws, rng=rng, progress=progress)
@@ -385,12 +369,8 @@ def report(
             redrawn, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws
         )
     gaussian = {}
-    if delta is not None:
-        pairs = {against: adversaries[against], ANYBODY: any_chain()}
-        gaussian = {
-            who: gaussian_error(alpha, delta, pair, horizon, sensitivity)
-            for who, pair in pairs.items()
-        }
+    if settings["delta"] is not None:
+        gaussian = _gaussian_errors(settings, adversaries[against])
     return Report(
         recommendation=plan,
         checks=checks,
@@ -407,6 +387,72 @@ def report(
         title=title,
         reading=getattr(data, "reading", None),
     )
+
+
+def _checked_settings(
+    alpha: float,
+    horizon: int,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    sensitivity: float,
+    smoothing: float,
+    confidence: float,
+    against: str,
+) -> dict[str, Any]:
+    """What a report keeps as its settings, numbers in their ranges."""
+    alpha = check_level(alpha, "alpha")
+    horizon = check_horizon(horizon)
+    if epsilon is None:
+        epsilon = alpha
+    epsilon = check_level(epsilon, "epsilon")
+    sensitivity = check_sensitivity(sensitivity)
+    smoothing = check_smoothing(smoothing)
+    confidence = check_probability(confidence, "confidence", zero=False, one=False)
+    if delta is not None:
+        delta = check_probability(delta, "delta", zero=False, one=False)
+    return {
+        "alpha": alpha,
+        "horizon": horizon,
+        "epsilon": epsilon,
+        "delta": delta,
+        "sensitivity": sensitivity,
+        "smoothing": smoothing,
+        "confidence": confidence,
+        "against": against,
+    }
+
+
+def _check_draws(draws: int) -> None:
+    if draws and check_horizon(draws, "draws") < 3:
+        raise ValueError(
+            f"draws must be 0 or at least 3, found {draws}; the interval leaves out the two ends"
+        )
+
+
+def _size_of(data: Sequences, steps: Steps, states: list) -> dict[str, int]:
+    """How many users, sequences, states and steps there are; how many are checked, if not all."""
+    size = {
+        "users": data.n_users,
+        "sequences": len(data),
+        "states": len(states),
+        "steps": data.n_transitions,
+    }
+    if steps.user.size < size["steps"]:
+        size["checked steps"] = steps.user.size
+    return size
+
+
+def _gaussian_errors(settings: dict[str, Any], adversary: Pair) -> dict[str, float]:
+    """The error of equal Gaussian noise that keeps (alpha, delta), against an adversary, and
+    against any chain."""
+    pairs = {settings["against"]: adversary, ANYBODY: any_chain()}
+    return {
+        who: gaussian_error(
+            settings["alpha"], settings["delta"], pair, settings["horizon"], settings["sensitivity"]
+        )
+        for who, pair in pairs.items()
+    }
 
 
 def _leakages_by_smoothing(
@@ -450,6 +496,11 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple) or np.ndim(value):
         return [_plain(one) for one in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    """A number or a text; None for what is not finite."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):

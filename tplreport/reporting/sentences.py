@@ -71,13 +71,9 @@ def judge(
         )
         return Verdict("unknown", sentence, worst)
     if worst > alpha:
-        estimated = count_noun(rounded_up(leaked[ESTIMATE]), "nat")
-        sentence = f"No: {series} {leak} {estimated} about one time point"
-        if len(leaked) > 1:
-            sentence += (
-                f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
-            )
-        return Verdict("no", f"{sentence}, where {alpha:g} is promised.", worst)
+        leakage = _say_leakage(leaked, worst)
+        sentence = f"No: {series} {leak} {leakage}, where {alpha:g} is promised."
+        return Verdict("no", sentence, worst)
     if doubts:
         sentence = (
             f"Do not rely on it: {series} {keep} {promised} only if the model holds ({doubts})."
@@ -85,6 +81,14 @@ def judge(
         return Verdict("unknown", sentence, worst)
     most = count_noun(rounded_up(worst), "nat")
     return Verdict("yes", f"Yes: {series} {leak} at most {most} about a time point.", worst)
+
+
+def _say_leakage(leaked: Mapping[str, float], worst: float) -> str:
+    """What is leaked by the estimate, and at worst, where the data leave more than that open."""
+    words = f"{count_noun(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point"
+    if len(leaked) > 1:
+        words += f" by the estimate, and up to {rounded_up(worst)} by what the data do not rule out"
+    return words
 
 
 def budgets_in_words(budgets: ArrayLike) -> str:
@@ -151,11 +155,7 @@ def _say_error(report: Any) -> str:
         "average"
     )
     if plan.error > count:
-        longest = int(settings["alpha"] * count / settings["sensitivity"])
-        limit = "even a single release would be"
-        if longest:
-            limit = f"for up to {count_noun(longest, 'release')} α/T is off by at most the count"
-        words += f", more than the count itself; {limit}"
+        words += f", more than the count itself; {_say_longest_series(settings, count)}"
     else:
         words += f", {plan.error / count:.2%} of it"
     if report.gaussian:
@@ -167,6 +167,14 @@ def _say_error(report: Any) -> str:
             f"{adversary} is off by {format_number(report.gaussian[adversary])}"
         )
     return f"{words}."
+
+
+def _say_longest_series(settings: dict, count: float) -> str:
+    """How many releases α/T publishes with an error that does not exceed the count."""
+    longest = int(settings["alpha"] * count / settings["sensitivity"])
+    if not longest:
+        return "even a single release would be"
+    return f"for up to {count_noun(longest, 'release')} α/T is off by at most the count"
 
 
 def _say_assumptions(report: Any) -> str:
