@@ -8,6 +8,7 @@ curves of `dp_accounting` for ADD_OR_REMOVE_ONE: its REPLACE_ONE doubles the dis
 count the change twice. Randomised response has the curves for REPLACE_ONE.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf, log, log1p, sqrt
@@ -30,14 +31,128 @@ ROUNDING = 2.0**-44
 UP = 1.0 + 2.0**-49  # exceeds the rounding of a few operations
 
 
-@dataclass(frozen=True)
-class Curve:
-    """delta(x), rounded up, of losses x (nats): 0 from `largest` on, and below 1e-17 from `reach`
-    on."""
+class Curve(ABC):
+    """The privacy profile delta(e^x) of an event as a function of losses x (nats), rounded up.
 
-    delta: Callable[[np.ndarray], np.ndarray]
-    largest: float
-    reach: float
+    It is 0 from the loss `largest` on, and below 1e-17 from the loss `reach` on.
+    """
+
+    def __init__(self, largest: float, reach: float):
+        self.largest = largest
+        self.reach = reach
+
+    @abstractmethod
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """delta(e^x) at each loss x >= 0."""
+
+
+class PureCurve(Curve):
+    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response with two
+    answers, which fails with probability delta."""
+
+    def __init__(self, epsilon: float, failure: float = 0.0):
+        largest = inf
+        if failure == 0.0:
+            largest = epsilon
+        super().__init__(largest, reach=epsilon)
+        self._epsilon = epsilon
+        self._failure = failure
+        true_answer = 1.0 / (exp(-epsilon) + 1.0)
+        self._true_answer = true_answer * (1.0 + ROUNDING)
+
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """delta + (1 - delta) (1 - e^(x - epsilon))+ Pr(true answer)."""
+        excess = _positive_excess(x, self._epsilon)
+        of_answers = (1.0 - self._failure) * excess * self._true_answer
+        return self._failure + of_answers
+
+
+class GaussianCurve(Curve):
+    """The profile of two normal laws of variance 1 with means `shift` apart."""
+
+    def __init__(self, shift: float):
+        super().__init__(largest=inf, reach=shift * (shift / 2 + 8.5))
+        self._shift = shift
+
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """That of `gaussian_delta`."""
+        return np.asarray(gaussian_delta(self._shift, x))
+
+
+class LaplaceCurve(Curve):
+    """The profile of Laplace noise of scale 1 / epsilon on two answers at distance 1."""
+
+    def __init__(self, epsilon: float):
+        super().__init__(largest=epsilon, reach=epsilon)
+        self._epsilon = epsilon
+
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """(1 - e^((x - epsilon) / 2))+."""
+        exact = np.maximum(-np.expm1((x - self._epsilon) / 2), 0.0)
+        return exact * (1.0 + ROUNDING)
+
+
+class ZeroConcentratedCurve(Curve):
+    """The bound of (xi, rho)-zCDP: the least e^((a-1)(xi + rho a - x)) (1 - 1/a)^a / (a - 1) over
+    orders a.
+
+    Proposition 12 of Canonne, Kamath, Steinke (NeurIPS 2020).
+    """
+
+    def __init__(self, rho: float, xi: float):
+        super().__init__(largest=inf, reach=xi + rho + 2.0 * sqrt(40.0 * rho))
+        self._rho = rho
+        self._xi = xi
+
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """The least over 400 orders, and at most 1."""
+        most = 100.0 * (1.0 + 1.0 / sqrt(self._rho))
+        orders_less_one = np.geomspace(0.01, most, 400)
+        smallest = np.zeros_like(x)
+        for order_less_one in orders_less_one.tolist():
+            exponent = self._exponent(x, order_less_one)
+            smallest = np.minimum(smallest, exponent)
+        return np.exp(smallest) * (1.0 + ROUNDING)
+
+    def _exponent(self, x: np.ndarray, order_less_one: float) -> np.ndarray:
+        """The logarithm of the bound of one order a, from a - 1."""
+        order = order_less_one + 1.0
+        tail = order_less_one * (self._xi + self._rho * order - x)
+        return tail + order * log(order_less_one / order) - log(order_less_one)
+
+
+class FiniteCurve(Curve):
+    """The profile of a mechanism with finitely many losses, which fall, from their masses under the
+    first distribution.
+
+    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the
+    losses l_j >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
+    """
+
+    def __init__(self, losses: np.ndarray, masses: np.ndarray):
+        largest = float(losses[0])
+        super().__init__(largest, reach=largest)
+        self._losses = losses
+        gaps = np.diff(losses)
+        self._weights = masses.copy()
+        for k, ratio in enumerate(np.exp(gaps).tolist(), start=1):
+            self._weights[k] += ratio * self._weights[k - 1]
+        rises = self._weights[:-1] * -np.expm1(gaps)
+        self._deltas = np.concatenate(([0.0], np.cumsum(rises)))
+        self._rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
+
+    def delta(self, x: np.ndarray) -> np.ndarray:
+        """delta(l_k) + w_k (1 - e^(x - l_k)), with l_k the least loss above x."""
+        losses_above = np.searchsorted(-self._losses, -x)
+        k = np.maximum(losses_above - 1, 0)
+        excess = _positive_excess(x, self._losses[k])
+        exact = self._deltas[k] + self._weights[k] * excess
+        return exact * self._rounding
+
+
+def _positive_excess(x: np.ndarray, loss: float | np.ndarray) -> np.ndarray:
+    """(1 - e^(x - loss))+: the share of an output's probability that counts in delta(e^x)."""
+    return np.maximum(-np.expm1(x - loss), 0.0)
 
 
 @dataclass(frozen=True)
@@ -58,47 +173,17 @@ class Sampled:
 Parsed = Curve | Composed | Sampled
 
 
-def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
-    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response that fails
-    with delta."""
-    weight = 1.0 / (exp(-epsilon) + 1.0)
-    rounded_weight = weight * (1.0 + ROUNDING)
-
-    def curve(x: np.ndarray) -> np.ndarray:
-        excess = np.maximum(-np.expm1(x - epsilon), 0.0)
-        return delta + (1.0 - delta) * excess * rounded_weight
-
-    largest = inf
-    if delta == 0.0:
-        largest = epsilon
-    return Curve(curve, largest, epsilon)
-
-
 def read_event(event: Any) -> Parsed:
     """An event of `dp_accounting`, or a plain epsilon (nats) for any pure-DP mechanism.
 
     ValueError for other events and for parameters out of range; the message lists the supported
     events.
     """
-    if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
+    is_number = isinstance(event, (int, float, np.number))
+    if is_number and not isinstance(event, bool):
         epsilon = check_epsilon(event, "an event's epsilon")
-        return pure_curve(as_scalar(epsilon, "an event's epsilon"))
-    with optional_import():
-        from dp_accounting import dp_event
-
-    readers: dict[type, Callable[[Any], Parsed]] = {
-        dp_event.NoOpDpEvent: lambda _: Composed([]),
-        dp_event.NonPrivateDpEvent: lambda _: pure_curve(0.0, 1.0),
-        dp_event.GaussianDpEvent: _read_gaussian,
-        dp_event.LaplaceDpEvent: _read_laplace,
-        dp_event.DiscreteLaplaceDpEvent: _read_discrete_laplace,
-        dp_event.RandomizedResponseDpEvent: _read_randomized_response,
-        dp_event.ZCDpEvent: _read_zero_concentrated,
-        dp_event.ComposedDpEvent: lambda e: Composed([(part, 1) for part in e.events]),
-        dp_event.SelfComposedDpEvent: _read_repeated,
-        dp_event.PoissonSampledDpEvent: _read_poisson_sampled,
-        dp_event.SampledWithoutReplacementDpEvent: _read_sampled_without_replacement,
-    }
+        return PureCurve(as_scalar(epsilon, "an event's epsilon"))
+    readers = _readers_of_events()
     reader = readers.get(type(event))
     if reader is None:
         known = ", ".join(kind.__name__ for kind in readers)
@@ -107,6 +192,24 @@ def read_event(event: Any) -> Parsed:
             "give the epsilon or the PrivacyProfile of its mechanism"
         )
     return reader(event)
+
+
+def _readers_of_events() -> dict[type, Callable[[Any], Parsed]]:
+    with optional_import():
+        from dp_accounting import dp_event
+    return {
+        dp_event.NoOpDpEvent: _read_no_op,
+        dp_event.NonPrivateDpEvent: _read_non_private,
+        dp_event.GaussianDpEvent: _read_gaussian,
+        dp_event.LaplaceDpEvent: _read_laplace,
+        dp_event.DiscreteLaplaceDpEvent: _read_discrete_laplace,
+        dp_event.RandomizedResponseDpEvent: _read_randomized_response,
+        dp_event.ZCDpEvent: _read_zero_concentrated,
+        dp_event.ComposedDpEvent: _read_composed,
+        dp_event.SelfComposedDpEvent: _read_repeated,
+        dp_event.PoissonSampledDpEvent: _read_poisson_sampled,
+        dp_event.SampledWithoutReplacementDpEvent: _read_sampled_without_replacement,
+    }
 
 
 def _check_number(value: Any, name: str) -> float:
@@ -124,30 +227,34 @@ def _check_positive(value: Any, name: str) -> float:
     return value
 
 
-def _read_gaussian(event: Any) -> Curve:
-    shift = UP / _check_positive(event.noise_multiplier, "noise_multiplier")
-    reach = shift * (shift / 2 + 8.5)
-    return Curve(lambda x: np.asarray(gaussian_delta(shift, x)), inf, reach)
+def _read_no_op(_event: Any) -> Composed:
+    return Composed([])
 
 
-def _read_laplace(event: Any) -> Curve:
-    epsilon = UP / _check_positive(event.noise_multiplier, "noise_multiplier")
-
-    def curve(x: np.ndarray) -> np.ndarray:
-        return np.maximum(-np.expm1((x - epsilon) / 2), 0.0) * (1.0 + ROUNDING)
-
-    return Curve(curve, epsilon, epsilon)
+def _read_non_private(_event: Any) -> PureCurve:
+    return PureCurve(0.0, failure=1.0)
 
 
-def _read_discrete_laplace(event: Any) -> Curve:
+def _read_gaussian(event: Any) -> GaussianCurve:
+    noise = _check_positive(event.noise_multiplier, "noise_multiplier")
+    return GaussianCurve(UP / noise)
+
+
+def _read_laplace(event: Any) -> LaplaceCurve:
+    noise = _check_positive(event.noise_multiplier, "noise_multiplier")
+    return LaplaceCurve(UP / noise)
+
+
+def _read_discrete_laplace(event: Any) -> FiniteCurve:
     parameter = _check_positive(event.noise_parameter, "noise_parameter")
     sensitivity = check_horizon(event.sensitivity, "sensitivity")
-    # outputs between the two answers, with a loss above 0
-    between = np.arange(1, (sensitivity + 1) // 2)
-    outside = 1.0 / (1.0 + exp(-parameter))
-    inside = np.tanh(parameter / 2) * np.exp(-parameter * between)
-    distances = np.append(sensitivity, sensitivity - 2 * between)
-    return _curve_of_losses(UP * parameter * distances, np.append(outside, inside))
+    # Outputs between the two answers: so far from the first one, and nearer to it.
+    distances = np.arange(1, (sensitivity + 1) // 2)
+    between = np.tanh(parameter / 2) * np.exp(-parameter * distances)
+    not_between = 1.0 / (1.0 + exp(-parameter))
+    masses = np.append(not_between, between)
+    nearer_by = np.append(sensitivity, sensitivity - 2 * distances)
+    return FiniteCurve(UP * parameter * nearer_by, masses)
 
 
 def _read_randomized_response(event: Any) -> Parsed:
@@ -156,35 +263,23 @@ def _read_randomized_response(event: Any) -> Parsed:
     if buckets == 1 or noise == 1.0:
         return Composed([])
     if noise == 0.0:
-        return pure_curve(0.0, 1.0)
-    other = noise / buckets
-    same = 1.0 - noise + other
-    loss = UP * log1p((1.0 - noise) / other)
-    return _curve_of_losses(np.array([loss]), np.array([same]))
+        return PureCurve(0.0, failure=1.0)
+    other_answer = noise / buckets
+    true_answer = 1.0 - noise + other_answer
+    loss = log1p((1.0 - noise) / other_answer)
+    return FiniteCurve(np.array([UP * loss]), np.array([true_answer]))
 
 
-def _read_zero_concentrated(event: Any) -> Curve:
-    """The least e^((a-1)(xi + rho a - x)) (1 - 1/a)^a / (a - 1) over orders a: the bound for zCDP.
-
-    Proposition 12 of Canonne, Kamath, Steinke (NeurIPS 2020).
-    """
+def _read_zero_concentrated(event: Any) -> ZeroConcentratedCurve:
     rho = _check_positive(event.rho, "rho")
     xi = 0.0
     if event.xi:
         xi = _check_positive(event.xi, "xi")
-    most_excess = 100.0 * (1.0 + 1.0 / sqrt(rho))
-    excesses = np.geomspace(0.01, most_excess, 400).tolist()  # a - 1
+    return ZeroConcentratedCurve(rho, xi)
 
-    def curve(x: np.ndarray) -> np.ndarray:
-        smallest = np.zeros_like(x)
-        for excess in excesses:
-            order = excess + 1.0
-            divergence = excess * (xi + rho * order - x)
-            exponent = divergence + order * log(excess / order) - log(excess)
-            smallest = np.minimum(smallest, exponent)
-        return np.exp(smallest) * (1.0 + ROUNDING)
 
-    return Curve(curve, inf, xi + rho + 2.0 * sqrt(40.0 * rho))
+def _read_composed(event: Any) -> Composed:
+    return Composed([(part, 1) for part in event.events])
 
 
 def _read_repeated(event: Any) -> Composed:
@@ -201,27 +296,3 @@ def _read_sampled_without_replacement(event: Any) -> Sampled:
     everyone = check_horizon(event.source_dataset_size, "source_dataset_size")
     share = check_probability(size / everyone, "sample_size / source_dataset_size")
     return Sampled(share, event.event)
-
-
-def _curve_of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
-    """The curve of a mechanism with finitely many losses, which fall, from their masses under the
-    first distribution.
-
-    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the
-    losses l_j >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
-    """
-    gaps = np.diff(losses)
-    weights = masses.copy()
-    for k, ratio in enumerate(np.exp(gaps).tolist(), start=1):
-        weights[k] += ratio * weights[k - 1]
-    steps = weights[:-1] * -np.expm1(gaps)
-    deltas = np.concatenate(([0.0], np.cumsum(steps)))
-    rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
-
-    def curve(x: np.ndarray) -> np.ndarray:
-        k = np.maximum(np.searchsorted(-losses, -x) - 1, 0)  # the least loss above x
-        excess = np.maximum(-np.expm1(x - losses[k]), 0.0)
-        return (deltas[k] + weights[k] * excess) * rounding
-
-    largest = float(losses[0])
-    return Curve(curve, largest, largest)

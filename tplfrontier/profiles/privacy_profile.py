@@ -22,7 +22,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplfrontier.profiles.events import Composed, Curve, Sampled, pure_curve, read_event
+from tplfrontier.profiles.events import Composed, Curve, PureCurve, Sampled, read_event
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.validation import (
     FrozenArrays,
@@ -150,7 +150,7 @@ class PrivacyProfile(FrozenArrays):
             If a number is out of range.
         """
         epsilon = float(check_alpha(epsilon, "epsilon"))
-        curve = pure_curve(epsilon, check_probability(delta))
+        curve = PureCurve(epsilon, check_probability(delta))
         return cls._of_curve(curve, grid)
 
     @classmethod
