@@ -23,6 +23,7 @@ from tplrepro.leakage.prior_free import PriorFreeLoss as PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage as temporal_privacy_leakage
 from tplrepro.leakage.timeline import leakage_at_all_times as leakage_at_all_times
 from tplrepro.markov.conditioning import condition_on as condition_on
+from tplrepro.markov.cycle import Cycle as Cycle
 from tplrepro.markov.generators import smoothed as smoothed
 from tplrepro.markov.generators import strongest as strongest
 from tplrepro.markov.transition import TransitionMatrix as TransitionMatrix

@@ -8,8 +8,10 @@ run from the last time point to the first (Eq. (15)). `accumulation` holds the r
 from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import lcm
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+    from tplrepro.markov.cycle import Cycle
+
 #: One correlation, for all steps; None means that the adversary does not know it.
 LossLike = TransitionMatrix | PrivacyLossFunction | ArrayLike | None
-#: The same, or one for each step.
-Correlation = LossLike | Sequence[LossLike]
+#: The same, one for each step, or one for each phase of a cycle.
+Correlation: TypeAlias = "LossLike | Sequence[LossLike] | Cycle"
 #: The default of `backward` and of `forward`, which is an error; signatures show no default.
 REQUIRED: Any = Parameter.empty
 # relative margin below alpha: more than the rounding errors of one step of the recursion
@@ -195,9 +199,10 @@ def temporal_privacy_leakage(
     ----------
     epsilons : array-like (T,), or one number with a `horizon`
         The budget of each release in nats, finite and > 0. The index of a Series labels the times.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
-        matrix of each step between two time points, for correlations that change over time.
+        matrix of each step between two time points, for correlations that change over time; a
+        `Cycle` that of each phase.
     forward : the same for Pr(l^t | l^{t-1})
     horizon : int >= 1, optional; the number of releases T
 
@@ -223,7 +228,7 @@ def temporal_privacy_leakage(
     ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
     """
     budgets = check_budgets(epsilons, horizon=horizon)
-    steps = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
+    steps = steps_of_both_sides(LossMaker(), backward, forward, budgets.size)
     leakage = accumulate_both_sides(budgets, steps.backward, steps.forward)
     is_series = hasattr(epsilons, "iloc")
     labels: Any = getattr(epsilons, "index", None) if is_series else None
@@ -249,11 +254,168 @@ def safely_below(alpha: float, releases: int) -> float:
     return alpha * (1.0 - 2.0 * SAFETY - releases * 2.0**-50)
 
 
+Loss = TypeVar("Loss", bound=PrivacyLossFunction)
+
+
+class LossMaker:
+    """Makes the loss function of what is known of a step, once for each matrix.
+
+    Loss functions and None stay as they are.
+    """
+
+    def __init__(self) -> None:
+        #: By identity, since arrays cannot be compared cheaply; the first item keeps it alive.
+        self._made: dict[tuple[type, int], tuple[Any, Any]] = {}
+
+    def __call__(self, given: Any) -> PrivacyLossFunction | None:
+        if given is None or isinstance(given, PrivacyLossFunction):
+            return given
+        if _is_of_arrays(given):
+            return self._once(PrivacyLossFunction, given)
+        from tplrepro.leakage.near_habit import NearHabitLoss
+        from tplrepro.leakage.prior_free import PriorFreeLoss
+        from tplrepro.markov.cycle import AnyLaw, Cycle, NearHabit
+
+        if isinstance(given, AnyLaw):
+            return self._once(PriorFreeLoss, given.forward)
+        if isinstance(given, NearHabit):
+            of_habit = self._once(PrivacyLossFunction, given.backward)
+            of_any_law = self._once(PriorFreeLoss, given.forward)
+            return NearHabitLoss(of_habit, of_any_law, given.distance)
+        if isinstance(given, Cycle):
+            raise ValueError(
+                f"one matrix for all steps is wanted here, found {given!r}; give one of its steps"
+            )
+        return self._once(PrivacyLossFunction, given)
+
+    def _once(self, make: type[Loss], matrix: Any) -> Loss:
+        key = make, id(matrix)
+        if key not in self._made:
+            self._made[key] = matrix, make(matrix)
+        return self._made[key][1]
+
+
+def _is_of_arrays(given: Any) -> bool:
+    """Whether this is a matrix for certain; other classes are imported only where it is not."""
+    return isinstance(given, (TransitionMatrix, np.ndarray, list, tuple))
+
+
 def as_loss_function(matrix: LossLike) -> PrivacyLossFunction | None:
     """The loss function of a matrix; loss functions and None stay as they are."""
-    if matrix is None or isinstance(matrix, PrivacyLossFunction):
-        return matrix
-    return PrivacyLossFunction(matrix)
+    return LossMaker()(matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class LossCycle:
+    """L of each step of one side (None: not known): of the first steps, then of each phase, over
+    and over; a single one if all hours are alike."""
+
+    steps: list
+    first: list
+
+    def __len__(self) -> int:
+        """The number of phases."""
+        return len(self.steps)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all steps, the first ones included, have one loss function."""
+        return all(loss is self.steps[0] for loss in [*self.steps, *self.first])
+
+    @property
+    def distinct(self) -> list:
+        """The loss functions of all steps that are known, each once."""
+        known = {id(loss): loss for loss in [*self.first, *self.steps] if loss is not None}
+        return list(known.values())
+
+    def at(self, time: int) -> PrivacyLossFunction | None:
+        """L of the step from one time point, which counts from 0, to the next."""
+        if time < len(self.first):
+            return self.first[time]
+        return self.steps[time % len(self.steps)]
+
+    def over(self, steps: int) -> list:
+        """L of each of so many steps from the first time point on."""
+        return [self.at(time) for time in range(steps)]
+
+
+@dataclass(frozen=True, eq=False)
+class LossCycles:
+    """The loss functions of both sides, which have the same number of phases, and what is known of
+    the clock: the labels of the phases, and the length of a step."""
+
+    backward: LossCycle
+    forward: LossCycle
+    phases: list
+    step: timedelta | None
+
+    def __len__(self) -> int:
+        """The number of phases, p: 1 if all hours are alike."""
+        return len(self.backward)
+
+    @property
+    def n_first(self) -> int:
+        """The number of first time points at which a side is not yet that of the cycle."""
+        return max(len(self.backward.first), len(self.forward.first))
+
+
+def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
+    """The loss functions of both sides, for any number of steps.
+
+    Parameters
+    ----------
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None (not known) or Cycle
+        Pr(l^{t-1} | l^t)
+    forward : the same for Pr(l^t | l^{t-1})
+
+    Returns
+    -------
+    LossCycles
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For matrices that are not row-stochastic, have different states or steps of different
+        length, or for a list: it says nothing of later steps.
+    """
+    from tplrepro.markov.cycle import as_cycle
+
+    check_both_given(backward, forward)
+    sides: dict[str, Any] = {"backward": backward, "forward": forward}
+    for name, side in sides.items():
+        if _is_several(side):
+            raise ValueError(
+                f"{name} must say what is known of every later step, found a list of "
+                f"{len(side)} matrices; give one matrix, or a Cycle of them"
+            )
+    given_b = as_cycle(backward)
+    given_f = as_cycle(forward)
+    make = LossMaker()
+    losses_b = given_b.map(make)
+    losses_f = given_f.map(make)
+    _states_of([*losses_b, *losses_b.first, *losses_f, *losses_f.first])
+    longer = max(given_b, given_f, key=len)
+    step = _agreed_step(given_b.step, given_f.step)
+    size = lcm(len(given_b), len(given_f))
+    phases = longer.phases if len(longer) == size else list(range(size))
+    return LossCycles(
+        LossCycle(list(losses_b) * (size // len(given_b)), losses_b.first),
+        LossCycle(list(losses_f) * (size // len(given_f)), losses_f.first),
+        phases,
+        step,
+    )
+
+
+def _agreed_step(step: timedelta | None, other: timedelta | None) -> timedelta | None:
+    """The length of the steps of both sides, where one is known."""
+    if step is not None and other is not None and step != other:
+        raise ValueError(
+            f"backward and forward must have steps of one length, found {step} and {other}; "
+            "reverse one of them"
+        )
+    return other if step is None else step
 
 
 def check_both_given(backward: Any, forward: Any) -> None:
@@ -310,7 +472,8 @@ def steps_of_both_sides(
     Parameters
     ----------
     make : callable of a matrix, a loss function or None; called once for each of them
-    backward : one of these for all steps, or a list with one for each step: Pr(l^{t-1} | l^t)
+    backward : one of these for all steps, a list with one for each step, or a Cycle:
+        Pr(l^{t-1} | l^t)
     forward : the same for Pr(l^t | l^{t-1})
     horizon : int >= 1, the number of time points
 
@@ -361,7 +524,9 @@ class _GivenMatrices:
 
 
 def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
-    """One matrix for all `steps` of a side, or a list with one for each."""
+    """One matrix for all `steps` of a side, a list with one for each, or a cycle."""
+    if _is_cycle(given):
+        return _GivenMatrices(given.over(steps), 1)
     if not _is_several(given):
         return _GivenMatrices([given], steps)
     if len(given) != steps:
@@ -370,6 +535,14 @@ def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
             f"found {len(given)} matrices for {steps} steps; give T - 1 of them"
         )
     return _GivenMatrices(list(given), 1)
+
+
+def _is_cycle(given: Any) -> bool:
+    if given is None or _is_of_arrays(given) or isinstance(given, PrivacyLossFunction):
+        return False
+    from tplrepro.markov.cycle import Cycle
+
+    return isinstance(given, Cycle)
 
 
 def _is_several(given: Any) -> bool:

@@ -7,7 +7,9 @@ probabilities, and `background[i]` in all other columns.
 
 from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,11 +67,14 @@ class TransitionMatrix(FrozenArrays):
         Divide each row by its sum first; without it, rows that do not sum to 1 are an error.
     background : float or array-like (n,), optional
         For sparse matrices: the probability of the columns that are not stored in row i.
+    step : str, datetime.timedelta or None
+        How long a step takes, such as "1h", if that is known; a publisher of another step then
+        refuses the matrix.
 
     Raises
     ------
     ValueError
-        If the rows are no distributions over the states.
+        If the rows are no distributions over the states, or a step is no positive duration.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class TransitionMatrix(FrozenArrays):
 
     probabilities: Any  # ndarray (n, n), or csr_array
     background: Any = None  # ndarray (n,) of a sparse matrix
+    step: timedelta | None = None  # how long a step takes
 
     def __init__(
         self,
@@ -91,8 +97,12 @@ class TransitionMatrix(FrozenArrays):
         states: Iterable | None = None,
         normalize: bool = False,
         background: ArrayLike | None = None,
+        *,
+        step: str | timedelta | None = None,
     ):
         if isinstance(probabilities, TransitionMatrix):
+            if step is None:
+                step = probabilities.step
             states = _agreed_states(states, probabilities.states, "states and the matrix")
             background = probabilities.background
             probabilities = probabilities.probabilities
@@ -108,6 +118,7 @@ class TransitionMatrix(FrozenArrays):
         else:
             self.probabilities = _checked_dense(probabilities, normalize)
         self._states = checked_states(states, self.probabilities.shape[0])
+        self.step = as_step(step)
         super().__post_init__()
 
     @classmethod
@@ -381,7 +392,8 @@ class TransitionMatrix(FrozenArrays):
         if k == 1:
             return self
         power = np.linalg.matrix_power(rows, k)
-        return TransitionMatrix(power, self.states, normalize=True)
+        step = None if self.step is None else k * self.step
+        return TransitionMatrix(power, self.states, normalize=True, step=step)
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
         rows = np.asarray(by_state(other, self.states, "the left side", (np.ndim(other) - 1,)))
@@ -528,7 +540,28 @@ class TransitionMatrix(FrozenArrays):
                 f"reversal needs every state to be reached, but state {state!r} has probability 0 "
                 "after one step; give an initial distribution that reaches it, or smooth"
             )
-        return TransitionMatrix(joint.T, states=self._states, normalize=True)
+        return TransitionMatrix(joint.T, states=self._states, normalize=True, step=self.step)
+
+
+def as_step(step: str | timedelta | None) -> timedelta | None:
+    """The length of a step, from text such as "1h" or a duration; None if it is not known.
+
+    >>> as_step("90min")
+    datetime.timedelta(seconds=5400)
+    """
+    if step is None:
+        return None
+    length: Any = step
+    if isinstance(step, str):
+        from pandas import Timedelta
+
+        with suppress(ValueError):
+            length = Timedelta(step)
+    if not isinstance(length, timedelta) or length <= timedelta(0):
+        raise ValueError(
+            f"step must be a positive duration with its unit, found {step!r}; give such as '1h'"
+        )
+    return timedelta(microseconds=length // timedelta(microseconds=1))
 
 
 #: A matrix, or what makes one.

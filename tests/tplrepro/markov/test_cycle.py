@@ -1,0 +1,142 @@
+"""Cycles of matrices: laws that repeat, reversal under each start, and what a user may type."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.markov.cycle import AnyLaw, NearHabit, hilbert_distance
+
+NIGHT, DAY = [[0.98, 0.02], [0.02, 0.98]], [[0.7, 0.3], [0.4, 0.6]]
+
+
+def random_cycle(seed, p, n):
+    rng = np.random.default_rng(seed)
+    return tpl.Cycle([tpl.TransitionMatrix.random(n, rng=rng) for _ in range(p)])
+
+
+def joint_of_two_times(cycle, initial, time):
+    """Pr(l^time, l^{time+1}) by enumeration of all paths."""
+    law = np.asarray(initial)
+    for step in cycle.over(time):
+        law = law @ step.toarray()
+    return law[:, None] * cycle.at(time).toarray()
+
+
+@given(seed=st.integers(0, 10**6), p=st.integers(1, 5), n=st.integers(2, 4))
+def test_laws_repeat_with_the_cycle_and_reversal_is_bayes_rule(seed, p, n):
+    cycle = random_cycle(seed, p, n)
+    laws = cycle.laws()
+    back = cycle.reverse()
+    for phase in range(p):
+        following = laws[phase] @ cycle[phase].toarray()
+        assert following == pytest.approx(laws[(phase + 1) % p], abs=1e-12)
+        joint = laws[phase][:, None] * cycle[phase].toarray()
+        assert back[phase].toarray() == pytest.approx(joint.T / joint.sum(axis=0)[:, None])
+
+
+def test_a_cycle_of_one_is_its_matrix():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    assert (tpl.Cycle(P).reverse()[0].toarray() == P.reverse().toarray()).all()
+    budgets = np.linspace(0.1, 0.5, 7)
+    with_cycle = tpl.temporal_privacy_leakage(budgets, tpl.Cycle(P).reverse(), tpl.Cycle(P))
+    alone = tpl.temporal_privacy_leakage(budgets, P.reverse(), P)
+    assert (with_cycle.tpl == alone.tpl).all()
+
+
+def test_a_cycle_leaks_as_the_list_of_its_steps():
+    cycle = tpl.Cycle([NIGHT, NIGHT, DAY])
+    steps = [NIGHT, NIGHT, DAY, NIGHT, NIGHT, DAY, NIGHT]
+    with_cycle = tpl.temporal_privacy_leakage([0.1] * 8, cycle, cycle.starting_at(2))
+    with_lists = tpl.temporal_privacy_leakage([0.1] * 8, steps, [DAY, *steps[:-1]])
+    assert (with_cycle.bpl == with_lists.bpl).all()
+    assert (with_cycle.fpl == with_lists.fpl).all()
+
+
+@given(seed=st.integers(0, 10**6), p=st.integers(1, 3))
+def test_backward_matrices_of_a_known_start_are_exact_until_it_is_forgotten(seed, p):
+    cycle = random_cycle(seed, p, 3)
+    start = np.random.default_rng(seed).dirichlet(np.ones(3))
+    back = cycle.reverse(start=start)
+    law = start
+    for time in range(len(back.first) + 2 * p):
+        joint = joint_of_two_times(cycle, start, time)
+        exact = joint.T / joint.sum(axis=0)[:, None]
+        step = back.at(time)
+        if isinstance(step, NearHabit):
+            habit = cycle.laws()[time % p]
+            assert hilbert_distance(law, habit) <= step.distance <= 1e-3
+        else:
+            assert step.toarray() == pytest.approx(exact, abs=1e-12)
+        law = joint.sum(axis=0)
+
+
+def test_a_start_at_home_keeps_the_states_that_can_occur():
+    cycle = tpl.Cycle([[[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    back = cycle.reverse(start=[1.0, 0.0])
+    assert back.at(0).toarray().tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+@given(seed=st.integers(0, 10**6), p=st.integers(1, 3))
+def test_steps_near_the_habit_bound_the_leakage_of_every_law_so_near(seed, p):
+    rng = np.random.default_rng(seed)
+    cycle = random_cycle(seed, p, 3)
+    law = rng.dirichlet(np.ones(3))
+    habit = cycle.laws()[0]
+    distance = hilbert_distance(law, habit)
+    near = NearHabit(cycle.reverse()[0], distance, cycle[0])
+    L = tpl.leakage.temporal.as_loss_function(near)
+    joint = law[:, None] * cycle[0].toarray()
+    exact = tpl.PrivacyLossFunction(joint.T / joint.sum(axis=0)[:, None])
+    for alpha in rng.exponential(size=5):
+        assert exact.at(alpha) <= L.at(alpha) * (1 + 1e-12)
+        level = L.at(alpha)
+        assert L.at(L.inverse_at(level)) <= level * (1 + 1e-12)
+        assert L.inverse_at(level) == pytest.approx(alpha, rel=1e-6)
+        supremum = L.supremum(alpha)
+        if supremum < 50:
+            assert supremum == pytest.approx(alpha + L.at(supremum), rel=1e-9)
+            assert L.budget_for(supremum) == pytest.approx(alpha, rel=1e-6)
+
+
+def test_any_start_is_not_known_until_all_states_can_occur():
+    walk = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
+    back = tpl.Cycle(walk).reverse(start="any")
+    kinds = [type(step) for step in back.first]
+    assert kinds[:2] == [AnyLaw, AnyLaw]
+    assert set(kinds[2:]) == {NearHabit}
+    one_support = tpl.Cycle([walk, [[0.8, 0.1, 0.1]] * 3]).reverse(start="any")
+    assert one_support.first == []
+    assert {type(step) for step in one_support} == {AnyLaw}
+
+
+def test_the_clock_goes_from_matrices_to_cycles():
+    hours = tpl.TransitionMatrix(DAY, step="1h")
+    assert (hours**24).step.days == 1
+    assert hours.reverse().step == hours.step
+    week = tpl.Cycle([hours] * 168)
+    assert week.period == "week"
+    assert week.phases[:2] == ["Mon 00:00", "Mon 01:00"]
+    assert week.starting_at("Sun 23:00").reverse().phases[:2] == ["Sun 23:00", "Mon 00:00"]
+    assert tpl.Cycle([hours] * 24).every(3).phases[1] == "03:00"
+    with pytest.raises(ValueError, match="one length, found 1:00:00 and 1 day"):
+        tpl.Cycle([hours, hours**24])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tpl.Cycle([]), "at least one step"),
+        (lambda: tpl.Cycle([DAY, np.eye(3)]), "same states"),
+        (lambda: tpl.Cycle([DAY], phases=["a", "b"]), "2"),
+        (lambda: tpl.Cycle([DAY]).starting_at("noon"), "one of the cycle's, found 'noon'"),
+        (lambda: tpl.Cycle([DAY]).reverse(start="home"), 'start must be "habit"'),
+        (lambda: tpl.Cycle([None]).reverse(), "each step must have a matrix"),
+        (lambda: tpl.Cycle([np.eye(2)]).reverse(), "unique"),
+        (lambda: tpl.TransitionMatrix(DAY, step="soon"), "positive duration"),
+    ],
+)
+def test_errors_name_the_constraint(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,122 @@
+"""The loss of a step back in time whose law is near that of the habit.
+
+Backward matrices depend on the law of the earlier state. Where that law p differs from the habit's,
+pi, by at most h = max log(p_i pi_j / (p_j pi_i)), the backward leakage of the step is at most
+
+    L_B(alpha + h) + L_B(h),
+
+with L_B of the habit's backward matrix: given the later state, the expectation of a function under
+p is that of the function times p / pi under pi, divided by that of p / pi, and each of the two
+varies by at most the factor that L_B bounds. It is also at most the loss for any law
+(`PriorFreeLoss` of the forward matrix), and at most alpha. docs/theory/promises.md has the proof.
+"""
+
+from __future__ import annotations
+from functools import cached_property
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
+from tplrepro.leakage.prior_free import PriorFreeLoss
+
+# They exceed the rounding of the few operations of a line below.
+UP = 1.0 + 2.0**-50
+DOWN = 1.0 - 2.0**-50
+
+
+class NearHabitLoss(PrivacyLossFunction):
+    """The smaller of L_B(alpha + h) + L_B(h) and the loss for any law.
+
+    Parameters
+    ----------
+    of_habit : PrivacyLossFunction of the backward matrix of the habit
+    of_any_law : PriorFreeLoss of the forward matrix
+    distance : float >= 0, h, nats
+
+    Examples
+    --------
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> L = NearHabitLoss(PrivacyLossFunction(P), PriorFreeLoss(P), 0.001)
+    >>> round(L.at(0.5), 6), round(L.of_habit.at(0.5), 6)
+    (0.356233, 0.355182)
+    """
+
+    of_matrix = False
+
+    def __init__(self, of_habit: PrivacyLossFunction, of_any_law: PriorFreeLoss, distance: float):
+        self.matrix = of_habit.matrix
+        self.of_habit = of_habit
+        self.of_any_law = of_any_law
+        self.distance = distance
+        #: L_B(h), rounded up.
+        self.added = of_habit.at_most(distance)
+
+    def __repr__(self) -> str:
+        return f"NearHabitLoss({self.of_habit!r}, distance {self.distance:.3g})"
+
+    @property
+    def is_identity(self) -> bool:
+        return self.of_habit.is_identity and self.of_any_law.is_identity
+
+    @property
+    def is_zero(self) -> bool:
+        return self.of_habit.is_zero and self.added == 0.0
+
+    @cached_property
+    def ties(self) -> float:
+        return self.of_habit.ties
+
+    def at(self, alpha: float) -> float:
+        near = self.of_habit.at(alpha + self.distance) + self.added
+        return min(near, self.of_any_law.at(alpha), alpha)
+
+    def at_most(self, alpha: float) -> float:
+        near = (self.of_habit.at_most(alpha + self.distance) + self.added) * UP
+        return min(near, self.of_any_law.at_most(alpha), alpha)
+
+    def slope_at(self, alpha: float) -> float:
+        near = self.of_habit.at(alpha + self.distance) + self.added
+        of_any_law = self.of_any_law.at(alpha)
+        if min(near, of_any_law) >= alpha:
+            return 1.0
+        if near < of_any_law:
+            return self.of_habit.slope_at(alpha + self.distance)
+        return self.of_any_law.slope_at(alpha)
+
+    def inverse_at(self, level: float) -> float:
+        of_any_law = self.of_any_law.inverse_at(level)
+        rest = level * DOWN - self.added
+        if rest < 0.0:
+            return of_any_law
+        near = self.of_habit.inverse_at(rest) * DOWN - self.distance
+        return max(near, of_any_law)
+
+    def inverse_within(self, level: float, alpha: float) -> float:
+        of_any_law = self.of_any_law.inverse_within(level, alpha)
+        rest = level * DOWN - self.added
+        if rest < 0.0:
+            return of_any_law
+        near = self.of_habit.inverse_within(rest, alpha + self.distance) * DOWN - self.distance
+        return max(near, of_any_law)
+
+    def _supremum(self, epsilon: float) -> float:
+        # With y = alpha + h, alpha = epsilon + L_B(alpha + h) + L_B(h) is y = larger + L_B(y).
+        larger = (epsilon + self.distance + self.added) * UP
+        near = self.of_habit._supremum(larger) - self.distance
+        return min(max(near, epsilon), self.of_any_law._supremum(epsilon))
+
+    def _budget_for(self, alpha: float) -> float:
+        larger = self.of_habit._budget_for((alpha + self.distance) * DOWN)
+        near = larger * DOWN - self.distance - self.added
+        return max(near, self.of_any_law._budget_for(alpha))
+
+    def support(self, slopes: np.ndarray) -> np.ndarray:
+        """The largest hockey-stick divergences of the rows are at most those under any law."""
+        return self.of_any_law.support(slopes)
+
+    def unbounded_because(self) -> str:
+        return self.of_habit.unbounded_because()
+
+    def witness(self, alpha: float) -> Witness:
+        """That of the habit, with the loss of this step."""
+        return self.of_habit.witness(alpha)._replace(loss=self.at(alpha))
