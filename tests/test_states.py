@@ -302,6 +302,12 @@ ROWS = [
     ),
     ("stationary", ONE, lambda f: f.P.stationary()),
     ("reverse", BOTH, lambda f: f.P.reverse(f.start).to_numpy()),
+    (
+        "Cycle, reverse",
+        BOTH,
+        lambda f: tpl.Cycle([f.P, f.P**2]).reverse(f.start).first[0].to_numpy(),
+    ),
+    ("Cycle, laws", ONE, lambda f: tpl.Cycle([f.P, f.P**2]).laws()[1]),
     ("sample", NONE, lambda f: len(f.P.sample(4, rng=RNG(), initial=f.start))),
     ("@", ONE, lambda f: f.P @ f.start),
     ("@ of two", BOTH, lambda f: (f.P @ f.P).to_numpy()),
