@@ -606,6 +606,20 @@ def _open_publisher(options: dict) -> tr.Publisher:
     """The publisher of a file that exists; ValueError if it was made with other settings than
     those that are given."""
     publisher = tr.Publisher(options["file"], witness=options["witness"])
+    different = _different_settings(publisher, options)
+    if options["resume"] is None:
+        publisher._check_witness()
+    if different:
+        names = " or ".join(f"{name}=" for name in different)
+        raise ValueError(
+            f"{publisher.path} must be used as it was made, found another {names}; leave out what "
+            "it knows, or take a new file, whose releases add to those of this one"
+        )
+    return publisher
+
+
+def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
+    """The options that are given and are not those that the file was made with."""
     given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
     plan = _plan(options | {"delta": publisher.settings["delta"]})
     if plan is not None:
@@ -616,15 +630,7 @@ def _open_publisher(options: dict) -> tr.Publisher:
     sources = [name for name in ("matrix", "backward", "data") if options[name] is not None]
     if sources and not _has_chain(publisher, options):
         different += sources
-    if options["resume"] is None:
-        publisher._check_witness()
-    if different:
-        names = " or ".join(f"{name}=" for name in different)
-        raise ValueError(
-            f"{publisher.path} must be used as it was made, found another {names}; leave out what "
-            "it knows, or take a new file, whose releases add to those of this one"
-        )
-    return publisher
+    return different
 
 
 def _has_chain(publisher: tr.Publisher, options: dict) -> bool:

@@ -171,19 +171,15 @@ def population_leakage(
     prior_weight = _checked_prior_weight(prior_weight)
     _check_jobs(n_jobs)
     users, first, data = _by_user(_sequences_of_users(sequences_by_user, n_states))
-    observed = np.diff(data.offsets[first])
-    if not observed.all():
-        user = users[int(np.argmin(observed))]
-        raise ValueError(
-            f"each user needs an observed state, found none for user {user!r}; leave her out"
-        )
-    if prior_weight is None:
-        pooled = dict.fromkeys(SIDES)
-    else:
+    _check_each_is_observed(users, first, data)
+    pooled = dict.fromkeys(SIDES)
+    if prior_weight is not None:
         pooled = pooled_matrices(data, smoothing)
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    loss = PriorFreeLoss if prior_free else PrivacyLossFunction
+    loss: type[PrivacyLossFunction] | type[PriorFreeLoss] = PrivacyLossFunction
+    if prior_free:
+        loss = PriorFreeLoss
     options = data.n_states, budgets, pooled, smoothing, prior_weight, loss
     bpl = np.empty((len(users), budgets.size))
     fpl = np.empty((len(users), budgets.size))
@@ -210,6 +206,16 @@ def population_leakage(
     for leakages in (bpl, fpl):
         leakages.setflags(write=False)  # so that the result holds them without a copy
     return PopulationLeakage(tuple(users), transitions, budgets, bpl, fpl)
+
+
+def _check_each_is_observed(users: list, first: np.ndarray, data: Sequences) -> None:
+    """ValueError for a user without any state; her sequences begin at `first`, (U + 1,)."""
+    observed = np.diff(data.offsets[first])
+    if not observed.all():
+        user = users[int(np.argmin(observed))]
+        raise ValueError(
+            f"each user needs an observed state, found none for user {user!r}; leave her out"
+        )
 
 
 def _checked_prior_weight(weight: float | None) -> float | None:
@@ -272,16 +278,7 @@ def loss_of_all_users(
 
 
 def _sequences_of_users(data: Any, n_states: int | None) -> Sequences:
-    if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
-        kind = type(data).__name__
-        raise ValueError(
-            f"sequences_by_user must map each user to her sequences, found {kind}; give a dict, or "
-            "read a file with tplreport.read_sequences"
-        )
-    if not len(data):
-        raise ValueError(
-            "a population needs at least one user, found none; give a dict from user to sequences"
-        )
+    _check_has_users(data)
     allowed = None
     if n_states is not None:
         allowed = range(check_horizon(n_states, "n_states"))
@@ -292,6 +289,20 @@ def _sequences_of_users(data: Any, n_states: int | None) -> Sequences:
             for user in data:
                 _call_about(user, as_sequences, {user: data[user]}, None, allowed)
         raise
+
+
+def _check_has_users(data: Any) -> None:
+    """ValueError for what tells no users apart, or has none."""
+    if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
+        kind = type(data).__name__
+        raise ValueError(
+            f"sequences_by_user must map each user to her sequences, found {kind}; give a dict, or "
+            "read a file with tplreport.read_sequences"
+        )
+    if not len(data):
+        raise ValueError(
+            "a population needs at least one user, found none; give a dict from user to sequences"
+        )
 
 
 def _call_about(user: Any, function: Callable, *arguments) -> Any:
@@ -383,18 +394,23 @@ def _leakages_of_users(  # noqa: PLR0917 - what a task of another process gets, 
         return leakages
     for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight):
         for side, rows in matrices.items():
-            missing = np.isnan(rows).any(axis=(1, 2))
-            if missing.any():
-                raise ValueError(
-                    f"user {users[members[np.argmax(missing)]]!r}: every state must be left at "
-                    "least once, found one without a step from it; give smoothing > 0 or a "
-                    "prior_weight"
-                )
+            _check_each_state_is_left(rows, users, members)
             if side == "backward":
                 leakages[0, members] = _leakages_along(rows, budgets, loss)
             else:
                 leakages[1, members] = _leakages_along(rows, budgets[::-1], loss)[:, ::-1]
     return leakages
+
+
+def _check_each_state_is_left(matrices: np.ndarray, users: list, members: np.ndarray) -> None:
+    """ValueError for NaN in one of the matrices (M, n, n), which are those of `members`."""
+    missing = np.isnan(matrices).any(axis=(1, 2))
+    if missing.any():
+        raise ValueError(
+            f"user {users[members[np.argmax(missing)]]!r}: every state must be left at "
+            "least once, found one without a step from it; give smoothing > 0 or a "
+            "prior_weight"
+        )
 
 
 def _leakages_along(

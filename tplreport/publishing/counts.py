@@ -314,18 +314,8 @@ def checked_counts(series: Any) -> np.ndarray:
         values = np.asarray(series, dtype=object)  # keeps all digits
     else:
         values = np.asarray(series)
-    if all(
-        isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-        for count in values.flat
-    ):
-        if values.size and int(values.max()) >= 2**63:
-            raise ValueError(
-                "whole counts must be below 2**63, found a larger one; give them as floats"
-            )
-        if values.size and int(values.min()) < -(2**63):
-            raise ValueError(
-                "whole counts must be at least -2**63, found a smaller one; give them as floats"
-            )
+    if all(map(_is_whole, values.flat)):
+        _check_64_bits(values)
         counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(
@@ -338,3 +328,21 @@ def checked_counts(series: Any) -> np.ndarray:
             "counts before the release"
         )
     return counts
+
+
+def _is_whole(count: Any) -> bool:
+    return isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+
+
+def _check_64_bits(values: np.ndarray) -> None:
+    """ValueError for whole numbers that int64 does not hold."""
+    if values.size == 0:
+        return
+    if int(values.max()) >= 2**63:
+        raise ValueError(
+            "whole counts must be below 2**63, found a larger one; give them as floats"
+        )
+    if int(values.min()) < -(2**63):
+        raise ValueError(
+            "whole counts must be at least -2**63, found a smaller one; give them as floats"
+        )

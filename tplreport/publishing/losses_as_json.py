@@ -1,6 +1,7 @@
 """Loss functions as JSON."""
 
 import json
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,14 +19,10 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
         return None
     states = loss.matrix.states
     values = loss.matrix.probabilities
-    for label in states:
-        if not isinstance(label, (str, int, float, np.generic)):
-            raise ValueError(
-                f"labels of states must be text or numbers to be stored, found {label!r}; rename "
-                "them"
-            )
-    labels = states.stop if isinstance(states, range) else [*states]
-    content: dict = {"loss": type(loss).__name__, "states": labels}
+    _check_labels(states)
+    content: dict = {"loss": type(loss).__name__, "states": [*states]}
+    if isinstance(states, range):
+        content["states"] = states.stop
     if not loss.of_matrix:
         content["hull"] = loss.hull
     if loss.matrix.is_sparse:
@@ -36,11 +33,23 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
     return json.loads(json.dumps(content, allow_nan=False, default=lambda array: array.tolist()))
 
 
+def _check_labels(states: Iterable) -> None:
+    """ValueError for a label that JSON does not hold."""
+    for label in states:
+        if not isinstance(label, (str, int, float, np.generic)):
+            raise ValueError(
+                f"labels of states must be text or numbers to be stored, found {label!r}; rename "
+                "them"
+            )
+
+
 def loss_from_json(content: dict | None) -> PrivacyLossFunction | None:
     """The loss function that `loss_to_json` describes."""
     if content is None:
         return None
-    states = None if isinstance(content["states"], int) else content["states"]
+    states = content["states"]
+    if isinstance(states, int):  # their number
+        states = None
     if "rows" in content:
         matrix = TransitionMatrix(content["rows"], states)
     else:

@@ -45,10 +45,8 @@ def checked_settings(
         )
     alpha = check_level(alpha)
     sensitivity = check_sensitivity(sensitivity)
-    if alpha > LARGE and not allow_large:
-        raise ValueError(
-            f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True"
-        )
+    if not allow_large:
+        _check_protects(alpha)
     losses = loss_functions(backward, forward)
     _check_budgets_are_of_one_kind(floor, plan, delta)
     fitting = _fitting_mechanism(mechanism, delta)
@@ -58,10 +56,7 @@ def checked_settings(
         TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
     else:
         plan = _checked_plan(plan, alpha, delta, *losses)
-    if plan is not None:
-        check_scale(np.array(plan), sensitivity, gaussian=delta is not None)
-    elif floor:
-        check_scale(np.array([floor]), sensitivity, gaussian=False)
+    _check_scales(floor, plan, sensitivity, gaussian=delta is not None)
     return {
         "alpha": alpha,
         "sensitivity": sensitivity,
@@ -72,6 +67,23 @@ def checked_settings(
         "backward": loss_to_json(losses[0]),
         "forward": loss_to_json(losses[1]),
     }
+
+
+def _check_protects(alpha: float) -> None:
+    if alpha > LARGE:
+        raise ValueError(
+            f"alpha = {alpha:g} nats protects nobody; give {LARGE:g}, or allow_large=True"
+        )
+
+
+def _check_scales(
+    floor: float | None, plan: list[float] | None, sensitivity: float, gaussian: bool
+) -> None:
+    """ValueError for levels whose noise cannot be drawn."""
+    if plan is not None:
+        check_scale(np.array(plan), sensitivity, gaussian=gaussian)
+    elif floor:
+        check_scale(np.array([floor]), sensitivity, gaussian=False)
 
 
 def _check_budgets_are_of_one_kind(

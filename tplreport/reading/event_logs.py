@@ -224,24 +224,32 @@ class _Parser:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(" ")[2]
-        parent, found = self.open[-1]
+        parent, _ = self.open[-1]
         if tag in PARENTS or not parent:
-            if self.nested or PARENTS.get(tag) != parent:
-                raise self._error(
-                    "expected an XES event log, with events in traces and these in the outermost "
-                    f"element <log>, found <{tag}> in <{parent}>"
-                )
-            self.open.append((tag, {}))
+            self._open_element(tag, parent)
             return
         self.nested += 1
         if self.nested > DEEPEST:
             raise self._error(f"elements must not be nested more than {DEEPEST} deep, found more")
-        if self.nested > 1:
-            return
+        if self.nested == 1:
+            self._note_attribute(attributes)
+
+    def _open_element(self, tag: str, parent: str) -> None:
+        """Enter the log, a trace or an event."""
+        if self.nested or PARENTS.get(tag) != parent:
+            raise self._error(
+                "expected an XES event log, with events in traces and these in the outermost "
+                f"element <log>, found <{tag}> in <{parent}>"
+            )
+        self.open.append((tag, {}))
+
+    def _note_attribute(self, attributes: dict[str, str]) -> None:
+        """Keep an attribute of the trace or event that is open, if it is one that counts."""
+        parent, found = self.open[-1]
         key = attributes.get("key")
         if key in found:
             raise self._error(f"<{parent}> must have one {key}, found two", "leave one of them out")
-        if key == ACTIVITY or key == TIMESTAMP:
+        if key in (ACTIVITY, TIMESTAMP):
             found[key] = attributes.get("value", "")
         elif key == PHASE:
             self.phases.add(attributes.get("value", "").lower())

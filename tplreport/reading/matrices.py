@@ -121,22 +121,32 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
     if text.lstrip().startswith("["):
         text = re.sub(r"[\[\]]", " ", re.sub(r"\][,\s]*\[|;", "\n", text))
     lines = _lines(text, blanks=True)
-    if not lines or (most_states is not None and len(lines) > most_states + 1):
-        rows = "1 row or more"
-        if most_states is not None:
-            rows = f"1 to {most_states} rows here"
-        raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
-    if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
-        raise ValueError(
-            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of "
-            f"{len(lines)} rows; if their commas are decimal, separate the numbers by semicolons"
-        )
+    _check_number_of_rows(lines, most_states)
+    _check_commas_are_not_decimal(lines)
     labelled = _labelled(lines)
     width = len(labelled.lines[0].cells)
     values = [_probabilities(line, width) for line in labelled.lines]
     if labelled.names is None:
         return TransitionMatrix(values)
     return TransitionMatrix(values, states=whole_numbers(labelled.names))
+
+
+def _check_number_of_rows(lines: list[Line], most_states: int | None) -> None:
+    """ValueError for no row, or more than a matrix of so many states has with its names."""
+    if not lines or (most_states is not None and len(lines) > most_states + 1):
+        rows = "1 row or more"
+        if most_states is not None:
+            rows = f"1 to {most_states} rows here"
+        raise ValueError(f"there must be {rows}, found {len(lines)}; give one per line")
+
+
+def _check_commas_are_not_decimal(lines: list[Line]) -> None:
+    """ValueError for twice as many whole numbers in a row as there are rows."""
+    if len(lines[0].cells) == 2 * len(lines) and all(map(str.isdigit, lines[0].cells)):
+        raise ValueError(
+            f"a matrix must be square, found {len(lines[0].cells)} numbers in each of "
+            f"{len(lines)} rows; if their commas are decimal, separate the numbers by semicolons"
+        )
 
 
 def parse_column(text: str, name: str) -> np.ndarray:
@@ -174,10 +184,7 @@ def parse_column(text: str, name: str) -> np.ndarray:
         return np.array([_value(line, 0) for line in lines])
     _check_heading(heading, name)
     place = _column_called(name, heading)
-    if "t" in heading:
-        _check_order(lines[1:], heading.index("t"))
-    if "count" in heading:
-        _check_single(lines[1:], heading.index("count"))
+    _check_a_release_a_line(lines[1:], heading)
     if len(lines) == 1:
         raise ValueError(f"there must be numbers below {heading[place]!r}, found none; add them")
     return np.array([_value(line, place) for line in lines[1:]])
@@ -212,12 +219,11 @@ def _lines(text: str, blanks: bool) -> list[Line]:
 
     `blanks`: whether blanks separate cells where nothing else does.
     """
-    kept = {
-        k: line.rstrip(" ,;\t")
-        for k, line in enumerate(text.splitlines(), 1)
-        if line.lstrip()[:1] != "#"
-    }
-    kept = {k: line for k, line in kept.items() if line}
+    kept = {}
+    for k, line in enumerate(text.splitlines(), 1):
+        bare = line.rstrip(" ,;\t")
+        if bare and not line.lstrip().startswith("#"):
+            kept[k] = bare
     mark = next((mark for mark in "\t;," if any(mark in line for line in kept.values())), None)
     lines = [Line(k, _cells(line, k, mark, blanks)) for k, line in kept.items()]
     if mark == ",":
@@ -281,14 +287,21 @@ def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
         corner, *names = names
         if corner and not is_name(corner):
             return None
-        if names != beside and all(map(is_name, names)) and (corner or all(map(is_name, beside))):
-            raise ValueError(
-                "rows and columns must name the same states in the same order, found "
-                f"{beside[:5]} and {names[:5]}; reorder them"
-            )
+        _check_same_names(names, beside, has_corner=corner != "")
     if not names or names != beside:
         return None
     return Labelled([line.without_first() for line in lines[1:]], names)
+
+
+def _check_same_names(names: list[str], beside: list[str], has_corner: bool) -> None:
+    """ValueError if all cells above are names, beside too or below a corner, and differ."""
+    if names == beside or not all(map(is_name, names)):
+        return
+    if has_corner or all(map(is_name, beside)):
+        raise ValueError(
+            "rows and columns must name the same states in the same order, found "
+            f"{beside[:5]} and {names[:5]}; reorder them"
+        )
 
 
 def _with_names_above(lines: list[Line]) -> Labelled | None:
@@ -385,15 +398,9 @@ def _is_heading(cell: str) -> bool:
 
 def _column_called(name: str, heading: Sequence[str]) -> int:
     """The position of the column."""
-    other = {EPSILON: NOISE_MULTIPLIER, NOISE_MULTIPLIER: EPSILON}[name]
-    marked = [k for k, cell in enumerate(heading) if cell.startswith(RECOMMENDED)]
-    found = [k for k, cell in enumerate(heading) if cell == name]
-    if not found and name == EPSILON:
-        found = marked
-    if not found and len(heading) == 1 and not _is_other(heading[0], other):
-        found = [0]
-    if len(found) == 1:
-        return found[0]
+    places = _candidate_columns(name, heading)
+    if len(places) == 1:
+        return places[0]
     wanted = f"one column {name}"
     if name == EPSILON:
         wanted += f", or one column that begins with {RECOMMENDED!r}"
@@ -403,9 +410,29 @@ def _column_called(name: str, heading: Sequence[str]) -> int:
     )
 
 
+def _candidate_columns(name: str, heading: Sequence[str]) -> list[int]:
+    """The positions of all columns that may be meant: of the name, or else recommended budgets, or
+    else a single column that is nothing else."""
+    other = {EPSILON: NOISE_MULTIPLIER, NOISE_MULTIPLIER: EPSILON}[name]
+    places = [k for k, cell in enumerate(heading) if cell == name]
+    if not places and name == EPSILON:
+        places = [k for k, cell in enumerate(heading) if cell.startswith(RECOMMENDED)]
+    if not places and len(heading) == 1 and not _is_other(heading[0], other):
+        places = [0]
+    return places
+
+
 def _is_other(heading: str, other: str) -> bool:
     """Whether a heading says that a column holds another level, or times."""
     return heading in (other, "t", "count") or plain_name(heading) in USUAL_NAMES["time"]
+
+
+def _check_a_release_a_line(lines: Sequence[Line], heading: Sequence[str]) -> None:
+    """ValueError unless the columns t and count, if there are any, say so."""
+    if "t" in heading:
+        _check_order(lines, heading.index("t"))
+    if "count" in heading:
+        _check_single(lines, heading.index("count"))
 
 
 def _check_single(lines: Sequence[Line], place: int) -> None:

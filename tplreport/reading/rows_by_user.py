@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,14 @@ MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL",
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
+class Extent(NamedTuple):
+    """Where an array stands in a file."""
+
+    first_byte: int
+    length: int  # entries
+    dtype: np.dtype
+
+
 class Spill:
     """Arrays, one after the other: in memory while they are small, in a temporary file from then
     on.
@@ -43,15 +51,14 @@ class Spill:
     def __init__(self) -> None:
         self.file = tempfile.SpooledTemporaryFile(IN_MEMORY)
         self.size = 0  # bytes
-        # first byte, length and type of each array
-        self.places: list[tuple[int, int, np.dtype]] = []
+        self.extents: list[Extent] = []  # of each array
 
     def __del__(self) -> None:
         self.file.close()  # which removes it, unless an array is mapped from it
 
     def append(self, array: np.ndarray) -> None:
         """Add an array; OSError if there is no room for it."""
-        self.places.append((self.size, len(array), array.dtype))
+        self.extents.append(Extent(self.size, len(array), array.dtype))
         self.size += array.nbytes
         try:
             self.file.seek(0, 2)
@@ -68,18 +75,21 @@ class Spill:
 
     def read(self, k: int, start: int = 0, stop: int | None = None) -> np.ndarray:
         """The entries from `start` to `stop` of array k."""
-        first, length, kind = self.places[k]
-        stop = length if stop is None else stop
-        self.file.seek(first + start * kind.itemsize)
-        return np.frombuffer(self.file.read((stop - start) * kind.itemsize), kind)
+        extent = self.extents[k]
+        if stop is None:
+            stop = extent.length
+        width = extent.dtype.itemsize
+        self.file.seek(extent.first_byte + start * width)
+        return np.frombuffer(self.file.read((stop - start) * width), extent.dtype)
 
     def joined(self) -> np.ndarray:
         """All arrays, which have one type, as one array; it is mapped from the temporary file if
         there is one."""
+        dtype = self.extents[0].dtype
         if self.size > IN_MEMORY:
-            return np.memmap(self.file, self.places[0][2], "r")
+            return np.memmap(self.file, dtype, "r")
         self.file.seek(0)
-        return np.frombuffer(self.file.read(), self.places[0][2])
+        return np.frombuffer(self.file.read(), dtype)
 
 
 class RowsByUser:
@@ -111,19 +121,21 @@ class RowsByUser:
         limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
         edges = [
             np.searchsorted(self.blocks.read(k)["user"], limits).tolist()
-            for k in range(len(self.blocks.places))
+            for k in range(len(self.blocks.extents))
         ]
         for number in range(len(limits) - 1):
             pieces = [self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)]
-            order = np.argsort(np.concatenate([piece["user"] for piece in pieces]), kind="stable")
-            # pandas finds a common type, and refuses years beyond it
-            if len({piece.dtype for piece in pieces}) > 1:
-                yield pd.concat(map(pd.DataFrame, pieces), ignore_index=True).take(order)
-            else:
-                joined = np.concatenate(pieces).take(order)
-                yield pd.DataFrame(
-                    {name: joined[name] for name in joined.dtype.names or ()}, copy=False
-                )
+            yield _sorted_by_user(pieces)
+
+
+def _sorted_by_user(pieces: Sequence[np.ndarray]) -> pd.DataFrame:
+    """Records as one frame, sorted by user; those of a user keep their order."""
+    order = np.argsort(np.concatenate([piece["user"] for piece in pieces]), kind="stable")
+    if len({piece.dtype for piece in pieces}) > 1:
+        # pandas finds a common type, and refuses years beyond it
+        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True).take(order)
+    joined = np.concatenate(pieces).take(order)
+    return pd.DataFrame({name: joined[name] for name in joined.dtype.names or ()}, copy=False)
 
 
 def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
@@ -145,6 +157,11 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
         return plain_label(int(label), missing)
     if isinstance(label, Real) or type(label).__name__ == "Decimal":
         return _label_of_number(label)
+    return _label_of_object(label)
+
+
+def _label_of_object(label: Any) -> Hashable:
+    """A label that is neither a text nor a number."""
     if label is None or label is pd.NA or label is pd.NaT:
         return None
     if isinstance(label, list | dict | set | np.ndarray):
@@ -155,8 +172,9 @@ def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Has
 
 
 def _label_of_text(label: str | bytes, missing: frozenset[str]) -> Hashable:
-    text = label.decode() if isinstance(label, bytes) else label
-    text = text.strip()
+    if isinstance(label, bytes):
+        label = label.decode()
+    text = label.strip()
     if text in missing:
         return None
     if whole := WHOLE.fullmatch(text):
@@ -239,10 +257,7 @@ class Codes:
             if array.type in (pa.string(), pa.int64()) and len(self.known) <= KNOWN:
                 return self._looked_up(array)
             if not pa.types.is_nested(array.type) and not pa.types.is_dictionary(array.type):
-                encoded = array.dictionary_encode()
-                labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
-                codes = np.array([*map(self.codes, labels)], np.int32)
-                return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, codes)
+                return self._encoded(array)
             column = array.to_pandas()
         if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
             column = column.map(lambda label: plain_label(label, self.missing)).astype(object)
@@ -252,6 +267,13 @@ class Codes:
         if isinstance(column.dtype, pd.CategoricalDtype):
             declared = column.cat.categories.tolist()
         return Labels(of_rows, labels, codes, declared)
+
+    def _encoded(self, array: pa.Array) -> Labels:
+        """The labels of a block of numbers or times, whose distinct values pyarrow finds."""
+        encoded = array.dictionary_encode()
+        labels = encoded.dictionary.to_pandas(integer_object_nulls=True).tolist()
+        codes = np.array([*map(self.codes, labels)], np.int32)
+        return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, codes)
 
     def _looked_up(self, array: pa.Array) -> Labels:
         """The labels of a block; those that are known are looked up without Python."""

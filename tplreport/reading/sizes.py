@@ -48,9 +48,7 @@ def check_size(path: Path, limits: Limits) -> None:
         With what the file holds, what is read at most, and a remedy.
     """
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file() and file.stat().st_size:
-                check_size(file, limits)
+        _check_sizes_in(path, limits)
         return
     kind = format_of(path)
     checks: dict[str | None, Callable[[Path, Limits], None]] = {
@@ -65,6 +63,12 @@ def check_size(path: Path, limits: Limits) -> None:
         _check_stream(path, limits)
     if kind in (None, "json"):
         check_first_line(path, kind, limits)
+
+
+def _check_sizes_in(folder: Path, limits: Limits) -> None:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.stat().st_size:
+            check_size(file, limits)
 
 
 def _check_workbook(path: Path, limits: Limits) -> None:

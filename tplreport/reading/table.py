@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO, StringIO
@@ -171,10 +171,14 @@ def _matching_columns(
     for thing, name in wanted.items():
         if name is None:
             usual = next((usual for usual in USUAL_NAMES[thing] if usual in plain), None)
-            matches[thing] = [k for k, one in enumerate(plain) if one == usual]
+            matches[thing] = _places_of(usual, plain)
         else:
-            matches[thing] = [k for k, one in enumerate(names) if one == name]
+            matches[thing] = _places_of(name, names)
     return matches
+
+
+def _places_of(name: Hashable, names: Sequence[Hashable]) -> list[int]:
+    return [place for place, one in enumerate(names) if one == name]
 
 
 def _problem_of_columns(
@@ -192,12 +196,18 @@ def _problem_of_columns(
     if len(names) > 12:
         shown += ", ..."
     if not remedy:
-        pronoun = "it" if len(wrong) == 1 else "them"
-        arguments = ", ".join(f"{thing}=" for thing in wrong)
-        remedy = f"name {pronoun} by {arguments}"
+        remedy = _remedy_by_arguments(wrong)
     if "state" in wrong and wanted["state"] is None and "state=" in remedy:
         remedy += ", or all states of a row as state='first..last'"
     return f"there must be one column of {named}, found {shown}{kind}; {remedy}"
+
+
+def _remedy_by_arguments(wrong: Sequence[str]) -> str:
+    pronoun = "them"
+    if len(wrong) == 1:
+        pronoun = "it"
+    arguments = ", ".join(f"{thing}=" for thing in wrong)
+    return f"name {pronoun} by {arguments}"
 
 
 def check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
@@ -241,6 +251,20 @@ def read_header(path: str | Path) -> Header:
 
 def parse_header(head: bytes, path: str | Path) -> Header:
     """The header of a table, by its first lines."""
+    text = _checked_first_line(head, path)
+    separator = max(",;\t|", key=text.count)
+    lines = head.decode(errors="replace").splitlines()[:2]
+    names, *second = (
+        [field.strip() for field in _fields([line], separator, path)[0]] for line in lines
+    )
+    has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
+    if has_row_names and len(second[0]) == len(names) + 1:
+        names = ["", *names]  # R leaves out the name of the column of row names
+    return Header(separator, names, describe_content(head))
+
+
+def _checked_first_line(head: bytes, path: str | Path) -> str:
+    """The text of the first line; DataFormatError if it can be no header."""
     first = head.partition(b"\n")[0].rstrip(b"\r")
     try:
         text = first.decode()
@@ -259,15 +283,7 @@ def parse_header(head: bytes, path: str | Path) -> Header:
         raise DataFormatError(
             "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1
         )
-    separator = max(",;\t|", key=text.count)
-    lines = head.decode(errors="replace").splitlines()[:2]
-    names, *second = (
-        [field.strip() for field in _fields([line], separator, path)[0]] for line in lines
-    )
-    has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
-    if has_row_names and len(second[0]) == len(names) + 1:
-        names = ["", *names]  # R leaves out the name of the column of row names
-    return Header(separator, names, describe_content(head))
+    return text
 
 
 def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str]]:
@@ -307,7 +323,9 @@ def table_blocks(
     columns: dict[str, pa.DataType | None] = dict.fromkeys(map(str, range(len(names))))
     for thing, place in places.items():
         columns[str(place)] = types.get(thing, pa.string())
-    nulls = MISSING if "latitude" in places else ("",)
+    nulls: Sequence[str] = ("",)
+    if "latitude" in places:
+        nulls = MISSING
     parse = partial(
         parse_table, columns=columns, delimiter=header.separator, nulls=nulls, quotes=quotes
     )
@@ -425,20 +443,30 @@ def _json_blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pd.Data
         if table is not None:
             yield _frame(table.select(names).rename_columns(list(columns)))
             continue
-        others = (_json_object(line, number, path) for number, line in lines[SAMPLE:])
-        values = [[row.get(name) for name in names] for row in chain(first, others)]
-        yield pd.DataFrame(values, columns=list(columns), dtype=object)
+        rows = chain(first, (_json_object(line, number, path) for number, line in lines[SAMPLE:]))
+        yield _frame_of_objects(rows, columns)
+
+
+def _frame_of_objects(rows: Iterable[dict], columns: Mapping[str, Hashable]) -> pd.DataFrame:
+    """The columns of these objects, renamed, whatever their values are."""
+    values = [[row.get(name) for name in columns.values()] for row in rows]
+    return pd.DataFrame(values, columns=list(columns), dtype=object)
 
 
 def _json_columns(
     rows: list[dict], wanted: Mapping[str, Hashable], path: Path
 ) -> dict[str, Hashable]:
     """For each key of `wanted`, the name that the objects have for it."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = _names_in(rows)
     kind = ""
     if any(isinstance(value, list | dict) for value in rows[0].values()):
         kind = " in JSON, with lists or records in it: write one object a line"
     return {thing: names[k] for thing, k in find_columns(wanted, names, path, kind).items()}
+
+
+def _names_in(objects: Iterable[dict]) -> list[Hashable]:
+    """All names of JSON objects, in the order in which they first occur."""
+    return list(dict.fromkeys(name for row in objects for name in row))
 
 
 def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
@@ -465,14 +493,9 @@ def _json_table(
 ) -> pa.Table | None:
     """The columns of these lines, read at once; None where types change, or a number could lose
     digits."""
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    fields = []
-    for name in names:
-        types = {type(row.get(name)) for row in first} - {type(None)}
-        if len(types) != 1 or not types <= kinds.keys():
-            return None
-        fields.append((name, kinds[types.pop()]))
-    schema = pa.schema(fields)
+    schema = _json_schema(first, names)
+    if schema is None:
+        return None
     content = b"\n".join(line for _, line in lines)
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     size = pa.json.ReadOptions(use_threads=False, block_size=len(content) + 1)
@@ -484,6 +507,19 @@ def _json_table(
     if table.num_rows != len(lines) or any(map(_may_lose_digits, table.columns)):
         return None
     return table
+
+
+def _json_schema(rows: list[dict], names: list[Hashable]) -> pa.Schema | None:
+    """The types of columns in the first rows; None for one of several types, or of lists or
+    records."""
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    fields = []
+    for name in names:
+        types = {type(row.get(name)) for row in rows} - {type(None)}
+        if len(types) != 1 or not types <= kinds.keys():
+            return None
+        fields.append((name, kinds[types.pop()]))
+    return pa.schema(fields)
 
 
 def _may_lose_digits(column: pa.ChunkedArray) -> bool:
@@ -619,17 +655,7 @@ def parse_counts(
         names = [time or "time", *map(str, columns)]
         content = _line_of(names, separator) + content
     _check_names(names, source)
-    decimal = "."
-    if separator != "," and re.search(rb"\d,\d", content):
-        decimal = ","
-    try:
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            counts = pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
-        must = "counts must be in UTF-8, with as many fields in each line as in the first"
-        raise DataFormatError(
-            f"{must}, found: {str(error).strip()}; export them again", source
-        ) from None
+    counts = _parsed_counts(content, separator, source)
     column_of_times = _column_of_times(counts, time, source)
     if column_of_times is not None:
         counts = counts.set_index(column_of_times)
@@ -640,6 +666,20 @@ def parse_counts(
             f"there must be a row and a column of counts, found {counts.shape}; add them", source
         )
     return counts
+
+
+def _parsed_counts(content: bytes, separator: str, source: str | Path) -> pd.DataFrame:
+    decimal = "."
+    if separator != "," and re.search(rb"\d,\d", content):
+        decimal = ","
+    try:
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            return pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
+        must = "counts must be in UTF-8, with as many fields in each line as in the first"
+        raise DataFormatError(
+            f"{must}, found: {str(error).strip()}; export them again", source
+        ) from None
 
 
 def _column_of_times(counts: pd.DataFrame, time: str | None, source: str | Path) -> str | None:
@@ -781,8 +821,7 @@ def column_names(data: Path | pd.DataFrame) -> list[Hashable]:
         return list(read_workbook(path).columns)
     if kind == "json":
         lines = next(filter(None, json_lines(path)), [])[:SAMPLE]
-        objects = [_json_object(line, number, path) for number, line in lines]
-        return list(dict.fromkeys(name for row in objects for name in row))
+        return _names_in([_json_object(line, number, path) for number, line in lines])
     if kind in ("parquet", "ipc"):
         return list(_open_dataset(path, kind).schema.names)
     return list(read_header(path).names)
@@ -808,13 +847,17 @@ def _files_of(path: Path) -> list[Path]:
         return files
     if next(path.rglob("*.parquet"), None):
         return [path]
+    raise _no_tables(path)
+
+
+def _no_tables(folder: Path) -> DataFormatError:
     found = "none"
     remedy = "check it"
-    if plt := next(path.rglob("*.plt"), None):
+    if plt := next(folder.rglob("*.plt"), None):
         found = str(plt)
         remedy = "read it by experiments.datasets.readers.geolife"
-    raise DataFormatError(
-        f"there must be files that end in {', '.join(TABLES)}, found {found}; {remedy}", path
+    return DataFormatError(
+        f"there must be files that end in {', '.join(TABLES)}, found {found}; {remedy}", folder
     )
 
 

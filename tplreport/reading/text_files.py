@@ -255,15 +255,8 @@ def file_blocks(
             stream = next(
                 (opened(raw) for magic, opened in COMPRESSED.items() if head.startswith(magic)), raw
             )
-            decoder = None
-            while data := stream.read(block_bytes):
-                if stream is not raw:
-                    check_growth(stream.tell(), path)
-                if stream.tell() == len(data) and UTF_16.match(data):
-                    decoder = codecs.getincrementaldecoder("utf-16")("replace")
-                if decoder is not None:
-                    data = decoder.decode(data).encode()
-                yield data
+            blocks = _unpacked(raw, stream, block_bytes, path)
+            yield from _in_utf_8(blocks)
         except DAMAGES as damage:
             raise DataFormatError(
                 f"the compressed file ends early, is damaged or encrypted ({damage}); download it "
@@ -271,6 +264,25 @@ def file_blocks(
                 path,
                 line(),
             ) from None
+
+
+def _unpacked(raw: BinaryIO, stream: Any, block_bytes: int, path: str | Path) -> Iterator[bytes]:
+    """What a stream holds, as it is; `raw` is the file itself."""
+    while data := stream.read(block_bytes):
+        if stream is not raw:
+            check_growth(stream.tell(), path)
+        yield data
+
+
+def _in_utf_8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text in UTF-8, if its first bytes are the mark of UTF-16."""
+    decoder = None
+    for number, block in enumerate(blocks):
+        if number == 0 and UTF_16.match(block):
+            decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        if decoder is not None:
+            block = decoder.decode(block).encode()
+        yield block
 
 
 def check_growth(size: int, path: str | Path) -> None:
@@ -345,12 +357,7 @@ def _parsed(
     if quotes:
         blocks = _closed_blocks(blocks)
     for block, first_line in blocks:
-        bare = b"\r" in block and re.search(rb"\r(?!\n|\Z)", block)
-        if bare:
-            line = first_line + block.count(b"\n", 0, bare.start())
-            raise DataFormatError(
-                "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line
-            )
+        _check_line_ends(block, first_line, path)
         if first_line == 1 and header:
             block = block.partition(b"\n")[2]
             first_line = 2
@@ -359,6 +366,18 @@ def _parsed(
         yield attempt(parse, block), block, first_line
     if not first_line:
         raise DataFormatError("the file is empty; download it again", path)
+
+
+def _check_line_ends(block: bytes, first_line: int, path: str | Path) -> None:
+    """DataFormatError for lines that end in a CR alone."""
+    if b"\r" not in block:
+        return
+    bare = re.search(rb"\r(?!\n|\Z)", block)
+    if bare is not None:
+        line = first_line + block.count(b"\n", 0, bare.start())
+        raise DataFormatError(
+            "lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line
+        )
 
 
 def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
@@ -472,14 +491,7 @@ def parse_table(
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
     if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):
         raise pa.ArrowInvalid("hexadecimal numbers, which pyarrow would read")
-    has_quotes = quotes and b'"' in block
-    if has_quotes and not _quotes_are_sound(block, delimiter):
-        raise pa.ArrowInvalid(
-            "a quote in a field without quotes around it, which pyarrow would read"
-        )
-    parsing = pa.csv.ParseOptions(
-        delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
-    )
+    parsing = _parse_options(block, delimiter, has_quotes=quotes and b'"' in block)
     converting = pa.csv.ConvertOptions(
         column_types=wanted,
         include_columns=list(wanted),
@@ -492,6 +504,18 @@ def parse_table(
     except pa.ArrowInvalid:  # a row may be longer
         reading.block_size = len(block)
         return pa.csv.read_csv(pa.BufferReader(block), reading, parsing, converting)
+
+
+def _parse_options(block: bytes, delimiter: str, has_quotes: bool) -> Any:
+    """How pyarrow parses a block, with or without quotes; ArrowInvalid for quotes of which it would
+    make something else."""
+    if not has_quotes:
+        return pa.csv.ParseOptions(delimiter=delimiter, quote_char=False, newlines_in_values=False)
+    if not _quotes_are_sound(block, delimiter):
+        raise pa.ArrowInvalid(
+            "a quote in a field without quotes around it, which pyarrow would read"
+        )
+    return pa.csv.ParseOptions(delimiter=delimiter, quote_char='"', newlines_in_values=True)
 
 
 def _quotes_are_sound(block: bytes, delimiter: str) -> bool:

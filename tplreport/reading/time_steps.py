@@ -208,12 +208,7 @@ class Cutter:
         reports = part.assign(cell=cells)
         self.rows += len(reports)
         self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
-        if "time" not in reports:
-            reports["time"] = reports["row"]
-        else:
-            reports = _in_time(reports)
-            if self.same_time != "rows":
-                reports = self._one_state_at_a_time(reports)
+        reports = self._in_order(reports)
         if self.seconds >= DAY:
             _follow_clocks(reports)
         max_gap = self.max_gap
@@ -232,6 +227,15 @@ class Cutter:
             not_held, _ = _at_steps(times, group, states, self.step, None)
             self.held += max(0, len(found.states) - len(not_held.states))
         return found
+
+    def _in_order(self, reports: pd.DataFrame) -> pd.DataFrame:
+        """The rows that count, in order of time, or without times in that of the file."""
+        if "time" not in reports:
+            return reports.assign(time=reports["row"])
+        reports = _in_time(reports)
+        if self.same_time != "rows":
+            reports = self._one_state_at_a_time(reports)
+        return reports
 
     def _drop(self, reason: str, count: int) -> None:
         if count:
@@ -340,22 +344,10 @@ def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> R
             f"the reports must be a DataFrame, found {type(frame).__name__}; "
             "read a file with tplreport.read_sequences"
         )
-    columns = [user]
-    if not isinstance(user, str):
-        columns = list(user)
-    wanted = [state, *columns, "time"]
-    missing = [name for name in wanted if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"the frame must have the columns {wanted}, found {list(frame.columns)}; add {missing} "
-            "or name yours with state= and user="
-        )
-    for name in [*columns, "time"]:
-        absent = int(frame[name].isna().sum())
-        if absent:
-            raise ValueError(
-                f"column {name!r} must not miss values, found {absent}; drop those rows"
-            )
+    columns = list(user)
+    if isinstance(user, str):
+        columns = [user]
+    _check_columns_of_reports(frame, state, columns)
     times = _times_of_reports(frame["time"])
     keys = frame[columns[0]]
     if len(columns) > 1:
@@ -364,6 +356,23 @@ def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> R
     order = _order(group, times)
     states = frame[state].to_numpy()
     return Reports(times[order], group[order], states[order], pd.Index(users).to_numpy())
+
+
+def _check_columns_of_reports(frame: pd.DataFrame, state: str, users: list[str]) -> None:
+    """ValueError unless all columns are there, and each row has a user and a time."""
+    wanted = [state, *users, "time"]
+    missing = [name for name in wanted if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"the frame must have the columns {wanted}, found {list(frame.columns)}; add {missing} "
+            "or name yours with state= and user="
+        )
+    for name in [*users, "time"]:
+        absent = int(frame[name].isna().sum())
+        if absent:
+            raise ValueError(
+                f"column {name!r} must not miss values, found {absent}; drop those rows"
+            )
 
 
 def _times_of_reports(column: pd.Series) -> np.ndarray:

@@ -107,11 +107,7 @@ def parse_times(texts: pa.Array, time_format: str | None = None) -> tuple[np.nda
         instants, all_have_offset = uniform
         has_offset = np.full(len(texts), all_have_offset)
     else:
-        column = texts.to_pandas()
-        pattern = WITH_DIGIT if time_format else ISO_TIME
-        formed = column.where(column.str.fullmatch(pattern).astype(bool))
-        parsed = pd.to_datetime(formed, format=time_format or "ISO8601", utc=True, errors="coerce")
-        instants = parsed.dt.tz_localize(None).to_numpy()
+        instants = _instants_in_format(texts.to_pandas(), time_format)
         has_offset = pa.compute.match_substring_regex(texts, OFFSET).to_numpy(zero_copy_only=False)
     if np.datetime_data(instants.dtype)[0] != "ns":
         instants = instants.astype("datetime64[us]", copy=False)
@@ -119,6 +115,16 @@ def parse_times(texts: pa.Array, time_format: str | None = None) -> tuple[np.nda
         if wrong.any():
             instants = np.where(wrong, np.datetime64("NaT"), instants)
     return instants, has_offset
+
+
+def _instants_in_format(column: pd.Series, time_format: str | None) -> np.ndarray:
+    """Instants in UTC; NaT for a text in another format, by default ISO 8601."""
+    pattern = ISO_TIME
+    if time_format:
+        pattern = WITH_DIGIT
+    formed = column.where(column.str.fullmatch(pattern).astype(bool))
+    parsed = pd.to_datetime(formed, format=time_format or "ISO8601", utc=True, errors="coerce")
+    return parsed.dt.tz_localize(None).to_numpy()
 
 
 def _uniform_times(texts: pa.Array) -> tuple[np.ndarray, bool] | None:
@@ -157,8 +163,13 @@ def fitting_formats(values: Iterable[Any]) -> list[str]:
     (['%Y%m%d'], [])
     """
     texts = pd.Series(list(dict.fromkeys(str(value).strip() for value in values)), dtype=str)
-    if not texts.str.fullmatch(r"[0-9]+(\.0)?").all():
-        return [form for form in _formats_of_texts(texts) if _fits(texts, form)]
+    if texts.str.fullmatch(r"[0-9]+(\.0)?").all():
+        return _formats_of_digits(texts)
+    return [form for form in _formats_of_texts(texts) if _fits(texts, form)]
+
+
+def _formats_of_digits(texts: pd.Series) -> list[str]:
+    """The formats in which numbers such as 20240131, or 20240131.0, are times."""
     point = ""
     if texts.str.endswith(".0").all():  # of a column of floats
         point = ".0"
@@ -199,11 +210,14 @@ def looks_like_times(column: pd.Series) -> bool:
     if not len(texts) or column.dtype.kind == "b":
         return False
     numbers = parse_numbers(texts_of(texts))
-    if numbers is not None and any(
-        (np.abs(numbers / 10**k - 2.3e9) < 1.8e9).all() for k in (0, 3, 6, 9)
-    ):
+    if numbers is not None and _may_be_since_1970(numbers):
         return True
     return bool(texts.str.fullmatch(ISO_TIME).all()) or fitting_formats(texts) != []
+
+
+def _may_be_since_1970(numbers: np.ndarray) -> bool:
+    """Whether numbers are of 1985 to 2100 as seconds, ms, us or ns."""
+    return any((np.abs(numbers / 10**k - 2.3e9) < 1.8e9).all() for k in (0, 3, 6, 9))
 
 
 def with_instants(
@@ -250,16 +264,21 @@ def _times(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Instants, which order the observations, and local clock times, which determine the time
     steps."""
-    if isinstance(column.dtype, pd.ArrowDtype) and not pa.types.is_string(
-        column.dtype.pyarrow_dtype
-    ):
+    is_arrow = isinstance(column.dtype, pd.ArrowDtype)
+    if is_arrow and not pa.types.is_string(column.dtype.pyarrow_dtype):
         column = arrow_of(column).to_pandas()
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
     if column.dtype.kind == "M" or (column.dtype.kind in "iuf" and time_format is None):
         numbers = column.to_numpy()
         return numbers, numbers
-    texts = texts_of(column)
+    return _times_of_texts(texts_of(column), time_format, place)
+
+
+def _times_of_texts(
+    texts: pa.Array, time_format: str | None, place: PlaceOfRow
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_times`; numbers count as they are, unless there is a format."""
     if not time_format:
         parsed = parse_numbers(texts)
         if parsed is not None:
@@ -271,10 +290,11 @@ def _times(
         clock, _ = parse_times(there, time_format and re.sub(" ?%z", "", time_format))
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
-        no_number = pd.to_numeric(texts.to_pandas(), errors="coerce").isna().to_numpy()
+        column = texts.to_pandas()
+        no_number = pd.to_numeric(column, errors="coerce").isna().to_numpy()
         if no_number.mean() < 0.5 and not time_format:
             wrong = no_number  # unlike the others
-        raise _unlike_times(texts.to_pandas(), int(np.argmax(wrong)), time_format, place)
+        raise _unlike_times(column, int(np.argmax(wrong)), time_format, place)
     return instants, clock
 
 
