@@ -9,7 +9,7 @@ is known; and compiled code takes a tenth of the time of plain Python (0.03 s in
 
 from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, pairwise, repeat
+from itertools import groupby, repeat
 from math import ulp
 from typing import Any, TypeAlias
 
@@ -76,14 +76,16 @@ def accumulate_leakages(
     """
     leading_here = [None, *losses][: budgets.size]  # no step leads to the first release
     if budgets.size < MANY:
-        return np.array([*leakages_in_turn(leading_here, budgets.tolist(), step=step)], float)
+        in_turn = leakages_in_turn(leading_here, budgets.tolist(), step=step)
+        return np.array([*in_turn], float)
     leakages = np.empty(budgets.size)
     last = None
     start = 0
-    for loss, run in groupby(leading_here):
-        end = start + len([*run])
-        leakages[start:end] = accumulate_along(loss, budgets[start:end], last, step)
-        last = float(leakages[end - 1])
+    for loss, steps in groupby(leading_here):
+        end = start + len([*steps])
+        run = accumulate_along(loss, budgets[start:end], last, step)
+        leakages[start:end] = run
+        last = float(run[-1])
         start = end
     return leakages
 
@@ -116,12 +118,11 @@ def accumulate_along(
     changes = np.flatnonzero(is_change) + 1
     if changes.size > budgets.size // 8:  # runs too short to reach a fixed point
         return _accumulate_in_turn(loss, budgets, last, step)
-    leakages = np.empty(budgets.size)
-    for start, end in pairwise([0, *changes.tolist(), budgets.size]):
-        run = leakages[start:end]
-        run[:] = _accumulate_to_fixed_point(loss, budgets[start:end], last, step)
-        last = float(run[-1])
-    return leakages
+    leakages: list[float] = []
+    for run in np.split(budgets, changes):
+        leakages += _accumulate_to_fixed_point(loss, run, last, step)
+        last = leakages[-1]
+    return np.array(leakages, float)
 
 
 def _accumulate_in_turn(
@@ -140,15 +141,17 @@ def _accumulate_to_fixed_point(
     loss: Any, budgets: np.ndarray, last: float | None, step: Step
 ) -> list[float]:
     """The leakages of equal budgets; from a fixed point on, all are the same."""
-    equal = repeat(float(budgets[0]), budgets.size)
+    size = budgets.size
+    budget = float(budgets[0])
     leakages: list[float] = []
-    for leakage in leakages_in_turn(repeat(loss), equal, last, step):
+    for leakage in leakages_in_turn(repeat(loss), repeat(budget, size), last, step):
         leakages.append(leakage)
         if leakage == last:
+            missing = size - len(leakages)
+            leakages += [leakage] * missing
             break
         last = leakage
-    missing = budgets.size - len(leakages)
-    return leakages + [leakages[-1]] * missing
+    return leakages
 
 
 def accumulate_until_known(
@@ -171,21 +174,25 @@ def accumulate_until_known(
     array (C,), C <= R: the first C leakages; the next one is that of `known` up to one unit in its
     last place
     """
+    first_budgets = budgets[:ONE_BY_ONE].tolist()
+    first_known = known[:ONE_BY_ONE].tolist()
+    first = leakages_in_turn(repeat(loss), first_budgets, last)
     changed: list[float] = []
-    first = leakages_in_turn(repeat(loss), budgets[:ONE_BY_ONE].tolist(), last)
-    for leakage, previous in zip(first, known[:ONE_BY_ONE].tolist(), strict=True):
+    for leakage, previous in zip(first, first_known, strict=True):
         if leakage == previous or abs(leakage - previous) < ulp(leakage):
             return np.array(changed, float)
         changed.append(leakage)
-    blocks = [np.array(changed, float)]
+    block = np.array(changed, float)
+    blocks = [block]
     start = len(changed)
     while start < budgets.size:
         end = 5 * start
-        last = float(blocks[-1][-1])
+        last = float(block[-1])
         block = accumulate_along(loss, budgets[start:end], last)
         is_known = _agree(block, known[start:end])
         if is_known.any():
-            blocks.append(block[: np.argmax(is_known)])
+            n_changed = np.argmax(is_known)
+            blocks.append(block[:n_changed])
             break
         blocks.append(block)
         start = end
@@ -196,4 +203,5 @@ def _agree(leakages: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Where leakages are equal up to one unit in the last place."""
     with np.errstate(invalid="ignore"):  # inf - inf
         distance = np.abs(leakages - known)
-        return (leakages == known) | (distance < np.spacing(leakages))
+        is_close = distance < np.spacing(leakages)
+    return is_close | (leakages == known)

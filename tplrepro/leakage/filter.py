@@ -243,7 +243,7 @@ class TemporalFilter:
         count = check_horizon(count, "count")
         for losses in (self._backward_over, self._forward_over):
             if losses is not None:
-                losses.check()
+                losses.check_pause_possible()
         self.state = self.state._replace(skipped=self.state.skipped + count)
         return self
 
@@ -268,8 +268,9 @@ class TemporalFilter:
             leaked = self._leaked_over(steps, state.bpl)
         else:
             tolerated = self._tolerated_next(state.bound)
-            leaked = 0.0 if self._backward is None else self._backward.at_most(state.bpl)
-        budget = min(tolerated, self.alpha - leaked) * DOWN - self._reserve
+            leaked = self._leaked_next(state.bpl)
+        left = min(tolerated, self.alpha - leaked)
+        budget = left * DOWN - self._reserve
         limits = Limits(tolerated, leaked, max(budget, self.floor))
         self._kept = (state, limits)
         return limits
@@ -280,9 +281,17 @@ class TemporalFilter:
             return inf
         return max(self._forward.inverse_within(bound, self.alpha), self._least_tolerated)
 
+    def _leaked_next(self, bpl: float) -> float:
+        """L_B of a BPL."""
+        if self._backward is None:
+            return 0.0
+        return self._backward.at_most(bpl)
+
     def _leaked_over(self, steps: int, bpl: float) -> float:
         """L_B over several steps of a BPL."""
-        return 0.0 if self._backward_over is None else self._backward_over.bound(steps).at_most(bpl)
+        if self._backward_over is None:
+            return 0.0
+        return self._backward_over.bound(steps).at_most(bpl)
 
     def _tolerated_over(self, steps: int, bpl: float, bound: float) -> float:
         """The largest FPL of the next release, so many steps after the last one, that the last one

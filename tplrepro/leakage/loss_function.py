@@ -69,20 +69,23 @@ class Witness(NamedTuple):
             )
         from tplrepro.display import count_noun, shorten_labels
 
-        labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
+        shown = (self.state_q, self.state_d, *self.columns[:5])
+        labels = [repr(label) for label in shown]
         different = [*dict.fromkeys(labels)]
-        names = dict(zip(different, shorten_labels(different, most=40), strict=True))
+        short = shorten_labels(different, most=40)
+        names = dict(zip(different, short, strict=True))
         state_q, state_d, *columns = (names[label] for label in labels)
         if len(self.columns) > 5:
             columns.append("...")
         evidence = f"{{{', '.join(columns)}}}"
         if self.where:
             evidence = f"{evidence} {self.where}"
+        leakage_there = count_noun(self.alpha, "nat", ".4g")
+        leakage_here = count_noun(self.loss, "nat", ".4g")
         return (
             f"the adversary gains most by telling {state_q} from {state_d}: {evidence} "
             f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
-            f"so a leakage of {count_noun(self.alpha, 'nat', '.4g')} there adds "
-            f"{count_noun(self.loss, 'nat', '.4g')} here"
+            f"so a leakage of {leakage_there} there adds {leakage_here} here"
         )
 
 
@@ -125,15 +128,24 @@ class PrivacyLossFunction:
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
-        self._set_hull(joint_hull(self.matrix, progress))
+        hull = joint_hull(self.matrix, progress)
+        self._set_hull(hull)
 
     def _set_hull(self, hull: np.ndarray) -> None:
-        # Where all rows are equal: one vertex without gap, L = 0.
-        points = hull.tolist() or [(0.0, 0.0, 1.0, 0, 0)]
-        self._vertices = [Vertex(d, gap, rest) for d, gap, rest, _, _ in points]
+        points = hull.tolist()
+        if not points:
+            # all rows are equal: one vertex without gap, L = 0
+            points = [(0.0, 0.0, 1.0, 0, 0)]
+        self._vertices: list[Vertex] = []
         #: The numbers of the two rows of each vertex.
-        self._pairs = [(int(i), int(j)) for *_, i, j in points]
-        self._breakpoints = [_crossing(*vertices) for vertices in pairwise(self._vertices)]
+        self._pairs: list[tuple[int, int]] = []
+        for d, gap, rest, i, j in points:
+            vertex = Vertex(d, gap, rest)
+            self._vertices.append(vertex)
+            self._pairs.append((int(i), int(j)))
+        self._breakpoints = [
+            _crossing(vertex, following) for vertex, following in pairwise(self._vertices)
+        ]
 
     @classmethod
     def of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
@@ -164,13 +176,15 @@ class PrivacyLossFunction:
     def hull(self) -> np.ndarray:
         """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two
         rows."""
-        return frozen(np.column_stack([self._vertices, self._pairs]))
+        columns = [self._vertices, self._pairs]
+        return frozen(np.column_stack(columns))
 
     @property
     def vertices(self) -> np.ndarray:
         """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha
         grows."""
-        return frozen([(vertex.d, _sum_of_q(vertex)) for vertex in self._vertices])
+        pairs = [(vertex.d, _sum_of_q(vertex)) for vertex in self._vertices]
+        return frozen(pairs)
 
     @property
     def breakpoints(self) -> np.ndarray:
@@ -196,16 +210,23 @@ class PrivacyLossFunction:
         """
         with optional_import():
             from matplotlib import pyplot as plt
-        axes = plt.subplots()[1] if ax is None else ax
-        places = self.breakpoints[self.breakpoints < check_alpha(most)]
-        alphas = np.union1d(np.linspace(0.0, most, 200), places)
+        check_alpha(most)
+        axes = ax
+        if axes is None:
+            _, axes = plt.subplots()
+        is_shown = self.breakpoints < most
+        places = self.breakpoints[is_shown]
+        grid = np.linspace(0.0, most, 200)
+        alphas = np.union1d(grid, places)
         axes.plot(alphas, self(alphas), label="L")
         axes.plot(places, self(places), "x", label="breakpoints")
         axes.set(xlabel="leakage at the neighbouring time (nats)", ylabel="L (nats)")
         return axes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.matrix!r}, {len(self._vertices)} vertices)"
+        kind = type(self).__name__
+        count = len(self._vertices)
+        return f"{kind}({self.matrix!r}, {count} vertices)"
 
     def __call__(self, alpha: ArrayLike) -> float | np.ndarray:
         """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >=
@@ -213,16 +234,19 @@ class PrivacyLossFunction:
         values = check_alpha(alpha)
         if values.ndim == 0:
             return self.at(float(values))
-        at = np.searchsorted(self._breakpoints, values, side="right")
-        d, gap, rest = np.array(self._vertices).T[:, at]
-        losses = self.scale * vertex_losses(d, gap, rest, values / self.scale)
+        vertices = np.array(self._vertices)
+        numbers = np.searchsorted(self._breakpoints, values, side="right")
+        d, gap, rest = vertices.T[:, numbers]
+        scaled = values / self.scale
+        losses = self.scale * vertex_losses(d, gap, rest, scaled)
         is_large = values > LARGE
         losses[is_large] = _elementwise(self.at, values[is_large])
         return losses
 
     def _vertex_for(self, alpha: float) -> Vertex:
         """The vertex that gives L(alpha)."""
-        return self._vertices[bisect_right(self._breakpoints, alpha)]
+        number = bisect_right(self._breakpoints, alpha)
+        return self._vertices[number]
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
@@ -232,15 +256,17 @@ class PrivacyLossFunction:
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two
         derivatives."""
-        return vertex_slope(*self._vertex_for(alpha), alpha / self.scale)
+        vertex = self._vertex_for(alpha)
+        return vertex_slope(*vertex, alpha / self.scale)
 
     @property
     def table(self) -> np.ndarray:
         """The vertices (K, 5) for `envelope.recursion`: d, gap, 1 - q, the alpha up to which each
         applies, the scale."""
         until = [*self._breakpoints, inf]
-        scales = np.full(len(until), self.scale)
-        return frozen(np.column_stack([self._vertices, until, scales]))
+        scales = [self.scale] * len(until)
+        columns = [self._vertices, until, scales]
+        return frozen(np.column_stack(columns))
 
     @cached_property
     def _budgets(self) -> list[float]:
@@ -263,20 +289,25 @@ class PrivacyLossFunction:
         ([0.7, 0.6], 0.0)
         """
         must = "gamma must be numbers, at least 1"
-        slopes = as_numbers(gamma, must, "give ratios of probabilities") - 1.0
-        if not (slopes >= 0.0).all():
+        ratios = as_numbers(gamma, must, "give ratios of probabilities")
+        slopes = ratios - 1.0
+        is_valid = slopes >= 0.0
+        if not is_valid.all():
+            smallest = slopes.min() + 1.0
             raise ValueError(
-                f"gamma must be at least 1, found {slopes.min() + 1.0:g}; "
-                "swap the rows and take 1 / gamma"
+                f"gamma must be at least 1, found {smallest:g}; swap the rows and take 1 / gamma"
             )
         values = self.support(slopes)
-        return values if slopes.ndim else float(values)
+        if slopes.ndim == 0:
+            return float(values)
+        return values
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
         """`hockey_stick` at 1 + slopes, which may be tiny, without checks."""
         highest = np.zeros_like(slopes)
         for vertex in self._vertices:
-            line = vertex.gap * (1.0 + ROUNDING) - slopes * vertex.d
+            rounded_up = vertex.gap * (1.0 + ROUNDING)
+            line = rounded_up - slopes * vertex.d
             np.maximum(highest, line, out=highest)
         return np.minimum(highest, 1.0)
 
@@ -298,13 +329,16 @@ class PrivacyLossFunction:
 
         Elementwise, in nats; inf where the leakage grows without bound.
         """
-        return _elementwise(self._supremum, check_epsilon(epsilon))
+        budgets = check_epsilon(epsilon)
+        return _elementwise(self._supremum, budgets)
 
     def _supremum(self, epsilon: float) -> float:
         if self.is_identity:
             return inf
-        vertex = self._vertices[bisect_right(self._budgets, epsilon)]
-        return max(self.scale * vertex_supremum(*vertex, epsilon / self.scale), epsilon)
+        number = bisect_right(self._budgets, epsilon)
+        vertex = self._vertices[number]
+        supremum = self.scale * vertex_supremum(*vertex, epsilon / self.scale)
+        return max(supremum, epsilon)
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
         """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha),
@@ -313,7 +347,8 @@ class PrivacyLossFunction:
         It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))`
         exceeds alpha; 0 where no positive budget has such a supremum, as for L(alpha) = alpha.
         """
-        return _elementwise(self._budget_for, check_alpha(alpha))
+        suprema = check_alpha(alpha)
+        return _elementwise(self._budget_for, suprema)
 
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
@@ -322,7 +357,8 @@ class PrivacyLossFunction:
         budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
         # The margins exceed the rounding of the line above, and the understatement of L.
         certain = budget * (1.0 - ROUNDING) + TIES * expm1(-alpha)
-        return min(max(certain, 0.0), alpha)
+        certain = max(certain, 0.0)
+        return min(certain, alpha)
 
     def inverse(self, level: ArrayLike) -> float | np.ndarray:
         """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds
@@ -334,21 +370,25 @@ class PrivacyLossFunction:
         >>> round(L.inverse(L(1.0)), 9), L.inverse(3.0)
         (1.0, inf)
         """
-        return _elementwise(self.inverse_at, check_alpha(level, "level"))
+        levels = check_alpha(level, "level")
+        return _elementwise(self.inverse_at, levels)
 
     def inverse_at(self, level: float) -> float:
         """`inverse` of one valid float or inf, without checks."""
         if level == inf:
             return inf
-        vertex = self._vertices[bisect_right(self._losses, level)]
+        number = bisect_right(self._losses, level)
+        vertex = self._vertices[number]
         certain = level * (1.0 - ROUNDING - TIES)
-        return max(self.scale * vertex_inverse(*vertex, certain / self.scale), level)
+        inverse = self.scale * vertex_inverse(*vertex, certain / self.scale)
+        return max(inverse, level)
 
     def at_most(self, alpha: float) -> float:
         """L(alpha) for one valid float or inf, without checks, rounded up: the step of the
         filter."""
+        missing = -self.ties * expm1(-alpha)
         rounded_up = self.at(alpha) * (1.0 + ROUNDING)
-        return min(rounded_up - self.ties * expm1(-alpha), alpha)
+        return min(rounded_up + missing, alpha)
 
     def inverse_within(self, level: float, alpha: float) -> float:
         """An alpha' such that a leakage up to alpha' and up to `alpha` adds at most `level`.
@@ -373,15 +413,18 @@ class PrivacyLossFunction:
         if level >= 2.0 * missing:
             return self.inverse_at(level - missing)
         half = 0.5 * level
-        return max(min(self.inverse_at(half), half / self.ties), level)
+        inverse = min(self.inverse_at(half), half / self.ties)
+        return max(inverse, level)
 
     @cached_property
     def ties(self) -> float:
         """L(alpha) may be understated by this share of 1 - e^-alpha: 0 if all rows are the same."""
         if not (self.is_zero and self.of_matrix):
             return TIES
-        differ = np.ptp(self.matrix.toarray(), axis=0).any()
-        return TIES if differ else 0.0
+        rows = self.matrix.toarray()
+        if np.ptp(rows, axis=0).any():
+            return TIES
+        return 0.0
 
     @cached_property
     def _losses(self) -> list[float]:
@@ -402,11 +445,13 @@ class PrivacyLossFunction:
         the first and 0.1 from the second, so a leakage of 1 nat there adds 0.7063 nats here
         """
         alpha = as_scalar(check_alpha(alpha), "alpha")
-        at = bisect_right(self._breakpoints, alpha)
-        i, j = self._pairs[at]
-        vertex = self._vertices[at]
+        number = bisect_right(self._breakpoints, alpha)
+        vertex = self._vertices[number]
+        i, j = self._pairs[number]
+        row_q = self.matrix.row(i)
+        row_d = self.matrix.row(j)
+        columns = _columns_with_sums(vertex, row_q, row_d)
         states = self.matrix.states
-        columns = _columns_with_sums(vertex, self.matrix.row(i), self.matrix.row(j))
         return Witness(
             state_q=states[i],
             state_d=states[j],
@@ -446,10 +491,12 @@ def privacy_loss(matrix: MatrixLike, alpha: float) -> float:
     alpha = as_scalar(check_alpha(alpha), "alpha", remedy)
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
-    from tplrepro.leakage.envelope import best_pair  # loads SciPy
+    from tplrepro.leakage.envelope import best_vertex  # loads SciPy
 
-    # Below 1e-100 the pair with the largest gap is best, and 1 / alpha may be out of range.
-    return vertex_loss(*best_pair(matrix, max(alpha, 1e-100)), alpha)
+    # Below 1e-100 the vertex with the largest gap is best, and 1 / alpha may be out of range.
+    in_range = max(alpha, 1e-100)
+    vertex = best_vertex(matrix, in_range)
+    return vertex_loss(*vertex, alpha)
 
 
 def _sum_of_q(vertex: Vertex) -> float:
@@ -469,8 +516,8 @@ def _crossing(vertex: Vertex, following: Vertex) -> float:
     gap = Fraction(vertex.gap)
     next_d = Fraction(following.d)
     next_gap = Fraction(following.gap)
-    exact = (next_gap * d - gap * next_d) / (gap - next_gap)
-    return log(exact.denominator) - log(exact.numerator)
+    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)  # 1 / u
+    return log(inverse.denominator) - log(inverse.numerator)
 
 
 def _columns_with_sums(vertex: Vertex, row_q: np.ndarray, row_d: np.ndarray) -> np.ndarray:
@@ -480,18 +527,22 @@ def _columns_with_sums(vertex: Vertex, row_q: np.ndarray, row_d: np.ndarray) -> 
     chosen = np.flatnonzero(difference > 0.0)
     if chosen.size == 0:
         return chosen
-    order = chosen[np.argsort(row_d[chosen] / difference[chosen], kind="stable")]
-    d_sums = np.cumsum(row_d[order])
-    gap_sums = np.cumsum(difference[order])
-    distance = np.abs(d_sums - vertex.d) + np.abs(gap_sums - vertex.gap)
-    size = int(np.argmin(distance)) + 1
-    return np.sort(order[:size])
+    ratios = row_d[chosen] / difference[chosen]
+    order = np.argsort(ratios, kind="stable")
+    columns = chosen[order]
+    d_sums = np.cumsum(row_d[columns])
+    gap_sums = np.cumsum(difference[columns])
+    distance_of_d = np.abs(d_sums - vertex.d)
+    distance_of_gap = np.abs(gap_sums - vertex.gap)
+    closest = np.argmin(distance_of_d + distance_of_gap)
+    return np.sort(columns[: closest + 1])
 
 
 def _elementwise(function: Callable[[float], float], values: np.ndarray) -> float | np.ndarray:
     if values.ndim == 0:
         return function(float(values))
-    results = [function(value) for value in values.ravel().tolist()]
+    in_order = values.ravel().tolist()
+    results = [function(value) for value in in_order]
     return np.array(results, dtype=float).reshape(values.shape)
 
 

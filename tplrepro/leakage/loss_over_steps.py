@@ -55,7 +55,7 @@ def product_ties(n: int, length: int) -> float:
     return TIES + length * n * 2.0**-50
 
 
-def check_of_matrix(loss: PrivacyLossFunction) -> None:
+def check_from_matrix(loss: PrivacyLossFunction) -> None:
     """ValueError unless the matrix of a loss function determines it, as products need."""
     if not loss.of_matrix:
         raise ValueError(
@@ -83,11 +83,11 @@ class LossOverSteps:
     def __reduce__(self) -> tuple:
         return LossOverSteps, (self.loss,)
 
-    def check(self) -> None:
-        """ValueError if a pause is not possible."""
+    def check_pause_possible(self) -> None:
+        """ValueError if releases cannot pause: products need a matrix, and a dense one."""
         if isinstance(self.loss, PriorFreeLoss):
             return
-        check_of_matrix(self.loss)
+        check_from_matrix(self.loss)
         dense_array(self.loss.matrix, MAX_STATES, "release every time point")
 
     def bound(self, steps: int) -> PrivacyLossFunction:
@@ -106,10 +106,11 @@ class LossOverSteps:
     def _keep(self, steps: int) -> PrivacyLossFunction:
         loss = self._make(steps)
         self._kept[steps] = loss
-        is_power_of_two = steps & (steps - 1) == 0
-        # the largest difference of two rows
-        if is_power_of_two and float(loss.support(np.zeros(1))[0]) <= loss.ties:
-            self._enough = steps
+        is_power_of_two = steps.bit_count() == 1
+        if is_power_of_two:
+            largest_difference = loss.support(np.zeros(1))  # of two rows, in sum
+            if largest_difference.item() <= loss.ties:
+                self._enough = steps
         return loss
 
     def _make(self, steps: int) -> PrivacyLossFunction:

@@ -73,12 +73,15 @@ class PriorFreeLoss(PrivacyLossFunction):
         self.matrix = as_transition_matrix(matrix)
         self._attained = _hilbert_diameter(self.matrix)
         diameter = self._attained.diameter
+        log_kappa = diameter / 2.0
         if diameter < LARGE:
-            rest = 1.0 / (exp(diameter / 2.0) + 1.0)
+            kappa = exp(log_kappa)
+            rest = 1.0 / (kappa + 1.0)
         else:
-            rest = exp(-diameter / 2.0)
-        # d = 1 - q = 1 / (kappa + 1)
-        self._vertices = [Vertex(d=rest, gap=tanh(diameter / 4.0), rest=rest)]
+            rest = exp(-log_kappa)
+        gap = tanh(diameter / 4.0)
+        vertex = Vertex(d=rest, gap=gap, rest=rest)  # d = 1 - q = 1 / (kappa + 1)
+        self._vertices = [vertex]
         self._breakpoints = []
 
     def __repr__(self) -> str:
@@ -88,8 +91,11 @@ class PriorFreeLoss(PrivacyLossFunction):
     def cross_ratio(self) -> float:
         """C, at least 1, rounded up; inf also where it exceeds all doubles."""
         vertex = self._vertices[0]
-        kappa_less_one = vertex.gap / vertex.rest if vertex.rest > 0.0 else inf
-        return 1.0 + kappa_less_one * (2.0 + kappa_less_one)
+        if vertex.rest == 0.0:
+            return inf
+        kappa_less_one = vertex.gap / vertex.rest
+        less_one = kappa_less_one * (2.0 + kappa_less_one)
+        return 1.0 + less_one
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
         """`hockey_stick` at 1 + slopes: (kappa - sqrt(gamma))^2 / (kappa^2 - 1), 0 where gamma
@@ -113,8 +119,9 @@ class PriorFreeLoss(PrivacyLossFunction):
 
     def _attained_states(self) -> list:
         """The labels of the two rows and of the two columns that attain the cross ratio."""
+        states = self.matrix.states
         at = self._attained
-        return [self.matrix.states[k] for k in (at.row_q, at.row_d, at.column, at.other_column)]
+        return [states[at.row_q], states[at.row_d], states[at.column], states[at.other_column]]
 
     def witness(self, alpha: float) -> Witness:
         """The two states, and the two columns to which the worst evidence restricts the
@@ -125,16 +132,19 @@ class PriorFreeLoss(PrivacyLossFunction):
             return Witness(state, state, (), 0.0, 0.0, alpha, 0.0)
         state_q, state_d, column, other_column = self._attained_states()
         _, gap, rest = self._vertices[0]
-        growth = exp(min(alpha / 2.0, LARGE))
-        # kappa and e^(alpha/2), times 1 / (kappa + 1)
+        half = min(alpha / 2.0, LARGE)
+        growth = exp(half)
+        # the rows of the worst evidence, kappa : e^(alpha/2) and 1 : kappa e^(alpha/2), of which
+        # each is multiplied by 1 / (kappa + 1)
         kappa = rest + gap
-        ratio = rest * growth
+        other_q = rest * growth
+        other_d = kappa * growth
         return Witness(
             state_q,
             state_d,
             columns=(column,),
-            q=kappa / (kappa + ratio),
-            d=rest / (rest + kappa * growth),
+            q=kappa / (kappa + other_q),
+            d=rest / (rest + other_d),
             alpha=alpha,
             loss=self.at(alpha),
             where=f"where other evidence leaves only it and {other_column!r}",
@@ -150,11 +160,14 @@ class PriorFreeLoss(PrivacyLossFunction):
         for step in steps:
             _, gap, rest = combined._vertices[0]
             _, step_gap, step_rest = step._vertices[0]
-            added = step_rest * (1.0 - 2.0 * rest)
-            rest = (rest + added) * (1.0 - ERROR)
-            gap = gap * step_gap * (1.0 + ERROR)
+            coefficient = 1.0 - 2.0 * rest
+            rest = rest + step_rest * coefficient
+            rest = rest * (1.0 - ERROR)
+            gap = gap * step_gap
+            gap = gap * (1.0 + ERROR)
             gap = min(gap, 1.0)
-            combined._vertices = [Vertex(d=rest, gap=gap, rest=rest)]
+            vertex = Vertex(d=rest, gap=gap, rest=rest)
+            combined._vertices = [vertex]
         return combined
 
 
@@ -177,9 +190,14 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
     different = np.argwhere(is_possible != is_possible[0])
     if different.size:
         other, column = different[0].tolist()
-        if rows[0, column] > 0.0:
-            return _HilbertDiameter(inf, 0, other, column, int(np.argmax(rows[other])))
-        return _HilbertDiameter(inf, other, 0, column, int(np.argmax(rows[0])))
+        if is_possible[0, column]:
+            row_q = 0
+            row_d = other
+        else:
+            row_q = other
+            row_d = 0
+        likely = np.argmax(rows[row_d])
+        return _HilbertDiameter(inf, row_q, row_d, column, int(likely))
     columns = np.flatnonzero(rows[0])
     logs = np.log(rows[:, columns])
     size = -logs.min()
@@ -189,9 +207,10 @@ def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
     logs_i = np.log(rows[i, columns])
     logs_j = np.log(rows[j, columns])
     difference = logs_i - logs_j
-    column = int(columns[np.argmax(difference)])
-    other_column = int(columns[np.argmin(difference)])
-    return _HilbertDiameter(width + ERROR * size, i, j, column, other_column)
+    column = columns[np.argmax(difference)]
+    other_column = columns[np.argmin(difference)]
+    diameter = width + ERROR * size
+    return _HilbertDiameter(diameter, i, j, int(column), int(other_column))
 
 
 def _farthest_rows(logs: np.ndarray) -> tuple[float, int, int]:

@@ -231,8 +231,10 @@ def temporal_privacy_leakage(
     steps = steps_of_both_sides(LossMaker(), backward, forward, budgets.size)
     leakage = accumulate_both_sides(budgets, steps.backward, steps.forward)
     is_series = hasattr(epsilons, "iloc")
-    labels: Any = getattr(epsilons, "index", None) if is_series else None
-    return leakage if labels is None else replace(leakage, index=labels)
+    if not is_series:
+        return leakage
+    labels = getattr(epsilons, "index", None)
+    return replace(leakage, index=labels)
 
 
 def accumulate_both_sides(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
@@ -451,9 +453,10 @@ def loss_functions(
         For matrices that are not row-stochastic, or of different states.
     """
     check_both_given(backward, forward)
-    functions = as_loss_function(backward), as_loss_function(forward)
-    _states_of(functions)
-    return functions
+    loss_b = as_loss_function(backward)
+    loss_f = as_loss_function(forward)
+    _states_of([loss_b, loss_f])
+    return loss_b, loss_f
 
 
 class StepsOfBothSides(NamedTuple):

@@ -21,7 +21,7 @@ from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import (
     MAX_STATES,
-    check_of_matrix,
+    check_from_matrix,
     keep_leading_digits,
     product_ties,
 )
@@ -270,7 +270,7 @@ class LossBetween:
         if any(isinstance(step, PriorFreeLoss) for step in steps):
             return self._make_prior_free_loss(steps, length)
         for step in steps:
-            check_of_matrix(step)
+            check_from_matrix(step)
         for step in steps:
             if step.is_zero and not step.ties:  # after it, nothing is known of the time before
                 return step

@@ -32,7 +32,7 @@ from tplrepro.leakage.accumulation import (
     leakage_after,
 )
 from tplrepro.leakage.envelope import (
-    best_pair,
+    best_vertex,
     compiled,
     dense,
     few_rows,
@@ -117,7 +117,7 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Kernel, "worth", worth)
             found.append(
-                [joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))]
+                [joint_hull(P).tolist(), *(best_vertex(P, alpha) for alpha in (1e-3, 1.0, 50.0))]
             )
     assert found[0] == found[1]
 

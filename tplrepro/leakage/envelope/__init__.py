@@ -26,12 +26,13 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import compiled, dense, hulls, recursion, sparse
 from tplrepro.leakage.envelope.dense import SMALL
+from tplrepro.leakage.vertex import Vertex
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import frozen
 
 __all__ = [
     "SMALL",
-    "best_pair",
+    "best_vertex",
     "compile_kernels",
     "hull_of_several",
     "joint_hull",
@@ -97,8 +98,8 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
             yield np.array([disjoint])
 
 
-def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
-    """The pair of rows and the set of columns that attain L(alpha), by one pass over all pairs.
+def best_vertex(matrix, alpha: float) -> Vertex:
+    """The vertex that attains L(alpha), by one pass over all pairs of rows.
 
     Parameters
     ----------
@@ -107,12 +108,12 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 
     Returns
     -------
-    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if all rows are equal
+    Vertex, with d = gap = 0 if all rows are equal
     """
     compiled.announce_steps(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
-        return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
-    return dense.best_pair(matrix.probabilities, alpha)
+        return sparse.best_vertex(matrix.probabilities, matrix.background, alpha)
+    return dense.best_vertex(matrix.probabilities, alpha)
 
 
 def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
@@ -178,7 +179,7 @@ def compile_kernels() -> None:
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
     for P in (matrix, sparse):
         joint_hull(P)
-        best_pair(P, 1.0)
+        best_vertex(P, 1.0)
     one_small = np.full((1, 2, 2), 0.5)
     leakages_of_small(one_small, np.ones(1))
     no_vertices = np.empty((0, 5))

@@ -28,6 +28,7 @@ import numpy as np
 
 from tplrepro.leakage.envelope import compiled, few_rows, hulls, screens
 from tplrepro.leakage.envelope.screens import Screen
+from tplrepro.leakage.vertex import Vertex
 
 # A hull without vertices, and a screen that settles nothing.
 NO_POINTS = np.empty((0, 5))
@@ -176,16 +177,15 @@ def _starts_of_pairs(points: np.ndarray) -> list[int]:
 
 
 def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
-    """The same for at most SMALL rows."""
+    """The joint hull (K, 5) of all ordered pairs of rows of a dense matrix (n, n), n <= SMALL."""
     points, is_complete = few_rows.hull_of_few_rows(rows)
     if is_complete:
         return points
-    numbers = np.arange(rows.size)
-    i, j = np.divmod(numbers, len(rows))
-    all_pairs = np.stack((i, j), axis=1)
+    # the pairs (i, j) in order: (0, 0), (0, 1), ...
+    all_pairs = np.argwhere(np.ones(rows.shape))
     largest = rows.max(axis=0)
-    far = screens.last_slopes(rows, largest)
-    return hulls.grow_hull(points, rows, all_pairs, far)
+    last_slopes = screens.last_slopes(rows, largest)  # of each row d: from there on no excess
+    return hulls.grow_hull(points, rows, all_pairs, last_slopes)
 
 
 class Tangent(NamedTuple):
@@ -197,8 +197,8 @@ class Tangent(NamedTuple):
     j: int
 
 
-def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """The pair of rows and the set of columns that attain L(alpha).
+def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
+    """The vertex that attains L(alpha).
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
 
     Returns
     -------
-    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if all rows are equal
+    Vertex, with d = gap = 0 if all rows are equal
     """
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
@@ -231,9 +231,9 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     results = for_each(improve_part, parts, threads)
     _, i, j = max(results)
     if i < 0:
-        return 0.0, 0.0, 1.0
+        return Vertex(d=0.0, gap=0.0, rest=1.0)
     points = hulls.prefix_points(rows, i, j, n)
-    return tangent_point(points, inverse)
+    return steepest_vertex(points, inverse)
 
 
 def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Screen:
@@ -292,15 +292,14 @@ def spread_pairs(n: int) -> np.ndarray:
     return pairs
 
 
-def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
-    """(d, gap, rest) of the point of `points` (m, 5) to which the line from (-inverse, 0) is
-    steepest."""
+def steepest_vertex(points: np.ndarray, inverse: float) -> Vertex:
+    """The one of `points` (m, 5) to which the line from (-inverse, 0) is steepest."""
     run = points[:, 0] + inverse
     rise = points[:, 1]
     slopes = rise / run
     steepest = np.argmax(slopes)
     d, gap, rest = points[steepest, :3].tolist()
-    return d, gap, rest
+    return Vertex(d, gap, rest)
 
 
 def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:

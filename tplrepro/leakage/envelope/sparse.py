@@ -31,7 +31,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import compiled, hulls, screens, sparse_pairs
-from tplrepro.leakage.envelope.dense import NO_POINTS, Tangent, tangent_point
+from tplrepro.leakage.envelope.dense import NO_POINTS, Tangent, steepest_vertex
+from tplrepro.leakage.vertex import Vertex
 from tplrepro.validation import frozen
 
 GROUP = 64
@@ -123,10 +124,8 @@ def joint_hull(
     return points
 
 
-def best_pair(
-    probabilities: csr_array, background: np.ndarray, alpha: float
-) -> tuple[float, float, float]:
-    """The pair of rows and the set of columns that attain L(alpha).
+def best_vertex(probabilities: csr_array, background: np.ndarray, alpha: float) -> Vertex:
+    """The vertex that attains L(alpha).
 
     Parameters
     ----------
@@ -136,12 +135,12 @@ def best_pair(
 
     Returns
     -------
-    d(S), gap(S), 1 - q(S) : float; 0, 0 and 1 if L = 0
+    Vertex, with d = gap = 0 if L = 0
     """
     inverse = 1.0 / np.expm1(alpha)
     search = _TangentSearch(probabilities, background, inverse)
     if search.best.slope == 0.0:
-        return 0.0, 0.0, 1.0
+        return Vertex(d=0.0, gap=0.0, rest=1.0)
     for results in search.rounds():
         search.best = max(results)
     rows = search.rows
@@ -150,7 +149,7 @@ def best_pair(
     scattered = sparse_pairs.scatter_row(j, rows, work)
     pair, _ = sparse_pairs.compress_pair(i, rows, scattered, work)
     points = hulls.prefix_points(*pair)
-    return tangent_point(points, inverse)
+    return steepest_vertex(points, inverse)
 
 
 def may_exceed(
