@@ -176,7 +176,7 @@ class PrivacyLossFunction:
     def hull(self) -> np.ndarray:
         """The vertices (K, 5) as `of_hull` takes them: d, gap, 1 - q, and the numbers of the two
         rows."""
-        columns = [self._vertices, self._pairs]
+        columns: list[Any] = [self._vertices, self._pairs]
         return frozen(np.column_stack(columns))
 
     @property
@@ -265,7 +265,7 @@ class PrivacyLossFunction:
         applies, the scale."""
         until = [*self._breakpoints, inf]
         scales = [self.scale] * len(until)
-        columns = [self._vertices, until, scales]
+        columns: list[Any] = [self._vertices, until, scales]
         return frozen(np.column_stack(columns))
 
     @cached_property
