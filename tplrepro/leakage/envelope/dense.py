@@ -21,7 +21,7 @@ partners in the first hull 3.1, 3.6, 2.0 and 1.2; the hull of at most `SMALL` ro
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,8 +181,8 @@ def hull_of_few_rows(rows: np.ndarray) -> np.ndarray:
     points, is_complete = few_rows.hull_of_few_rows(rows)
     if is_complete:
         return points
-    # the pairs (i, j) in order: (0, 0), (0, 1), ...
-    all_pairs = np.argwhere(np.ones(rows.shape))
+    numbers = range(len(rows))
+    all_pairs = np.array([*product(numbers, numbers)])
     largest = rows.max(axis=0)
     last_slopes = screens.last_slopes(rows, largest)  # of each row d: from there on no excess
     return hulls.grow_hull(points, rows, all_pairs, last_slopes)
