@@ -18,6 +18,7 @@ PAGES = (
     "docs/guide/counts",
     "docs/api/tplrepro.leakage",
     "docs/claims/tkde2019",
+    "docs/theory/cycles",
     "docs/theory/profiles",
     "ARTIFACT",
     "notebooks/tkde2019/fig3",
