@@ -4,7 +4,9 @@ With probability at least `confidence`, all rows i, sets S of columns and number
 satisfy KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabilities
 P_i(S), where
 
-    r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i.
+    r_i = (log((2^(n-1) - 1) n p / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i,
+
+for matrices of p phases, each of which has n rows.
 
 So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i
 and j has the largest p_i(S) for each p_j(S). The joint hull of all points (D_j, U_i) along these
@@ -12,14 +14,17 @@ curves bounds the loss of all these matrices. Tangents enclose the curves, which
 (docs/theory/promises.md).
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from tplrepro.leakage.envelope import hull_of_points
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.validation import check_probability
 
@@ -33,34 +38,43 @@ ROUNDING = 1e-14
 
 
 def loss_from_counts(
-    counts: Any, confidence: float = 0.95, states: Iterable | None = None
-) -> PrivacyLossFunction:
+    counts: Any,
+    confidence: float = 0.95,
+    states: Iterable | None = None,
+    *,
+    step: str | timedelta | None = None,
+) -> Any:
     """A loss function that exceeds that of the true chain with a given confidence; time and memory
     O(n^3).
 
     "Estimated matrices" in docs/theory/promises.md has the proof. The result is conservative:
     L(alpha) = alpha if a state was never left. Its `matrix` holds the observed shares, and its
-    `vertices` need not belong to sets of columns.
+    `vertices` need not belong to sets of columns. With counts of each phase of a cycle, all loss
+    functions exceed the true ones at once: few phases cost less.
 
     Parameters
     ----------
-    counts : array-like or DataFrame (n, n)
+    counts : array-like or DataFrame (n, n), or several of these
         Numbers of steps from each state (row) to each state (column); the transposed counts give
-        the backward side.
+        the backward side. An array (p, n, n), a list or a mapping from the labels of p phases holds
+        the steps that began at each phase.
     confidence : float, optional
         A probability in (0, 1) over the observed steps.
     states : iterable, optional
         The labels of the states, as in `TransitionMatrix.from_counts`.
+    step : str or datetime.timedelta, optional
+        The length of a step, such as "1h".
 
     Returns
     -------
-    PrivacyLossFunction
+    PrivacyLossFunction, or a Cycle of one for each phase
         L(alpha) in nats, above that of every plausible matrix.
 
     Raises
     ------
     ValueError
-        For counts that are negative, not finite or not square, and a confidence out of range.
+        For counts that are negative, not finite or not square, a confidence out of range, or phases
+        with different states.
 
     Examples
     --------
@@ -69,8 +83,49 @@ def loss_from_counts(
     [0.9042, 0.7166]
     >>> round(PrivacyLossFunction(TransitionMatrix.from_counts(steps))(1.0), 4)  # of the shares
     0.7063
+    >>> by_phase = {"night": steps, "day": [[30, 70], [40, 60]]}
+    >>> cycle = loss_from_counts(by_phase, step="12h")
+    >>> cycle.phases, [round(loss(1.0), 4) for loss in cycle]
+    (['night', 'day'], [0.9106, 0.4735])
     """
     confidence = check_probability(confidence, "confidence", one=False)
+    given = _counts_of_phases(counts)
+    losses = [
+        _loss_of_phase(each, confidence, len(given.counts), states, step) for each in given.counts
+    ]
+    if given.is_single:
+        return losses[0]
+    return Cycle(losses, given.phases, step=step)
+
+
+@dataclass(frozen=True)
+class _GivenCounts:
+    """The counts of each phase, the labels of the phases if they have some, and whether a single
+    matrix was given, without phases."""
+
+    counts: list
+    phases: list | None
+    is_single: bool
+
+
+def _counts_of_phases(counts: Any) -> _GivenCounts:
+    if isinstance(counts, Mapping):
+        return _GivenCounts([*counts.values()], [*counts], is_single=False)
+    is_array = isinstance(counts, np.ndarray) and counts.ndim == 3
+    is_list = isinstance(counts, list) and not any(np.ndim(each) == 1 for each in counts)
+    if is_array or is_list:
+        return _GivenCounts([*counts], None, is_single=False)
+    return _GivenCounts([counts], None, is_single=True)
+
+
+def _loss_of_phase(
+    counts: Any,
+    confidence: float,
+    phases: int,
+    states: Iterable | None,
+    step: str | timedelta | None,
+) -> PrivacyLossFunction:
+    """L above that of the true matrix, jointly with those of the other phases."""
     matrix, labels = checked_counts(counts, states)
     steps = matrix.toarray()
     n = len(steps)
@@ -78,22 +133,38 @@ def loss_from_counts(
     was_left = totals[:, None] > 0
     alike = np.full_like(steps, 1.0 / n)
     shares = np.divide(steps, totals[:, None], out=alike, where=was_left)
-    row_radii = radii(totals, n, confidence)
+    row_radii = radii(totals, n, confidence, phases)
     points = np.empty((0, 5))
     for i in range(n):
         curves = [_enclose_curve(shares, row_radii, i, j) for j in range(n) if j != i]
         points = hull_of_points(np.vstack([points, *curves]))
-    observed = TransitionMatrix(shares, labels, normalize=True)
+    observed = TransitionMatrix(shares, labels, normalize=True, step=step)
     return PrivacyLossFunction.of_hull(observed, points)
 
 
-def radii(totals: np.ndarray, n: int, confidence: float) -> np.ndarray:
-    """The radius r_i (n,) of each row's set in Kullback-Leibler divergence, inf for a row without
-    steps."""
+def radii(totals: np.ndarray, n: int, confidence: float, phases: int = 1) -> np.ndarray:
+    """The radius r_i of each row's set in Kullback-Leibler divergence.
+
+    Parameters
+    ----------
+    totals : ndarray (n,)
+        The numbers of steps from each state.
+    n : int
+        The number of states.
+    confidence : float
+        The probability that the sets of all rows of all phases hold.
+    phases : int, optional
+        The number of matrices, p.
+
+    Returns
+    -------
+    ndarray (n,)
+        In nats, inf for a row without steps.
+    """
     log_sets = (n - 1) * np.log(2.0)
     if n > 1:
         log_sets += np.log1p(-(2.0 ** (1 - n)))
-    log_events = log_sets + np.log(n) - np.log1p(-confidence)
+    log_events = log_sets + np.log(n * phases) - np.log1p(-confidence)
     without_steps = np.full(n, np.inf)
     return np.divide(
         log_events + 0.5 * np.log(np.maximum(totals, 1.0)) + np.log(2.0),

@@ -1,10 +1,12 @@
 """The loss function of all matrices that counts leave: every set enumerated, coverage, and rows
 without steps."""
 
+from datetime import timedelta
 from itertools import permutations, product
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +104,64 @@ def test_more_steps_tighten_it_and_it_serves_wherever_a_loss_function_does():
     assert losses[3].supremum(budget) <= 1.0
     more = tf.loss_from_counts(counts, confidence=0.999)
     assert more(1.0) > tf.loss_from_counts(counts, confidence=0.5)(1.0)
+
+
+def test_the_phases_of_a_cycle_hold_jointly_and_one_phase_is_one_matrix():
+    rng = np.random.default_rng(4)
+    counts = np.array([random_counts(rng, 3, 200) for _ in range(4)])
+    cycle = tf.loss_from_counts(counts, 0.9)
+    for loss, of_phase in zip(cycle, counts, strict=True):
+        each = tf.loss_from_counts(of_phase, 1 - 0.1 / 4)
+        np.testing.assert_allclose(loss.hull, each.hull, rtol=0, atol=1e-12)
+        assert loss(1.0) >= enumerated_loss(of_phase, 1.0, 1 - 0.1 / 4)
+        assert loss(1.0) > tf.loss_from_counts(of_phase, 0.9)(1.0)
+    (single,) = tf.loss_from_counts(counts[:1], 0.3)
+    assert single.hull.tolist() == tf.loss_from_counts(counts[0], 0.3).hull.tolist()
+
+
+@pytest.mark.slow
+def test_all_phases_are_above_the_truth_at_once_as_often_as_promised():
+    rng = np.random.default_rng(5)
+    above = []
+    for _ in range(200):
+        n, p = int(rng.integers(2, 5)), int(rng.integers(2, 7))
+        rows = rng.dirichlet(np.ones(n), (p, n))
+        steps = int(10 ** rng.uniform(1.5, 3))
+        counts = [[rng.multinomial(steps, row) for row in matrix] for matrix in rows]
+        truths = [tpl.privacy_loss(matrix, 1.0) for matrix in rows]
+        found = [loss(1.0) for loss in tf.loss_from_counts(np.array(counts), 0.8)]
+        above.append(np.greater_equal(found, truths).all())
+    assert np.mean(above) >= 0.8
+
+
+def test_phases_are_given_by_labels_tables_and_the_length_of_a_step():
+    night = pd.DataFrame([[80, 20], [10, 90]], ["home", "work"], ["home", "work"])
+    day = night.loc[["work", "home"], ["work", "home"]]
+    cycle = tf.loss_from_counts({"night": night, "day": day}, states=["home", "work"], step="12h")
+    assert (cycle.phases, cycle.period, list(cycle.states)) == (
+        ["night", "day"],
+        "day",
+        ["home", "work"],
+    )
+    assert cycle[0].hull.tolist() == cycle[1].hull.tolist()
+    listed = tf.loss_from_counts([night, night], step="12h")
+    assert listed.phases == ["00:00", "12:00"]
+    assert tf.loss_from_counts(night, step="1h").matrix.step == timedelta(hours=1)
+    with pytest.raises(ValueError, match="states"):
+        tf.loss_from_counts([[[1, 1], [1, 1]], np.ones((3, 3))])
+    with pytest.raises(ValueError, match="at least one step, found none"):
+        tf.loss_from_counts(np.empty((0, 2, 2)))
+
+
+def test_budgets_of_a_cycle_from_counts_are_below_those_of_its_shares():
+    rng = np.random.default_rng(6)
+    counts = np.array([random_counts(rng, 2, 3000) for _ in range(3)])
+    shares = tpl.Cycle([tpl.TransitionMatrix.from_counts(each) for each in counts])
+    upper_ends = tf.loss_from_counts(counts)
+    for horizon in (1, 2, 7, 30):
+        upper = tpl.temporal_privacy_leakage(0.1, None, upper_ends, horizon=horizon)
+        plug_in = tpl.temporal_privacy_leakage(0.1, None, shares, horizon=horizon)
+        assert (upper.fpl >= plug_in.fpl).all()
 
 
 def test_a_state_that_was_never_left_may_do_anything():
