@@ -58,7 +58,8 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
     ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); give reals
     """
     kind = type(values).__name__
-    if isinstance(values, (list, tuple)) and any(map(_is_masked_array, values)):
+    is_list = isinstance(values, (list, tuple))
+    if is_list and any(map(_is_masked_array, values)):
         values = np.ma.array(values)
     try:
         if hasattr(values, "tocsr"):
@@ -81,7 +82,8 @@ def _is_masked_array(values: Any) -> bool:
 
 def check_square(matrix: Any, name: str = "a transition matrix") -> None:
     """Raise ValueError unless an array or sparse matrix has the shape (n, n) with n >= 1."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or 0 in matrix.shape:
+    n = matrix.shape[0] if matrix.ndim else 0
+    if n == 0 or matrix.shape != (n, n):
         raise ValueError(
             f"{name} must be square, found shape {matrix.shape}; "
             "give a row and a column for each state, at least one"
@@ -90,10 +92,13 @@ def check_square(matrix: Any, name: str = "a transition matrix") -> None:
 
 def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
     """Raise ValueError unless all numbers are finite and not negative."""
-    is_bad = ~((values >= 0.0) & (values <= LARGEST))
+    is_good = (values >= 0.0) & (values <= LARGEST)
+    is_bad = ~is_good
     if is_bad.any():
         first = values[is_bad][0]
-        constraint = "not be negative" if first < 0 else "be finite numbers"
+        constraint = "be finite numbers"
+        if first < 0:
+            constraint = "not be negative"
         place = ""
         if values.ndim == 2:
             row, column = np.argwhere(is_bad)[0]
@@ -110,11 +115,13 @@ def checked_states(states: Any, n: int | None = None) -> Any:
         return range(n)
     try:
         labels = _as_labels(states)
-        repeated = [label for label, count in Counter(labels).items() if count > 1]
+        count_of_label = Counter(labels)
     except TypeError as error:
+        beginning = str(states)[:60]
         raise ValueError(
-            f"states must be labels, found {str(states)[:60]} ({error}); list them in order"
+            f"states must be labels, found {beginning} ({error}); list them in order"
         ) from None
+    repeated = [label for label, count in count_of_label.items() if count > 1]
     if repeated:
         raise ValueError(
             f"states must be distinct, found {repeated[0]!r} more than once; "
@@ -157,11 +164,14 @@ def by_state(
         return [by_state(each, states, name, axes) for each in values]
     if not hasattr(values, "iloc"):
         return values
-    labels_of_axis = {axis: values.axes[axis].tolist() for axis in axes[: values.ndim]}
+    labels_of_axis = {}
+    for axis in axes[: values.ndim]:
+        labels_of_axis[axis] = values.axes[axis].tolist()
     if _is_default_index(labels_of_axis.values(), states):
         return values
     for axis, labels in labels_of_axis.items():
-        values = values.take(_order(labels, states, name), axis=axis)
+        order = _order(labels, states, name)
+        values = values.take(order, axis=axis)
     return values
 
 
@@ -169,8 +179,10 @@ def _mapping_by_state(
     values: Mapping, states: int | Sequence | None, name: str, axis: int
 ) -> list | np.ndarray:
     """A list of the values in the order of the states, or an array with the states on an axis."""
+    labels = [*values]
     by_position = [*values.values()]
-    ordered = [by_position[k] for k in _order([*values], states, name)]
+    order = _order(labels, states, name)
+    ordered = [by_position[k] for k in order]
     if axis == 0:
         return ordered
     return np.stack(ordered, axis=axis)
@@ -178,16 +190,20 @@ def _mapping_by_state(
 
 def _is_default_index(labels_of_axes: Iterable[list], states: int | Sequence | None) -> bool:
     """Whether all axes are numbered 0..k-1, and these numbers are not the labels of the states."""
-    labels_of_axes = [*labels_of_axes]
-    if any(labels != [*range(len(labels))] for labels in labels_of_axes):
-        return False
+    label_sets = []
+    for labels in labels_of_axes:
+        numbers = range(len(labels))
+        if labels != [*numbers]:
+            return False
+        label_sets.append({*labels})
     if isinstance(states, (int, range)) or states is None:
         return True
-    return {*states} not in map(set, labels_of_axes)
+    return {*states} not in label_sets
 
 
 def _becomes_frame(values: Any) -> bool:
-    return hasattr(rows_as_frame(values), "columns")
+    frame = rows_as_frame(values)
+    return hasattr(frame, "columns")
 
 
 def rows_as_frame(values: Any) -> Any:
@@ -211,9 +227,11 @@ def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
     elif isinstance(states, int):
         states = range(states)
     position = {label: k for k, label in enumerate(found)}
-    if len(position) < len(found) or position.keys() != {*states}:
+    is_distinct = len(position) == len(found)
+    if not is_distinct or position.keys() != {*states}:
+        first_states = [*states[:5]]
         raise ValueError(
-            f"{name} must have the states {[*states[:5]]} as labels once each, found {found[:5]}; "
+            f"{name} must have the states {first_states} as labels once each, found {found[:5]}; "
             "reindex it, or give an array in their order"
         )
     return [position[state] for state in states]
@@ -224,16 +242,19 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
     labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
-    distinct = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
+    named = [tuple(labels) for labels in states if not isinstance(labels, range)]
+    distinct = dict.fromkeys(named)
     if len(sizes) > 1 or len(distinct) > 1:
         found: Any = sizes
         if len(sizes) == 1:
-            found = " and ".join(str([*labels[:5]]) for labels in distinct)
+            beginnings = [[*labels[:5]] for labels in distinct]
+            found = " and ".join(map(str, beginnings))
         raise ValueError(
             f"{name} must have the same states in the same order, found {found}; "
             "estimate them over one set"
         )
-    return next(iter([*distinct, *states]), None)
+    named_first = [*distinct, *states]
+    return next(iter(named_first), None)
 
 
 def check_distribution(
@@ -241,17 +262,22 @@ def check_distribution(
 ) -> np.ndarray:
     """A distribution over states (labels or their number n) as an array (n,) in their order with
     sum 1."""
-    n = len(states) if isinstance(states, Sequence) else states
+    n = states
+    if isinstance(states, Sequence):
+        n = len(states)
     aligned = by_state(distribution, states, name)
     p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
-    if p.ndim != 1 or p.size == 0 or n not in (None, p.size):
-        shape = "(n,) with n >= 1" if n is None else f"({n},)"
+    is_size_right = p.size > 0 and n in (None, p.size)
+    if p.ndim != 1 or not is_size_right:
+        shape = f"({n},)"
+        if n is None:
+            shape = "(n,) with n >= 1"
         raise ValueError(
             f"{name} must have shape {shape}, found {p.shape}; give one probability for each state"
         )
     total = p.sum()
     is_negative = p < 0
-    is_normalised = np.isfinite(total) and abs(total - 1.0) <= ROW_SUM_TOLERANCE
+    is_normalised = abs(total - 1.0) <= ROW_SUM_TOLERANCE  # False for NaN
     if is_negative.any() or not is_normalised:
         raise ValueError(
             f"{name} must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, "
@@ -269,10 +295,16 @@ def check_probability(
     one: bool = True,
 ) -> float:
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
-    least = 0.0 if zero else SMALLEST
-    most = 1.0 if one else BELOW_ONE
-    opening = "[" if zero else "("
-    closing = "]" if one else ")"
+    least = 0.0
+    most = 1.0
+    opening = "["
+    closing = "]"
+    if not zero:
+        least = SMALLEST
+        opening = "("
+    if not one:
+        most = BELOW_ONE
+        closing = ")"
     must = f"{name} must be a probability in {opening}0, 1{closing}"
     checked = check_range(probability, least, most, must, remedy)
     return as_scalar(checked, name)
@@ -298,10 +330,14 @@ def unit_of(values: Any) -> str | None:
     if hasattr(values, "iloc"):
         found = [getattr(values, "name", None)]
     elif isinstance(values, (list, tuple)):
-        found = [getattr(kind, "unit", None) for kind in {*map(type, values)}]
+        kinds = {*map(type, values)}
+        found = [getattr(kind, "unit", None) for kind in kinds]
     else:
         found = [getattr(values, "unit", None)]
-    return next((unit for unit in (EPSILON, NOISE_MULTIPLIER) if unit in found), None)
+    for unit in (EPSILON, NOISE_MULTIPLIER):
+        if unit in found:
+            return unit
+    return None
 
 
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
@@ -313,9 +349,8 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
             "or make a Publisher with delta="
         )
     must = f"{name} must be a finite privacy budget in nats, greater than 0"
-    return check_range(
-        epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released"
-    )
+    remedy = "leave out time points at which nothing is released"
+    return check_range(epsilon, SMALLEST, LARGEST, must, remedy)
 
 
 def check_budgets(
@@ -323,7 +358,8 @@ def check_budgets(
 ) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one
     for all."""
-    return check_series(check_epsilon(epsilons, name), name, "budget", horizon)
+    budgets = check_epsilon(epsilons, name)
+    return check_series(budgets, name, "budget", horizon)
 
 
 def check_series(
@@ -364,9 +400,8 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
 def check_sensitivity(sensitivity: Any) -> float:
     """The most by which one person changes the numbers of a time point; it must be finite and
     positive."""
-    return check_positive(
-        sensitivity, "sensitivity", "give the most that one person changes, in sum"
-    )
+    remedy = "give the most that one person changes, in sum"
+    return check_positive(sensitivity, "sensitivity", remedy)
 
 
 def check_positive(number: Any, name: str, remedy: str) -> float:
@@ -378,19 +413,17 @@ def check_positive(number: Any, name: str, remedy: str) -> float:
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
+    must = "delta must be greater than 0 and less than 1"
     remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-    return check_range(
-        delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy
-    )
+    return check_range(delta, SMALLEST, BELOW_ONE, must, remedy)
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
     """Raise ValueError unless `choice` is one of the `choices`."""
     possible = list(choices)
     if choice not in possible:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, possible))}, found {choice!r}; choose one"
-        )
+        listed = ", ".join(map(repr, possible))
+        raise ValueError(f"{name} must be one of {listed}, found {choice!r}; choose one")
 
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
@@ -418,18 +451,22 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     """A number of time points, states or draws; it must be a whole number, from 1 to 10^8."""
     value = horizon if type(horizon) is int else check_whole(horizon, name)
-    if not 1 <= value <= MOST_COUNT:
-        bound = "at least 1" if value < 1 else f"at most {MOST_COUNT}"
-        raise ValueError(f"{name} must be {bound}, found {value}; give how many there are")
+    remedy = "give how many there are"
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, found {value}; {remedy}")
+    if value > MOST_COUNT:
+        raise ValueError(f"{name} must be at most {MOST_COUNT}, found {value}; {remedy}")
     return value
 
 
 def check_time(time: SupportsIndex, horizon: int, name: str) -> int:
     """A time point of `horizon`; negative ones count from the end."""
     value = check_whole(time, name)
-    if not -horizon <= value < horizon:
+    last = horizon - 1
+    if not -horizon <= value <= last:
         raise ValueError(
-            f"{name} must be a time point in 0..{horizon - 1}, found {value}; times count from 0"
+            f"{name} must be a time point from 0 to {last}, or from {-horizon} to -1, "
+            f"which count from the end, found {value}; give one of the {horizon} times"
         )
     return value
 
@@ -442,7 +479,8 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     if rng is None:
         return np.random.default_rng()
     try:
-        return np.random.default_rng(check_whole(rng, "rng"))
+        seed = check_whole(rng, "rng")
+        return np.random.default_rng(seed)
     except ValueError:
         raise ValueError(
             "rng must be a whole number >= 0, a numpy.random.Generator or None, "
@@ -474,9 +512,10 @@ def check_range(values: ArrayLike, least: float, most: float, must: str, remedy:
     if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:
         raise ValueError(f"{must}, found {values!r}; {remedy}")
     numbers = as_numbers(values, must, remedy)
-    is_bad = ~((numbers >= least) & (numbers <= most))
-    if is_bad.any():
-        raise ValueError(f"{must}, found {numbers[is_bad].flat[0]:g}; {remedy}")
+    is_good = (numbers >= least) & (numbers <= most)
+    if not is_good.all():
+        first_bad = numbers[~is_good].flat[0]
+        raise ValueError(f"{must}, found {first_bad:g}; {remedy}")
     return numbers
 
 
@@ -484,7 +523,10 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn the user at the line that called our packages."""
     frame = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(OUR_PACKAGES):
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(OUR_PACKAGES):
+            break
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
@@ -503,6 +545,14 @@ def frozen(values: Any) -> Any:
     return result
 
 
+def _is_frozen(array: np.ndarray) -> bool:
+    """Whether nobody else can change an array; one that is mapped from a file for reading may be
+    larger than memory, and is taken as it is."""
+    if array.flags.writeable:
+        return False
+    return array.flags.owndata or isinstance(array, np.memmap)
+
+
 class FrozenArrays:
     """A base of results that hold read-only copies of the arrays given to them.
 
@@ -510,13 +560,15 @@ class FrozenArrays:
     """
 
     def __post_init__(self) -> None:
-        for name, value in [*vars(self).items()]:
-            if isinstance(value, np.memmap) and not value.flags.writeable:
-                continue  # may be larger than memory
-            if isinstance(value, np.ndarray) and (value.flags.writeable or not value.flags.owndata):
-                vars(self)[name] = frozen(value)
+        fields = vars(self)
+        for name, value in [*fields.items()]:
+            if isinstance(value, np.ndarray):
+                if not _is_frozen(value):
+                    fields[name] = frozen(value)
             elif hasattr(value, "indptr"):
-                vars(self)["_" + name.lstrip("_")] = frozen(vars(self).pop(name))
+                private = "_" + name.lstrip("_")
+                del fields[name]
+                fields[private] = frozen(value)
 
     def __getattr__(self, name: str) -> Any:
         sparse = vars(self).get("_" + name)
@@ -525,10 +577,10 @@ class FrozenArrays:
         return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if {name, "_" + name} & vars(self).keys():
-            raise AttributeError(
-                f"{type(self).__name__} cannot be changed, found a new {name}; make a new one"
-            )
+        fields = vars(self)
+        if name in fields or "_" + name in fields:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind} cannot be changed, found a new {name}; make a new one")
         super().__setattr__(name, value)
 
     def __setstate__(self, state: dict) -> None:

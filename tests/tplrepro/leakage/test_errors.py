@@ -141,7 +141,11 @@ CASES = [
         ),
         "found 5000",
     ),
-    (lambda: tpl.worst_outputs([1.0], THREE, None, time=1), "time point in 0..0, found 1"),
+    (
+        lambda: tpl.worst_outputs([1.0], THREE, None, time=1),
+        "0 to 0, or from -1 to -1, which count",
+    ),
+    (lambda: tpl.worst_outputs([1.0], THREE, None, time=-2), "from the end, found -2; give one of"),
     (lambda: tpl.worst_outputs([1.0], THREE, None, time=0.5), "whole number, found 0.5"),
     (
         lambda: tf.mechanism_leakage([[1.0, 0.0], [0.5, 0.5]], None, None, horizon=2),
@@ -262,7 +266,7 @@ CASES = [
     (lambda: PROFILE.delta(-1.0), "epsilon must be a finite leakage in nats, at least 0, found -1"),
     (lambda: PROFILE.profile_at(0).on(0.0), "grid must be .* found 0"),
     (lambda: PROFILE.profile_at(1.0), "t must be a whole number, found 1.0"),
-    (lambda: PROFILE.profile_at(3), "t must be a time point in 0..2, found 3"),
+    (lambda: PROFILE.profile_at(3), "t must be a time point from 0 to 2, or from -3 to -1"),
     (lambda: PROFILE.composed(0.0, 1.0), "first must be a whole number, found 0.0"),
     (lambda: PrivacyProfile.of_event(1.0, 0), "grid must be .* greater than 0, found 0"),
     (
