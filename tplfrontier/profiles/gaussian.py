@@ -56,7 +56,7 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
     0.126937
     """
     deltas = _deltas(_check_mu(mu), check_alpha(epsilon, "epsilon"))
-    return _as_float_or_array(deltas)
+    return as_float_or_array(deltas)
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
@@ -190,10 +190,10 @@ def _for_each_pair(
 ) -> float | np.ndarray:
     """The function of each pair, computed once for equal pairs."""
     values = np.vectorize(cache(function), otypes=[float])(first, second)
-    return _as_float_or_array(values)
+    return as_float_or_array(values)
 
 
-def _as_float_or_array(values: np.ndarray) -> float | np.ndarray:
+def as_float_or_array(values: np.ndarray) -> float | np.ndarray:
     if values.ndim:
         return values
     return float(values)

@@ -32,6 +32,7 @@ from tplfrontier.profiles.privacy_profile import (
     PrivacyProfile,
     compose_orders,
     cut_beyond,
+    falling_probabilities,
     interpolate,
     product_rounding,
 )
@@ -48,8 +49,9 @@ class PairProfiles:
 
     @classmethod
     def alike(cls, profile: PrivacyProfile, n: int) -> Self:
-        """The same profile for all pairs of n states."""
-        return cls(dict.fromkeys(permutations(range(n), 2), profile))
+        """One profile for all ordered pairs of n states."""
+        pairs = permutations(range(n), 2)
+        return cls(dict.fromkeys(pairs, profile))
 
     @cached_property
     def overall(self) -> PrivacyProfile:
@@ -83,75 +85,94 @@ class PairProfiles:
             return self
         rows = loss.matrix.toarray()
         n = len(rows)
-        grid = max(profile.grid for profile in self.by_pair.values())
-        deltas, bounds = self._tabulate(n, grid)
-        bounds = log_ratios(rows, bounds) * UP + product_rounding(n, length)
-        slack = (4 + n * length) * EPS
+        table = self._tabulate(n)
+        exact_bounds = log_ratios(rows, table.largest)
+        bounds = exact_bounds * UP + product_rounding(n, length)
+        row_error = (4 + n * length) * EPS
         mixed = {}
         for i, j in self.by_pair:
-            mixed[i, j] = _bound_mixtures(rows[i], rows[j], slack, deltas, grid)
+            mixed[i, j] = _bound_mixtures(rows[i], rows[j], row_error, table)
         by_pair = {}
         for i, j in self.by_pair:
-            bound = _convex_envelope(mixed[i, j], mixed[j, i], grid)
-            if bound.any():
-                by_pair[i, j] = PrivacyProfile(bound, grid, float(bounds[i, j]))
-            else:
-                by_pair[i, j] = PrivacyProfile.nothing(grid)
+            deltas = _convex_envelope(mixed[i, j], mixed[j, i], table.grid)
+            largest = float(bounds[i, j])
+            if not deltas.any():
+                largest = 0.0
+                deltas = np.zeros(1)
+            by_pair[i, j] = PrivacyProfile(deltas, table.grid, largest)
         return PairProfiles(by_pair)
 
-    def _tabulate(self, n: int, grid: float) -> tuple[np.ndarray, np.ndarray]:
-        """The deltas (n, n, J + 1) and the largest losses (n, n) of all pairs; 0 for equal ones."""
+    def _tabulate(self, n: int) -> "_PairTable":
+        grid = max(profile.grid for profile in self.by_pair.values())
         profiles = [profile.on(grid) for profile in self.by_pair.values()]
-        rows = stack_deltas(profiles)
-        deltas = np.zeros((n, n, rows.shape[1]))
-        bounds = np.zeros((n, n))
-        for pair, row, profile in zip(self.by_pair, rows, profiles, strict=True):
-            deltas[pair] = row
-            bounds[pair] = profile.largest
-        return deltas, bounds
+        deltas_of_pairs = stack_deltas(profiles)
+        points = deltas_of_pairs.shape[1]
+        table = _PairTable(grid, np.zeros((n, n, points)), np.zeros((n, n)))
+        for k, pair in enumerate(self.by_pair):
+            table.deltas[pair] = deltas_of_pairs[k]
+            table.largest[pair] = profiles[k].largest
+        return table
+
+
+@dataclass(frozen=True)
+class _PairTable:
+    """The deltas (n, n, J + 1) on one grid and the largest losses (n, n) of all ordered pairs; 0
+    for a state and itself."""
+
+    grid: float
+    deltas: np.ndarray
+    largest: np.ndarray
 
 
 Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correlated` and `largest`
 
 
 def _bound_mixtures(
-    q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, grid: float
+    q: np.ndarray, d: np.ndarray, row_error: float, table: _PairTable
 ) -> np.ndarray:
     """Bounds at losses 0, grid, ... between the mixtures by q and d, rows with a relative error of
-    `slack`.
-
-    Because likelihoods are not negative, the bound holds for all a >= q - g d, so that a is rounded
-    up.
-    """
+    `row_error`."""
     if (q == d).all():
         return np.zeros(1)
-    losses = grid * np.arange(deltas.shape[2])
-    rounded_down = 1.0 - (4.0 + losses) * EPS
-    g = np.maximum(np.exp(np.minimum(losses, MOST_LOSS)) * rounded_down, 1.0)
-    from_q = q[:, None]
-    from_d = g * d[:, None]
-    a = from_q - from_d
-    a += slack * (from_q + from_d)
+    losses = table.grid * np.arange(table.deltas.shape[2])
+    a = _difference_rounded_up(q, d, losses, row_error)
     gains = np.maximum(a, 0.0)
     costs = np.maximum(-a, 0.0)
-    gained = gains.sum(axis=0)
-    paid = costs.sum(axis=0)
+    gained = gains.sum(axis=0)  # A
+    paid = costs.sum(axis=0)  # M
     rounding = (4 + 2 * len(q)) * EPS
     # nothing gained, nothing paid
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_odds = np.log(paid / gained) * (1.0 - 8.0 * EPS)
-        before = np.maximum(log_odds - 2.0 * rounding, 0.0)
-        shares = np.nan_to_num(costs / paid)
-    before_gain = np.where(gained > 0.0, before, np.inf)
-    known = interpolate(deltas, grid, before_gain)
+        shares_of_cost = np.nan_to_num(costs / paid)
+    losses_before = np.maximum(log_odds - 2.0 * rounding, 0.0)  # log(M / A), rounded down
+    where_gained = np.where(gained > 0.0, losses_before, np.inf)
+    deltas_before = interpolate(table.deltas, table.grid, where_gained)
+    mean = np.einsum("jx,kx,jkx->x", gains, shares_of_cost, deltas_before)
     # Rounding may leave less to pay than to gain.
     most_gained = gained * (1.0 + rounding)
     least_paid = paid * (1.0 - rounding)
-    excess = np.maximum(most_gained - least_paid, 0.0)
-    weighted = np.einsum("jx,kx,jkx->x", gains, shares, known)
-    bound = weighted * (1.0 + 2.0 * rounding) + excess + ROOM
-    kept = cut_beyond(bound, before, losses[-1])
-    return np.minimum.accumulate(np.minimum(kept, 1.0))
+    unpaid = np.maximum(most_gained - least_paid, 0.0)
+    bound = mean * (1.0 + 2.0 * rounding) + unpaid + ROOM
+    kept = cut_beyond(bound, losses_before, losses[-1])
+    return falling_probabilities(kept)
+
+
+def _difference_rounded_up(
+    q: np.ndarray, d: np.ndarray, losses: np.ndarray, row_error: float
+) -> np.ndarray:
+    """a = q - g d for each column and each g = e^loss, (n, J + 1), rounded up.
+
+    Because likelihoods are not negative, the bound on mixtures holds for all larger a, too.
+    """
+    powers = np.exp(np.minimum(losses, MOST_LOSS))
+    rounding = (4.0 + losses) * EPS
+    g = np.maximum(powers * (1.0 - rounding), 1.0)
+    from_q = q[:, None]
+    from_d = g * d[:, None]
+    difference = from_q - from_d
+    difference += row_error * (from_q + from_d)
+    return difference
 
 
 def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
@@ -161,29 +182,44 @@ def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.
     The divergences are convex in e^x, the bound of one step need not be: chords between any points
     are bounds.
     """
-    most_points = max(int(MOST_LOSS / grid) - bound.size, 0) + 1  # or e^x overflows
-    reverse = reverse[:most_points]
+    points_to_overflow = int(MOST_LOSS / grid) - bound.size
+    reverse = reverse[: max(points_to_overflow, 0) + 1]
     losses = grid * np.arange(1 - reverse.size, bound.size)
     if bound.size == 1 or losses[-1] > MOST_LOSS:
         return bound
-    from scipy.optimize import isotonic_regression
-
     zero = reverse.size - 1  # the place of the loss 0
     g = np.exp(losses)
     below_zero = (1.0 - g[:zero]) + g[:zero] * reverse[:0:-1]
     values = np.concatenate((below_zero, bound))
+    corners = _corners_of_envelope(g, values)
+    before_last = np.arange(zero, values.size - 1)  # the last one is a corner
+    on_chords = _values_on_chords(losses, values, corners, before_last)
+    rounded_up = on_chords * (1.0 + 64.0 * EPS)
+    envelope = np.append(rounded_up, bound[-1])
+    return np.minimum.accumulate(np.minimum(bound, envelope))
+
+
+def _corners_of_envelope(g: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The numbers of the points where the largest convex function below values at g has corners."""
+    from scipy.optimize import isotonic_regression
+
     widths = np.diff(g)
     slopes = np.diff(values) / widths
-    corners = isotonic_regression(slopes, weights=widths).blocks
-    points = np.arange(zero, values.size - 1)  # the last one is a corner
+    return isotonic_regression(slopes, weights=widths).blocks
+
+
+def _values_on_chords(
+    losses: np.ndarray, values: np.ndarray, corners: np.ndarray, points: np.ndarray
+) -> np.ndarray:
+    """The chord between the corners on both sides of each point, linear in e^loss."""
     left = np.searchsorted(corners, points, side="right") - 1
     a = corners[left]
     b = corners[left + 1]
-    share_of_b = np.expm1(losses[points] - losses[a]) / np.expm1(losses[b] - losses[a])
-    share_of_a = np.expm1(losses[points] - losses[b]) / np.expm1(losses[a] - losses[b])
-    on_chords = share_of_a * values[a] + share_of_b * values[b]
-    chords = np.append(on_chords * (1.0 + 64.0 * EPS), bound[-1])
-    return np.minimum.accumulate(np.minimum(bound, chords))
+    from_a = losses[points] - losses[a]
+    from_b = losses[points] - losses[b]
+    share_of_b = np.expm1(from_a) / np.expm1(losses[b] - losses[a])
+    share_of_a = np.expm1(from_b) / np.expm1(losses[a] - losses[b])
+    return share_of_a * values[a] + share_of_b * values[b]
 
 
 def overall_profile(profile: Profile) -> PrivacyProfile:
@@ -197,8 +233,9 @@ def highest_profile(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """The largest of several profiles at each loss."""
     grid = max(profile.grid for profile in profiles)
     rows = stack_deltas([profile.on(grid) for profile in profiles])
+    highest = np.max(rows, axis=0)
     largest = max(profile.largest for profile in profiles)
-    return PrivacyProfile(np.max(rows, axis=0), grid, largest)
+    return PrivacyProfile(highest, grid, largest)
 
 
 def higher_profile(one: Profile, other: Profile) -> Profile:
@@ -212,10 +249,11 @@ def higher_profile(one: Profile, other: Profile) -> Profile:
 
 
 def raise_bounds(profile: PairProfiles) -> PairProfiles:
-    """The same with bounds on the loss that are larger by a share of 1e-9."""
+    """The profiles of all pairs, with each bound on the loss larger by a share of 1e-9."""
     by_pair = {}
-    for pair, each in profile.by_pair.items():
-        by_pair[pair] = replace(each, largest=each.largest * SETTLED)
+    for pair, of_pair in profile.by_pair.items():
+        raised = of_pair.largest * SETTLED
+        by_pair[pair] = replace(of_pair, largest=raised)
     return PairProfiles(by_pair)
 
 
@@ -235,8 +273,9 @@ def _single_profiles(profile: Profile) -> list[PrivacyProfile]:
 def _is_bounded_by(profile: PrivacyProfile, bound: PrivacyProfile) -> bool:
     if profile.grid != bound.grid or profile.largest > bound.largest:
         return False
-    above, below = stack_deltas([profile, bound])
-    return bool((above - below).max() <= ROOM / 2.0)
+    deltas, bounds = stack_deltas([profile, bound])
+    most_above = (deltas - bounds).max()
+    return bool(most_above <= ROOM / 2.0)
 
 
 def stack_deltas(profiles: Sequence[PrivacyProfile]) -> np.ndarray:
@@ -245,5 +284,6 @@ def stack_deltas(profiles: Sequence[PrivacyProfile]) -> np.ndarray:
     rows = []
     for profile in profiles:
         missing = size - profile.deltas.size
-        rows.append(np.pad(profile.deltas, (0, missing), "edge"))
+        padded = np.pad(profile.deltas, (0, missing), "edge")
+        rows.append(padded)
     return np.array(rows)

@@ -12,7 +12,7 @@ becomes L(bound), with L of [1].
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplfrontier.profiles.events import Composed, Curve, PureCurve, Sampled, read_event
+from tplfrontier.profiles.gaussian import as_float_or_array
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.validation import (
     FrozenArrays,
@@ -81,12 +82,15 @@ class PrivacyProfile(FrozenArrays):
         object.__setattr__(self, "deltas", deltas)
         object.__setattr__(self, "grid", check_grid(self.grid))
         super().__post_init__()
+        self._check_values()
+
+    def _check_values(self) -> None:
         if not self.largest >= 0.0:
             raise ValueError(
                 f"largest must be at least 0, found {self.largest}; "
                 "give a bound on the loss, or inf"
             )
-        if not _are_falling_probabilities(deltas):
+        if not _are_falling_probabilities(self.deltas):
             raise ValueError(
                 "deltas must be probabilities that do not rise along a grid > 0, "
                 f"found {self.deltas} and grid {self.grid:g}; "
@@ -160,21 +164,21 @@ class PrivacyProfile(FrozenArrays):
 
     @classmethod
     def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
-        grid = check_grid(grid)
-        while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
-            grid *= 2.0
-        points = min(np.ceil(curve.reach / grid * UP) + 1.0, POINTS)
-        losses = grid * np.arange(int(points))
+        grid = _grid_that_reaches(curve.reach, check_grid(grid))
+        cells = np.ceil(curve.reach / grid * UP)
+        points = int(min(cells + 1.0, POINTS))
+        losses = grid * np.arange(points)
         rounded_down = losses * (1.0 - 4.0 * EPS)
         deltas = np.clip(curve.delta(rounded_down), 0.0, 1.0)
-        return cls(np.minimum.accumulate(deltas), grid, curve.largest)
+        falling = np.minimum.accumulate(deltas)
+        return cls(falling, grid, curve.largest)
 
     @classmethod
     def _of_composed(cls, composed: Composed, grid: float) -> PrivacyProfile:
         profile = cls.nothing(grid)
         for part, count in composed.parts:
-            repeated = cls.of_event(part, grid).repeat(count)
-            profile = profile.compose(repeated)
+            release = cls.of_event(part, grid)
+            profile = profile.compose(release.repeat(count))
         return profile
 
     @classmethod
@@ -186,17 +190,17 @@ class PrivacyProfile(FrozenArrays):
         if largest < MOST_LOSS:
             amplified = log1p(share * expm1(largest))
             largest = min(amplified * UP, largest)
-        return profile._mixed(lambda slopes: np.full(slopes.shape, share), largest)
+        eta = np.full(profile.deltas.size, share)
+        return profile._take_step(eta, largest)
 
     def delta(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP, elementwise; epsilon in nats, finite
         and >= 0."""
         losses = check_alpha(epsilon, "epsilon")
-        deltas = np.minimum(interpolate(self.deltas, self.grid, losses), 1.0)
-        deltas = np.where(losses >= self.largest, 0.0, deltas)
-        if losses.ndim:
-            return deltas
-        return float(deltas)
+        bounds = interpolate(self.deltas, self.grid, losses)
+        probabilities = np.minimum(bounds, 1.0)
+        deltas = np.where(losses >= self.largest, 0.0, probabilities)
+        return as_float_or_array(deltas)
 
     def epsilon(self, delta: ArrayLike) -> float | np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP, elementwise, in nats; 0 < delta < 1.
@@ -207,21 +211,29 @@ class PrivacyProfile(FrozenArrays):
         target = check_delta(delta)
         size = self.deltas.size
         rising = self.deltas[::-1]
-        # the first point of the grid within the target, `size` if there is none
-        first = size - np.searchsorted(rising, target, side="right")
-        above = self.deltas[np.maximum(first - 1, 0)]
-        below = self.deltas[np.minimum(first, size - 1)]
+        points_within = np.searchsorted(rising, target, side="right")
+        first_within = size - points_within  # the number of a point; `size` if none is within
+        epsilons = np.select(
+            [first_within == 0, first_within == size],
+            [0.0, inf],
+            default=self._losses_in_cells(first_within, target),
+        )
+        epsilons = np.minimum(epsilons, self.largest)
+        return as_float_or_array(epsilons)
+
+    def _losses_in_cells(self, ends: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The losses at which the profile falls to the target in the cells that end at these
+        points, rounded up."""
+        starts = ends - 1
+        last = self.deltas.size - 1
+        above = self.deltas[np.maximum(starts, 0)]
+        below = self.deltas[np.minimum(ends, last)]
         share = np.divide(
             above - target, above - below, out=np.ones_like(target), where=above > below
         )
-        share = np.minimum(share * UP, 1.0)
-        in_cell = np.log1p(share * expm1(self.grid))
-        losses = ((first - 1) * self.grid + in_cell) * UP
-        losses = np.select([first == 0, first == size], [0.0, inf], losses)
-        losses = np.minimum(losses, self.largest)
-        if target.ndim:
-            return losses
-        return float(losses)
+        rounded_up = np.minimum(share * UP, 1.0)
+        from_start = np.log1p(rounded_up * expm1(self.grid))
+        return (starts * self.grid + from_start) * UP
 
     def compose(self, other: PrivacyProfile) -> PrivacyProfile:
         """The profile of two releases that are independent given the value."""
@@ -255,63 +267,68 @@ class PrivacyProfile(FrozenArrays):
         """
         if loss.is_identity:
             return self
+        slopes = _slopes_of_losses(self.grid, self.deltas.size)
         rounding = product_rounding(loss.matrix.n_states, length)
+        eta = np.minimum(loss.support(slopes) + rounding, 1.0)
         largest = bound_after(loss, length, self.largest)
+        return self._take_step(eta, largest)
 
-        def divergence_at(slopes: np.ndarray) -> np.ndarray:
-            return np.minimum(loss.support(slopes) + rounding, 1.0)
-
-        return self._mixed(divergence_at, largest)
-
-    def _mixed(
-        self, divergence_at: Callable[[np.ndarray], np.ndarray], largest: float
-    ) -> PrivacyProfile:
-        """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
-        losses = self.grid * np.arange(self.deltas.size)
-        rounded_down = 1.0 - (4.0 + losses) * EPS
-        slopes = np.expm1(np.minimum(losses, MOST_LOSS)) * rounded_down
-        divergence = divergence_at(slopes)
-        if divergence[0] == 0.0:
+    def _take_step(self, eta: np.ndarray, largest: float) -> PrivacyProfile:
+        """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta at the losses of the grid."""
+        if eta[0] == 0.0:
             return self.nothing(self.grid)
+        losses = self.grid * np.arange(self.deltas.size)
+        slopes = _slopes_of_losses(self.grid, self.deltas.size)
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
-            exact = np.log1p(slopes / divergence)
-            before = np.where(losses < MOST_LOSS, exact, losses - np.log(divergence))
-        deltas = divergence * interpolate(self.deltas, self.grid, before) * UP
-        kept = cut_beyond(deltas, before, losses[-1])
-        deltas = np.minimum.accumulate(np.minimum(kept, 1.0))
-        return PrivacyProfile(deltas, self.grid, largest)
+            losses_before = np.log1p(slopes / eta)
+            without_slope = losses - np.log(eta)
+        losses_before = np.where(losses < MOST_LOSS, losses_before, without_slope)
+        deltas_before = interpolate(self.deltas, self.grid, losses_before)
+        bounds = eta * deltas_before * UP
+        kept = cut_beyond(bounds, losses_before, losses[-1])
+        return PrivacyProfile(falling_probabilities(kept), self.grid, largest)
 
     def _positive_masses(self) -> np.ndarray:
-        """The probabilities of the losses grid, 2 grid, ..., rounded up."""
-        drops = -np.diff(self.deltas) / expm1(self.grid)
-        size = drops * exp(self.grid)
-        masses = size - np.append(drops[1:], 0.0)
+        """The probabilities of the losses grid, 2 grid, ..., rounded up.
+
+        As delta is linear in e^x on each cell, p_j = (d_{j-1} - d_j) e^grid / (e^grid - 1) -
+        (d_j - d_{j+1}) / (e^grid - 1).
+        """
+        falls = -np.diff(self.deltas) / expm1(self.grid)
+        falls_before = falls * exp(self.grid)
+        falls_after = np.append(falls[1:], 0.0)
+        masses = falls_before - falls_after
         # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS
         # delta / grid.
-        is_clear = masses > 64.0 * EPS * size
-        return np.where(is_clear, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
+        most_rounding = 64.0 * EPS * falls_before
+        clear_masses = np.where(masses > most_rounding, masses, 0.0)
+        return clear_masses * (1.0 + 192.0 * EPS / self.grid)
 
     def on(self, grid: float) -> PrivacyProfile:
-        """The same bound on another grid."""
+        """The profile stored on another grid, as an upper bound."""
         if check_grid(grid) == self.grid:
             return self
         end = (self.deltas.size - 1) * self.grid
-        losses = grid * np.arange(int(np.ceil(end / grid * UP)) + 1)
-        deltas = np.minimum(interpolate(self.deltas, self.grid, losses), 1.0)
-        return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
+        cells = int(np.ceil(end / grid * UP))
+        losses = grid * np.arange(cells + 1)
+        bounds = interpolate(self.deltas, self.grid, losses)
+        return replace(self, deltas=falling_probabilities(bounds), grid=grid)
 
     def _thinned(self) -> PrivacyProfile:
-        """The same with at most `POINTS` points: every second one is left out until it fits."""
+        """The profile on a grid so coarse that it has at most `POINTS` points."""
         profile = self
         while profile.deltas.size > POINTS:
             if profile.grid > MOST_GRID / 2.0:  # larger losses count as infinite
                 return replace(profile, deltas=profile.deltas[:POINTS])
-            last_cell = profile.deltas.size // 2
-            padded = np.append(profile.deltas, profile.deltas[-1])
-            every_second = padded[: 2 * last_cell + 1 : 2]
-            profile = replace(profile, deltas=every_second, grid=2.0 * profile.grid)
+            profile = profile._at_every_second_point()
         return profile
+
+    def _at_every_second_point(self) -> PrivacyProfile:
+        last = 2 * (self.deltas.size // 2)
+        padded = np.append(self.deltas, self.deltas[-1])
+        every_second = padded[: last + 1 : 2]
+        return replace(self, deltas=every_second, grid=2.0 * self.grid)
 
 
 #: A profile of an ordered pair of values, and that of the reverse order.
@@ -321,8 +338,8 @@ Orders = tuple[PrivacyProfile, PrivacyProfile]
 def _are_falling_probabilities(deltas: np.ndarray) -> bool:
     if deltas.ndim != 1 or deltas.size == 0:
         return False
-    are_probabilities = 0.0 <= deltas[-1] and deltas[0] <= UP
-    return bool(are_probabilities and (np.diff(deltas) <= 0.0).all())
+    is_falling = (np.diff(deltas) <= 0.0).all()
+    return bool(is_falling and 0.0 <= deltas[-1] and deltas[0] <= UP)
 
 
 class Powers:
@@ -341,14 +358,18 @@ class Powers:
         key = (kind, number)
         if key not in self._composed:
             first, second = _split_number(number)
-            profile = self.profile(kind, first)
-            self._composed[key] = profile.compose(self.profile(kind, second))
+            of_first = self.profile(kind, first)
+            of_second = self.profile(kind, second)
+            self._composed[key] = of_first.compose(of_second)
         return self._composed[key]
 
     def profiles(self, numbers: Sequence[int]) -> list:
         """The profiles of numbers[k] releases of each kind k, without kinds that have none."""
-        present = [(kind, number) for kind, number in enumerate(numbers) if number]
-        return [self.profile(kind, number) for kind, number in present]
+        profiles = []
+        for kind, number in enumerate(numbers):
+            if number:
+                profiles.append(self.profile(kind, number))
+        return profiles
 
 
 def _split_number(number: int) -> tuple[int, int]:
@@ -381,7 +402,7 @@ class Release:
             self._key = (type(event), repr(event))
 
     def copied(self) -> Release:
-        """The same, which a caller's changes of the event do not reach."""
+        """A copy of the release with an event of its own, which a caller cannot change."""
         if isinstance(self.event, PrivacyProfile):
             return self
         return Release(deepcopy(self.event))
@@ -404,12 +425,29 @@ class Release:
         return self._profiles[grid]
 
 
+def _grid_that_reaches(loss: float, grid: float) -> float:
+    """The grid, doubled until a loss is among its first `POINTS` points or it gets too coarse."""
+    last = POINTS - 2
+    while loss > grid * last and grid <= MOST_GRID / 2.0:
+        grid *= 2.0
+    return grid
+
+
 def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
-    distances = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
-    positive = [distance for distance in distances if distance > 0.0]
+    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
+    positive = [variation for variation in variations if variation > 0.0]
     weakest = min(positive, default=1.0)
-    return min(max(weakest / RESOLUTION, FINEST), COARSEST)
+    suitable = max(weakest / RESOLUTION, FINEST)
+    return min(suitable, COARSEST)
+
+
+def _slopes_of_losses(grid: float, size: int) -> np.ndarray:
+    """g - 1 = e^x - 1 at the losses x = 0, grid, ..., (size,), rounded down."""
+    losses = grid * np.arange(size)
+    rounding = (4.0 + losses) * EPS
+    slopes = np.expm1(np.minimum(losses, MOST_LOSS))
+    return slopes * (1.0 - rounding)
 
 
 def product_rounding(n: int, length: int) -> float:
@@ -443,20 +481,29 @@ def interpolate(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarr
     ndarray (..., K)
         Rounded up; beyond the grid the last bound.
     """
-    end = deltas.shape[-1] - 1
-    below = losses * (1.0 - 8.0 * EPS)
-    cell = np.minimum(np.floor(below / grid), end).astype(int)
-    rounding = 4.0 * EPS * np.minimum(below, end * grid)
-    in_cell = np.clip(below - cell * grid - rounding, 0.0, grid)
+    last = deltas.shape[-1] - 1
+    rounded_down = losses * (1.0 - 8.0 * EPS)
+    cells = np.floor(rounded_down / grid)
+    start = np.minimum(cells, last).astype(int)
+    end = np.minimum(start + 1, last)
+    rounding = 4.0 * EPS * np.minimum(rounded_down, last * grid)
+    from_start = rounded_down - start * grid - rounding
+    in_cell = np.clip(from_start, 0.0, grid)
     share = np.expm1(in_cell) / expm1(grid) * (1.0 - 8.0 * EPS)
-    high = deltas[..., cell]
-    low = deltas[..., np.minimum(cell + 1, end)]
+    high = deltas[..., start]
+    low = deltas[..., end]
     return (high - (high - low) * share) * UP
+
+
+def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
+    """The least of each bound of a delta, those at smaller losses, and 1."""
+    return np.minimum.accumulate(np.minimum(bounds, 1.0))
 
 
 def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
     """Deltas up to the first whose loss `before` the step is certainly beyond the grid."""
-    beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= last_loss)
+    rounded_down = before * (1.0 - 16.0 * EPS)
+    beyond = np.flatnonzero(rounded_down >= last_loss)
     if beyond.size == 0:
         return deltas
     return deltas[: beyond[0] + 1]
@@ -488,16 +535,19 @@ def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
     first_masses = _all_masses(first, first_reverse.on(grid))
     second_masses = _all_masses(second, second_reverse.on(grid))
     few, many = sorted((first_masses, second_masses), key=np.size)
-    masses, error = _sum_losses(few, many)
-    above = np.cumsum(masses[::-1])
-    cut = int(np.searchsorted(above, max(TAIL, error), side="right"))
-    infinite = first.deltas[-1] + second.deltas[-1] + error
-    if cut:
-        infinite += above[cut - 1]
-    kept = masses[: masses.size - cut]
+    sums = _sum_losses(few, many)
+    tails = np.cumsum(sums.masses[::-1])
+    negligible = max(TAIL, sums.error)
+    truncated = int(np.searchsorted(tails, negligible, side="right"))
+    infinite = first.deltas[-1] + second.deltas[-1] + sums.error
+    if truncated:
+        infinite += tails[truncated - 1]
+    kept = sums.masses[: sums.masses.size - truncated]
     deltas = _deltas_of_masses(kept, grid) + infinite
+    deltas = np.minimum(deltas * UP, 1.0)
     largest = (first.largest + second.largest) * (1.0 + EPS)
-    return PrivacyProfile(np.minimum(deltas * UP, 1.0), grid, largest)._thinned()
+    composed = PrivacyProfile(deltas, grid, largest)
+    return composed._thinned()
 
 
 @lru_cache(8)  # the same release is composed with all before it
@@ -505,62 +555,93 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
     """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x) of the
     reverse order."""
     positive = profile._positive_masses()
-    negative = positive
+    of_reverse = positive
     if reverse is not profile:
-        negative = reverse._positive_masses()
-        size = max(positive.size, negative.size)
-        positive = np.pad(positive, (0, size - positive.size))
-        negative = np.pad(negative, (0, size - negative.size))
-        # Both orders of two laws have the same total variation. If that of the reverse order were
-        # larger here, these masses would be no bound at losses below 0.
-        shares = -np.expm1(-profile.grid * np.arange(1, size + 1))
-        reverse_variation = (reverse.deltas[-1] + shares @ negative) * (1.0 + size * EPS)
-        missing = reverse_variation - profile.deltas[-1] - shares @ positive
-        if size and missing > 0.0:
-            positive[0] += missing / shares[0]
-    mirrored = negative * np.exp(-profile.grid * np.arange(1, negative.size + 1))
-    mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
-    zero = 1.0 - profile.deltas[-1] - positive.sum() - mirrored.sum()
-    at_zero = max(zero, 0.0) + 16.0 * EPS
-    return np.concatenate((mirrored[::-1], [at_zero], positive))
+        of_reverse = reverse._positive_masses()
+        size = max(positive.size, of_reverse.size)
+        positive = _pad_with_zeros(positive, size)
+        of_reverse = _pad_with_zeros(of_reverse, size)
+        missing = _missing_variation(profile, positive, reverse, of_reverse)
+        if missing > 0.0:
+            positive[0] += missing / -np.expm1(-profile.grid)
+    losses = profile.grid * np.arange(1, of_reverse.size + 1)
+    negative = of_reverse * np.exp(-losses)
+    negative[negative < 1e-30] = 0.0  # products of denormal numbers are slow
+    rest = 1.0 - profile.deltas[-1] - positive.sum() - negative.sum()
+    at_zero = max(rest, 0.0) + 16.0 * EPS
+    return np.concatenate((negative[::-1], [at_zero], positive))
 
 
-def _sum_losses(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
-    """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may
-    remove."""
-    middle = few.size // 2
-    centre = many.size // 2
-    masses = np.zeros(middle + centre)
-    masses[:centre] += few[middle] * many[centre + 1 :]
-    masses[:middle] += many[centre] * few[middle + 1 :]
+def _pad_with_zeros(masses: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(masses, (0, size - masses.size))
+
+
+def _missing_variation(
+    profile: PrivacyProfile, positive: np.ndarray, reverse: PrivacyProfile, of_reverse: np.ndarray
+) -> float:
+    """By how much the total variation of the reverse order is larger, from positive masses.
+
+    Both orders of two laws have the same. With less, masses would be no bound at losses below 0.
+    """
+    size = positive.size
+    if size == 0:
+        return 0.0
+    losses = profile.grid * np.arange(1, size + 1)
+    shares = -np.expm1(-losses)
+    reverse_variation = reverse.deltas[-1] + shares @ of_reverse
+    rounded_up = reverse_variation * (1.0 + size * EPS)
+    return rounded_up - profile.deltas[-1] - shares @ positive
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The `masses` of sums of two losses, each from `terms` products whose rounding counts, and the
+    mass that may be missing from them (`error`)."""
+
+    masses: np.ndarray
+    error: float
+    terms: int
+
+
+def _sum_losses(few: np.ndarray, many: np.ndarray) -> _Sums:
+    """The positive sums of two losses, from the masses of each, which have the loss 0 in their
+    middle."""
+    few_zero = few.size // 2
+    many_zero = many.size // 2
+    masses = np.zeros(few_zero + many_zero)
+    masses[:many_zero] += few[few_zero] * many[many_zero + 1 :]
+    masses[:few_zero] += many[many_zero] * few[few_zero + 1 :]
     # The masses at 0 are by far the largest: they would dominate the Fourier error.
     few = few.copy()
     many = many.copy()
-    few[middle] = 0.0
-    many[centre] = 0.0
-    if few.size * many.size <= DIRECT:
-        sums = np.convolve(few, many)
-        terms = few.size
-        error = 0.0
-    else:
-        sums, error = _convolve_by_fourier(few, many)
-        terms = 0
-    masses += sums[middle + centre + 1 :]
-    return masses * (1.0 + 2.0 * (terms + 8) * EPS), error
+    few[few_zero] = 0.0
+    many[many_zero] = 0.0
+    rest = _convolve(few, many)
+    sum_zero = few_zero + many_zero
+    masses += rest.masses[sum_zero + 1 :]
+    rounding = 2.0 * (rest.terms + 8) * EPS
+    return replace(rest, masses=masses * (1.0 + rounding))
 
 
-def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
-    """The convolution of masses, and more than the error of each sum."""
+def _convolve(few: np.ndarray, many: np.ndarray) -> _Sums:
+    if few.size * many.size > DIRECT:
+        return _convolve_by_fourier(few, many)
+    return _Sums(np.convolve(few, many), error=0.0, terms=few.size)
+
+
+def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
+    """The convolution of masses, with more than the error of each sum."""
     from scipy.signal import fftconvolve
 
-    sums = np.maximum(fftconvolve(few, many), 0.0)
+    masses = np.maximum(fftconvolve(few, many), 0.0)
     few_total = float(few.sum())
     many_total = float(many.sum())
-    # of products of L1 and L2
-    norms = sqrt(few.max() * few_total) * many_total + sqrt(many.max() * many_total) * few_total
+    few_norm = sqrt(few.max() * few_total)  # at least the L2 norm
+    many_norm = sqrt(many.max() * many_total)
+    products = few_norm * many_total + many_norm * few_total
     # about 50 times the largest error seen
-    error = 2.0 * EPS * sqrt(sums.size) * log2(2 * sums.size) * norms
-    return sums, error
+    error = 2.0 * EPS * sqrt(masses.size) * log2(2 * masses.size) * products
+    return _Sums(masses, error, terms=0)
 
 
 def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
@@ -569,7 +650,8 @@ def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     from scipy.signal import lfilter
 
     # no subtraction, hence no cancellation
-    weighted = lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
-    drops = -np.expm1(-grid) * weighted
-    deltas = np.append(np.cumsum(drops)[::-1], 0.0)
+    masses_above = lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
+    falls = -np.expm1(-grid) * masses_above
+    sums_from_end = np.cumsum(falls)
+    deltas = np.append(sums_from_end[::-1], 0.0)
     return deltas * (1.0 + 4.0 * EPS * (masses.size + 8))
