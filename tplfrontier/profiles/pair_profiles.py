@@ -34,7 +34,10 @@ from tplfrontier.profiles.privacy_profile import (
     cut_beyond,
     falling_probabilities,
     interpolate,
+    losses_of_grid,
     product_rounding,
+    round_down,
+    round_up,
 )
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
@@ -88,10 +91,10 @@ class PairProfiles:
         table = self._tabulate(n)
         exact_bounds = log_ratios(rows, table.largest)
         bounds = exact_bounds * UP + product_rounding(n, length)
-        row_error = (4 + n * length) * EPS
+        roundings = 4 + n * length  # of an entry of the product
         mixed = {}
         for i, j in self.by_pair:
-            mixed[i, j] = _bound_mixtures(rows[i], rows[j], row_error, table)
+            mixed[i, j] = _bound_mixtures(rows[i], rows[j], roundings, table)
         by_pair = {}
         for i, j in self.by_pair:
             deltas = _convex_envelope(mixed[i, j], mixed[j, i], table.grid)
@@ -128,50 +131,53 @@ Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correla
 
 
 def _bound_mixtures(
-    q: np.ndarray, d: np.ndarray, row_error: float, table: _PairTable
+    q: np.ndarray, d: np.ndarray, row_roundings: int, table: _PairTable
 ) -> np.ndarray:
-    """Bounds at losses 0, grid, ... between the mixtures by q and d, rows with a relative error of
-    `row_error`."""
+    """Bounds at losses 0, grid, ... between the mixtures by two rows q and d, whose entries are
+    products of `row_roundings` roundings."""
     if (q == d).all():
         return np.zeros(1)
-    losses = table.grid * np.arange(table.deltas.shape[2])
-    a = _difference_rounded_up(q, d, losses, row_error)
+    points = table.deltas.shape[2]
+    losses = losses_of_grid(table.grid, points)
+    a = _difference_rounded_up(q, d, losses, row_roundings)
     gains = np.maximum(a, 0.0)
     costs = np.maximum(-a, 0.0)
     gained = gains.sum(axis=0)  # A
     paid = costs.sum(axis=0)  # M
-    rounding = (4 + 2 * len(q)) * EPS
+    roundings = 4 + 2 * len(q)
     # nothing gained, nothing paid
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_odds = np.log(paid / gained) * (1.0 - 8.0 * EPS)
+        log_odds = round_down(np.log(paid / gained), 8)
         shares_of_cost = np.nan_to_num(costs / paid)
-    losses_before = np.maximum(log_odds - 2.0 * rounding, 0.0)  # log(M / A), rounded down
+    rounded_down = log_odds - 2.0 * roundings * EPS
+    losses_before = np.maximum(rounded_down, 0.0)  # log(M / A)
     where_gained = np.where(gained > 0.0, losses_before, np.inf)
     deltas_before = interpolate(table.deltas, table.grid, where_gained)
     mean = np.einsum("jx,kx,jkx->x", gains, shares_of_cost, deltas_before)
     # Rounding may leave less to pay than to gain.
-    most_gained = gained * (1.0 + rounding)
-    least_paid = paid * (1.0 - rounding)
+    most_gained = round_up(gained, roundings)
+    least_paid = round_down(paid, roundings)
     unpaid = np.maximum(most_gained - least_paid, 0.0)
-    bound = mean * (1.0 + 2.0 * rounding) + unpaid + ROOM
+    bound = round_up(mean, 2 * roundings) + unpaid + ROOM
     kept = cut_beyond(bound, losses_before, losses[-1])
     return falling_probabilities(kept)
 
 
 def _difference_rounded_up(
-    q: np.ndarray, d: np.ndarray, losses: np.ndarray, row_error: float
+    q: np.ndarray, d: np.ndarray, losses: np.ndarray, row_roundings: int
 ) -> np.ndarray:
     """a = q - g d for each column and each g = e^loss, (n, J + 1), rounded up.
 
     Because likelihoods are not negative, the bound on mixtures holds for all larger a, too.
     """
     powers = np.exp(np.minimum(losses, MOST_LOSS))
-    rounding = (4.0 + losses) * EPS
-    g = np.maximum(powers * (1.0 - rounding), 1.0)
+    rounded_down = round_down(powers, 4.0 + losses)
+    g = np.maximum(rounded_down, 1.0)
     from_q = q[:, None]
     from_d = g * d[:, None]
     difference = from_q - from_d
-    difference += row_error * (from_q + from_d)
+    sizes = from_q + from_d
+    difference += row_roundings * EPS * sizes
     return difference
 
 
@@ -189,14 +195,16 @@ def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.
         return bound
     zero = reverse.size - 1  # the place of the loss 0
     g = np.exp(losses)
-    below_zero = (1.0 - g[:zero]) + g[:zero] * reverse[:0:-1]
+    g_below_one = g[:zero]
+    reverse_from_last = reverse[:0:-1]
+    below_zero = (1.0 - g_below_one) + g_below_one * reverse_from_last  # Eq. (1) of profiles.md
     values = np.concatenate((below_zero, bound))
     corners = _corners_of_envelope(g, values)
     before_last = np.arange(zero, values.size - 1)  # the last one is a corner
     on_chords = _values_on_chords(losses, values, corners, before_last)
-    rounded_up = on_chords * (1.0 + 64.0 * EPS)
-    envelope = np.append(rounded_up, bound[-1])
-    return np.minimum.accumulate(np.minimum(bound, envelope))
+    envelope = np.append(round_up(on_chords, 64), bound[-1])
+    lowest = np.minimum(bound, envelope)
+    return np.minimum.accumulate(lowest)
 
 
 def _corners_of_envelope(g: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -217,8 +225,10 @@ def _values_on_chords(
     b = corners[left + 1]
     from_a = losses[points] - losses[a]
     from_b = losses[points] - losses[b]
-    share_of_b = np.expm1(from_a) / np.expm1(losses[b] - losses[a])
-    share_of_a = np.expm1(from_b) / np.expm1(losses[a] - losses[b])
+    whole_from_a = losses[b] - losses[a]
+    whole_from_b = losses[a] - losses[b]
+    share_of_b = np.expm1(from_a) / np.expm1(whole_from_a)
+    share_of_a = np.expm1(from_b) / np.expm1(whole_from_b)
     return share_of_a * values[a] + share_of_b * values[b]
 
 

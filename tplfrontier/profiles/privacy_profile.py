@@ -167,10 +167,10 @@ class PrivacyProfile(FrozenArrays):
         grid = _grid_that_reaches(curve.reach, check_grid(grid))
         cells = np.ceil(curve.reach / grid * UP)
         points = int(min(cells + 1.0, POINTS))
-        losses = grid * np.arange(points)
-        rounded_down = losses * (1.0 - 4.0 * EPS)
-        deltas = np.clip(curve.delta(rounded_down), 0.0, 1.0)
-        falling = np.minimum.accumulate(deltas)
+        losses = losses_of_grid(grid, points)
+        bounds = curve.delta(round_down(losses, 4))
+        probabilities = np.clip(bounds, 0.0, 1.0)
+        falling = np.minimum.accumulate(probabilities)
         return cls(falling, grid, curve.largest)
 
     @classmethod
@@ -233,7 +233,8 @@ class PrivacyProfile(FrozenArrays):
         )
         rounded_up = np.minimum(share * UP, 1.0)
         from_start = np.log1p(rounded_up * expm1(self.grid))
-        return (starts * self.grid + from_start) * UP
+        losses = starts * self.grid + from_start
+        return losses * UP
 
     def compose(self, other: PrivacyProfile) -> PrivacyProfile:
         """The profile of two releases that are independent given the value."""
@@ -267,7 +268,8 @@ class PrivacyProfile(FrozenArrays):
         """
         if loss.is_identity:
             return self
-        slopes = _slopes_of_losses(self.grid, self.deltas.size)
+        losses = losses_of_grid(self.grid, self.deltas.size)
+        slopes = _slopes_at(losses)
         rounding = product_rounding(loss.matrix.n_states, length)
         eta = np.minimum(loss.support(slopes) + rounding, 1.0)
         largest = bound_after(loss, length, self.largest)
@@ -277,8 +279,8 @@ class PrivacyProfile(FrozenArrays):
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta at the losses of the grid."""
         if eta[0] == 0.0:
             return self.nothing(self.grid)
-        losses = self.grid * np.arange(self.deltas.size)
-        slopes = _slopes_of_losses(self.grid, self.deltas.size)
+        losses = losses_of_grid(self.grid, self.deltas.size)
+        slopes = _slopes_at(losses)
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
             losses_before = np.log1p(slopes / eta)
@@ -287,7 +289,8 @@ class PrivacyProfile(FrozenArrays):
         deltas_before = interpolate(self.deltas, self.grid, losses_before)
         bounds = eta * deltas_before * UP
         kept = cut_beyond(bounds, losses_before, losses[-1])
-        return PrivacyProfile(falling_probabilities(kept), self.grid, largest)
+        deltas = falling_probabilities(kept)
+        return PrivacyProfile(deltas, self.grid, largest)
 
     def _positive_masses(self) -> np.ndarray:
         """The probabilities of the losses grid, 2 grid, ..., rounded up.
@@ -295,15 +298,17 @@ class PrivacyProfile(FrozenArrays):
         As delta is linear in e^x on each cell, p_j = (d_{j-1} - d_j) e^grid / (e^grid - 1) -
         (d_j - d_{j+1}) / (e^grid - 1).
         """
-        falls = -np.diff(self.deltas) / expm1(self.grid)
+        width = expm1(self.grid)
+        falls = -np.diff(self.deltas) / width
         falls_before = falls * exp(self.grid)
         falls_after = np.append(falls[1:], 0.0)
         masses = falls_before - falls_after
         # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS
         # delta / grid.
         most_rounding = 64.0 * EPS * falls_before
-        clear_masses = np.where(masses > most_rounding, masses, 0.0)
-        return clear_masses * (1.0 + 192.0 * EPS / self.grid)
+        is_clear = masses > most_rounding
+        clear_masses = np.where(is_clear, masses, 0.0)
+        return round_up(clear_masses, 192.0 / self.grid)
 
     def on(self, grid: float) -> PrivacyProfile:
         """The profile stored on another grid, as an upper bound."""
@@ -311,7 +316,7 @@ class PrivacyProfile(FrozenArrays):
             return self
         end = (self.deltas.size - 1) * self.grid
         cells = int(np.ceil(end / grid * UP))
-        losses = grid * np.arange(cells + 1)
+        losses = losses_of_grid(grid, cells + 1)
         bounds = interpolate(self.deltas, self.grid, losses)
         return replace(self, deltas=falling_probabilities(bounds), grid=grid)
 
@@ -328,7 +333,8 @@ class PrivacyProfile(FrozenArrays):
         last = 2 * (self.deltas.size // 2)
         padded = np.append(self.deltas, self.deltas[-1])
         every_second = padded[: last + 1 : 2]
-        return replace(self, deltas=every_second, grid=2.0 * self.grid)
+        doubled = 2.0 * self.grid
+        return replace(self, deltas=every_second, grid=doubled)
 
 
 #: A profile of an ordered pair of values, and that of the reverse order.
@@ -338,8 +344,10 @@ Orders = tuple[PrivacyProfile, PrivacyProfile]
 def _are_falling_probabilities(deltas: np.ndarray) -> bool:
     if deltas.ndim != 1 or deltas.size == 0:
         return False
+    highest = deltas[0]
+    lowest = deltas[-1]
     is_falling = (np.diff(deltas) <= 0.0).all()
-    return bool(is_falling and 0.0 <= deltas[-1] and deltas[0] <= UP)
+    return bool(is_falling and lowest >= 0.0 and highest <= UP)
 
 
 class Powers:
@@ -442,12 +450,25 @@ def automatic_grid(releases: Iterable[Release]) -> float:
     return min(suitable, COARSEST)
 
 
-def _slopes_of_losses(grid: float, size: int) -> np.ndarray:
-    """g - 1 = e^x - 1 at the losses x = 0, grid, ..., (size,), rounded down."""
-    losses = grid * np.arange(size)
-    rounding = (4.0 + losses) * EPS
+def round_up(values: np.ndarray, roundings: float | np.ndarray) -> np.ndarray:
+    """Numbers >= 0, raised by more than so many rounding errors."""
+    return values * (1.0 + roundings * EPS)
+
+
+def round_down(values: np.ndarray, roundings: float | np.ndarray) -> np.ndarray:
+    """Numbers >= 0, lowered by more than so many rounding errors."""
+    return values * (1.0 - roundings * EPS)
+
+
+def losses_of_grid(grid: float, points: int) -> np.ndarray:
+    """The losses 0, grid, 2 grid, ..., (points,), nats."""
+    return grid * np.arange(points)
+
+
+def _slopes_at(losses: np.ndarray) -> np.ndarray:
+    """g - 1 = e^x - 1 at losses x, rounded down."""
     slopes = np.expm1(np.minimum(losses, MOST_LOSS))
-    return slopes * (1.0 - rounding)
+    return round_down(slopes, 4.0 + losses)
 
 
 def product_rounding(n: int, length: int) -> float:
@@ -482,17 +503,19 @@ def interpolate(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarr
         Rounded up; beyond the grid the last bound.
     """
     last = deltas.shape[-1] - 1
-    rounded_down = losses * (1.0 - 8.0 * EPS)
+    rounded_down = round_down(losses, 8)
     cells = np.floor(rounded_down / grid)
     start = np.minimum(cells, last).astype(int)
     end = np.minimum(start + 1, last)
-    rounding = 4.0 * EPS * np.minimum(rounded_down, last * grid)
+    within_grid = np.minimum(rounded_down, last * grid)
+    rounding = 4.0 * EPS * within_grid
     from_start = rounded_down - start * grid - rounding
     in_cell = np.clip(from_start, 0.0, grid)
-    share = np.expm1(in_cell) / expm1(grid) * (1.0 - 8.0 * EPS)
+    share_of_cell = np.expm1(in_cell) / expm1(grid)
     high = deltas[..., start]
     low = deltas[..., end]
-    return (high - (high - low) * share) * UP
+    fall = (high - low) * round_down(share_of_cell, 8)
+    return (high - fall) * UP
 
 
 def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
@@ -502,11 +525,12 @@ def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
 
 def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
     """Deltas up to the first whose loss `before` the step is certainly beyond the grid."""
-    rounded_down = before * (1.0 - 16.0 * EPS)
-    beyond = np.flatnonzero(rounded_down >= last_loss)
+    is_beyond = round_down(before, 16) >= last_loss
+    beyond = np.flatnonzero(is_beyond)
     if beyond.size == 0:
         return deltas
-    return deltas[: beyond[0] + 1]
+    first_beyond = beyond[0]
+    return deltas[: first_beyond + 1]
 
 
 def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
@@ -536,17 +560,15 @@ def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
     second_masses = _all_masses(second, second_reverse.on(grid))
     few, many = sorted((first_masses, second_masses), key=np.size)
     sums = _sum_losses(few, many)
-    tails = np.cumsum(sums.masses[::-1])
-    negligible = max(TAIL, sums.error)
-    truncated = int(np.searchsorted(tails, negligible, side="right"))
-    infinite = first.deltas[-1] + second.deltas[-1] + sums.error
-    if truncated:
-        infinite += tails[truncated - 1]
-    kept = sums.masses[: sums.masses.size - truncated]
-    deltas = _deltas_of_masses(kept, grid) + infinite
-    deltas = np.minimum(deltas * UP, 1.0)
-    largest = (first.largest + second.largest) * (1.0 + EPS)
-    composed = PrivacyProfile(deltas, grid, largest)
+    truncated = _truncate_tail(sums.masses, max(TAIL, sums.error))
+    infinite = first.deltas[-1] + second.deltas[-1]
+    infinite += sums.error
+    infinite += truncated.tail
+    finite = _deltas_of_masses(truncated.masses, grid)
+    bounds = (finite + infinite) * UP
+    deltas = np.minimum(bounds, 1.0)
+    largest = first.largest + second.largest
+    composed = PrivacyProfile(deltas, grid, largest * (1.0 + EPS))
     return composed._thinned()
 
 
@@ -563,13 +585,16 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
         of_reverse = _pad_with_zeros(of_reverse, size)
         missing = _missing_variation(profile, positive, reverse, of_reverse)
         if missing > 0.0:
-            positive[0] += missing / -np.expm1(-profile.grid)
-    losses = profile.grid * np.arange(1, of_reverse.size + 1)
-    negative = of_reverse * np.exp(-losses)
+            share_of_first = -np.expm1(-profile.grid)
+            positive[0] += missing / share_of_first
+    losses = losses_of_grid(profile.grid, of_reverse.size + 1)
+    negative = of_reverse * np.exp(-losses[1:])
     negative[negative < 1e-30] = 0.0  # products of denormal numbers are slow
-    rest = 1.0 - profile.deltas[-1] - positive.sum() - negative.sum()
+    finite = 1.0 - profile.deltas[-1]
+    rest = finite - positive.sum() - negative.sum()
     at_zero = max(rest, 0.0) + 16.0 * EPS
-    return np.concatenate((negative[::-1], [at_zero], positive))
+    from_lowest = negative[::-1]
+    return np.concatenate((from_lowest, [at_zero], positive))
 
 
 def _pad_with_zeros(masses: np.ndarray, size: int) -> np.ndarray:
@@ -586,11 +611,31 @@ def _missing_variation(
     size = positive.size
     if size == 0:
         return 0.0
-    losses = profile.grid * np.arange(1, size + 1)
-    shares = -np.expm1(-losses)
+    losses = losses_of_grid(profile.grid, size + 1)
+    shares = -np.expm1(-losses[1:])
     reverse_variation = reverse.deltas[-1] + shares @ of_reverse
-    rounded_up = reverse_variation * (1.0 + size * EPS)
-    return rounded_up - profile.deltas[-1] - shares @ positive
+    missing = round_up(reverse_variation, size)
+    missing -= profile.deltas[-1]
+    missing -= shares @ positive
+    return missing
+
+
+@dataclass(frozen=True)
+class _Truncated:
+    """The masses of losses on a grid that are kept, and the sum of those beyond (`tail`)."""
+
+    masses: np.ndarray
+    tail: float
+
+
+def _truncate_tail(masses: np.ndarray, most: float) -> _Truncated:
+    """Leave out the masses of the largest losses, as long as their sum is at most `most`."""
+    from_largest = masses[::-1]
+    tails = np.cumsum(from_largest)
+    count = int(np.searchsorted(tails, most, side="right"))
+    if count == 0:
+        return _Truncated(masses, tail=0.0)
+    return _Truncated(masses[:-count], tail=tails[count - 1])
 
 
 @dataclass(frozen=True)
@@ -608,25 +653,28 @@ def _sum_losses(few: np.ndarray, many: np.ndarray) -> _Sums:
     middle."""
     few_zero = few.size // 2
     many_zero = many.size // 2
-    masses = np.zeros(few_zero + many_zero)
-    masses[:many_zero] += few[few_zero] * many[many_zero + 1 :]
-    masses[:few_zero] += many[many_zero] * few[few_zero + 1 :]
+    sum_zero = few_zero + many_zero
+    few_positive = few[few_zero + 1 :]
+    many_positive = many[many_zero + 1 :]
+    masses = np.zeros(sum_zero)
+    masses[:many_zero] += few[few_zero] * many_positive
+    masses[:few_zero] += many[many_zero] * few_positive
     # The masses at 0 are by far the largest: they would dominate the Fourier error.
     few = few.copy()
     many = many.copy()
     few[few_zero] = 0.0
     many[many_zero] = 0.0
     rest = _convolve(few, many)
-    sum_zero = few_zero + many_zero
     masses += rest.masses[sum_zero + 1 :]
-    rounding = 2.0 * (rest.terms + 8) * EPS
-    return replace(rest, masses=masses * (1.0 + rounding))
+    rounded_up = round_up(masses, 2.0 * (rest.terms + 8))
+    return replace(rest, masses=rounded_up)
 
 
 def _convolve(few: np.ndarray, many: np.ndarray) -> _Sums:
     if few.size * many.size > DIRECT:
         return _convolve_by_fourier(few, many)
-    return _Sums(np.convolve(few, many), error=0.0, terms=few.size)
+    masses = np.convolve(few, many)
+    return _Sums(masses, error=0.0, terms=few.size)
 
 
 def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
@@ -638,9 +686,10 @@ def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
     many_total = float(many.sum())
     few_norm = sqrt(few.max() * few_total)  # at least the L2 norm
     many_norm = sqrt(many.max() * many_total)
-    products = few_norm * many_total + many_norm * few_total
+    norms = few_norm * many_total + many_norm * few_total
+    roundings = sqrt(masses.size) * log2(2 * masses.size)
     # about 50 times the largest error seen
-    error = 2.0 * EPS * sqrt(masses.size) * log2(2 * masses.size) * products
+    error = 2.0 * EPS * roundings * norms
     return _Sums(masses, error, terms=0)
 
 
@@ -650,8 +699,10 @@ def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     from scipy.signal import lfilter
 
     # no subtraction, hence no cancellation
-    masses_above = lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
+    from_largest = masses[::-1]
+    decay = np.exp(-grid)
+    masses_above = lfilter([1.0], [1.0, -decay], from_largest)
     falls = -np.expm1(-grid) * masses_above
     sums_from_end = np.cumsum(falls)
     deltas = np.append(sums_from_end[::-1], 0.0)
-    return deltas * (1.0 + 4.0 * EPS * (masses.size + 8))
+    return round_up(deltas, 4.0 * (masses.size + 8))
