@@ -71,7 +71,8 @@ class GaussianCurve(Curve):
     """The profile of two normal laws of variance 1 with means `shift` apart."""
 
     def __init__(self, shift: float):
-        super().__init__(largest=inf, reach=shift * (shift / 2 + 8.5))
+        reach = shift * (shift / 2 + 8.5)
+        super().__init__(largest=inf, reach=reach)
         self._shift = shift
 
     def delta(self, x: np.ndarray) -> np.ndarray:
@@ -88,7 +89,8 @@ class LaplaceCurve(Curve):
 
     def delta(self, x: np.ndarray) -> np.ndarray:
         """(1 - e^((x - epsilon) / 2))+."""
-        exact = np.maximum(-np.expm1((x - self._epsilon) / 2), 0.0)
+        half_of_excess = (x - self._epsilon) / 2
+        exact = np.maximum(-np.expm1(half_of_excess), 0.0)
         return exact * (1.0 + ROUNDING)
 
 
@@ -100,7 +102,8 @@ class ZeroConcentratedCurve(Curve):
     """
 
     def __init__(self, rho: float, xi: float):
-        super().__init__(largest=inf, reach=xi + rho + 2.0 * sqrt(40.0 * rho))
+        reach = xi + rho + 2.0 * sqrt(40.0 * rho)
+        super().__init__(largest=inf, reach=reach)
         self._rho = rho
         self._xi = xi
 
@@ -110,15 +113,17 @@ class ZeroConcentratedCurve(Curve):
         orders_less_one = np.geomspace(0.01, most, 400)
         smallest = np.zeros_like(x)
         for order_less_one in orders_less_one.tolist():
-            exponent = self._exponent(x, order_less_one)
-            smallest = np.minimum(smallest, exponent)
-        return np.exp(smallest) * (1.0 + ROUNDING)
+            logarithm = self._log_bound(x, order_less_one)
+            smallest = np.minimum(smallest, logarithm)
+        bound = np.exp(smallest)
+        return bound * (1.0 + ROUNDING)
 
-    def _exponent(self, x: np.ndarray, order_less_one: float) -> np.ndarray:
+    def _log_bound(self, x: np.ndarray, order_less_one: float) -> np.ndarray:
         """The logarithm of the bound of one order a, from a - 1."""
         order = order_less_one + 1.0
-        tail = order_less_one * (self._xi + self._rho * order - x)
-        return tail + order * log(order_less_one / order) - log(order_less_one)
+        divergence = self._xi + self._rho * order
+        from_markov = order_less_one * (divergence - x)
+        return from_markov + order * log(order_less_one / order) - log(order_less_one)
 
 
 class FiniteCurve(Curve):
@@ -134,10 +139,12 @@ class FiniteCurve(Curve):
         super().__init__(largest, reach=largest)
         self._losses = losses
         gaps = np.diff(losses)
-        self._weights = masses.copy()
-        for k, ratio in enumerate(np.exp(gaps).tolist(), start=1):
-            self._weights[k] += ratio * self._weights[k - 1]
-        rises = self._weights[:-1] * -np.expm1(gaps)
+        ratios = np.exp(gaps).tolist()
+        weights = masses.copy()
+        for k, ratio in enumerate(ratios, start=1):
+            weights[k] += ratio * weights[k - 1]
+        rises = weights[:-1] * -np.expm1(gaps)
+        self._weights = weights
         self._deltas = np.concatenate(([0.0], np.cumsum(rises)))
         self._rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
 
@@ -250,7 +257,8 @@ def _read_discrete_laplace(event: Any) -> FiniteCurve:
     sensitivity = check_horizon(event.sensitivity, "sensitivity")
     # Outputs between the two answers: so far from the first one, and nearer to it.
     distances = np.arange(1, (sensitivity + 1) // 2)
-    between = np.tanh(parameter / 2) * np.exp(-parameter * distances)
+    most_likely = np.tanh(parameter / 2)
+    between = most_likely * np.exp(-parameter * distances)
     not_between = 1.0 / (1.0 + exp(-parameter))
     masses = np.append(not_between, between)
     nearer_by = np.append(sensitivity, sensitivity - 2 * distances)
@@ -267,7 +275,9 @@ def _read_randomized_response(event: Any) -> Parsed:
     other_answer = noise / buckets
     true_answer = 1.0 - noise + other_answer
     loss = log1p((1.0 - noise) / other_answer)
-    return FiniteCurve(np.array([UP * loss]), np.array([true_answer]))
+    losses = np.array([UP * loss])
+    masses = np.array([true_answer])
+    return FiniteCurve(losses, masses)
 
 
 def _read_zero_concentrated(event: Any) -> ZeroConcentratedCurve:

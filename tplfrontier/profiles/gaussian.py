@@ -55,7 +55,9 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
-    deltas = _deltas(_check_mu(mu), check_alpha(epsilon, "epsilon"))
+    distances = _check_mu(mu)
+    losses = check_alpha(epsilon, "epsilon")
+    deltas = _compute_deltas(distances, losses)
     return as_float_or_array(deltas)
 
 
@@ -86,7 +88,9 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     >>> round(gaussian_epsilon(1.0, 1e-6), 6)
     4.886554
     """
-    return _for_each_pair(_least_epsilon, _check_mu(mu), check_delta(delta))
+    distances = _check_mu(mu)
+    probabilities = check_delta(delta)
+    return _for_each_pair(_least_epsilon, distances, probabilities)
 
 
 def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
@@ -117,7 +121,9 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6
     (0.236704, True)
     """
-    return _for_each_pair(_largest_mu, check_alpha(epsilon, "epsilon"), check_delta(delta))
+    losses = check_alpha(epsilon, "epsilon")
+    probabilities = check_delta(delta)
+    return _for_each_pair(_largest_mu, losses, probabilities)
 
 
 def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
@@ -132,49 +138,67 @@ def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = 
     return check_series(values, "noise_multipliers", "multiplier", horizon)
 
 
-def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-    from scipy.special import erf, erfcx, ndtr
+def _compute_deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    from scipy.special import erf
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         middle = epsilon / mu
         low = middle - mu / 2.0
         high = middle + mu / 2.0
-        density = np.exp(-low * low / 2.0)
-        near_tail = density * erfcx(low / sqrt(2.0)) / 2.0
-        tail = np.where(low < 0.0, ndtr(-low), near_tail)
-        other = density * erfcx(high / sqrt(2.0)) / 2.0  # e^epsilon Q(high)
-        # a rounding error of low changes the logarithm of either term by up to |low| + high times
-        # as much
-        rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
-        deltas = tail - other + rounding * tail
-        without_difference = erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48)
-        deltas = np.where(epsilon > 0.0, deltas, without_difference)
+        deltas = _difference_of_tails(low, high)
+        total_variation = erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48)
+        deltas = np.where(epsilon > 0.0, deltas, total_variation)
         deltas = np.clip(deltas, SMALLEST, 1.0)
     # np.select takes longer, which searches notice; beyond 40, the smaller tail is below SMALLEST
     limits = np.where(low > 0.0, SMALLEST, 1.0)
     deltas = np.where(abs(low) <= 40.0, deltas, limits)
     at_ends = np.where(mu > 0.0, 1.0, 0.0)
-    return np.where((mu > 0.0) & (mu < inf), deltas, at_ends)
+    is_between = (mu > 0.0) & (mu < inf)
+    return np.where(is_between, deltas, at_ends)
 
 
-def _delta(mu: float, epsilon: float) -> float:
-    return float(_deltas(np.asarray(mu), np.asarray(epsilon)))
+def _difference_of_tails(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Q(low) - e^epsilon Q(high), rounded up, where epsilon = (high^2 - low^2) / 2."""
+    from scipy.special import erfcx, ndtr
+
+    density = np.exp(-low * low / 2.0)
+    upper_tail = density * erfcx(low / sqrt(2.0)) / 2.0
+    first = np.where(low < 0.0, ndtr(-low), upper_tail)
+    second = density * erfcx(high / sqrt(2.0)) / 2.0
+    # a rounding error of low changes the logarithm of either term by up to |low| + high times as
+    # much
+    reach = abs(low) + high
+    rounding = 2.0**-50 * (4.0 + reach * reach)
+    return first - second + rounding * first
+
+
+def _compute_delta(mu: float, epsilon: float) -> float:
+    deltas = _compute_deltas(np.asarray(mu), np.asarray(epsilon))
+    return float(deltas)
 
 
 def _least_epsilon(mu: float, delta: float) -> float:
     if isinf(mu):
         return inf
-    if _delta(mu, 0.0) <= delta:
+    if _compute_delta(mu, 0.0) <= delta:
         return 0.0
-    most = mu * (sqrt(-2.0 * log(delta)) + 1.0 + mu / 2.0)  # Q(x) < exp(-x^2 / 2)
-    return -largest_within(lambda x: _delta(mu, -x) <= delta, -most, 0.0)
+    standard_deviations = sqrt(-2.0 * log(delta))  # Q(x) < exp(-x^2 / 2)
+    most = mu * (standard_deviations + 1.0 + mu / 2.0)
+
+    def is_within(negative_epsilon: float) -> bool:
+        return _compute_delta(mu, -negative_epsilon) <= delta
+
+    return -largest_within(is_within, -most, 0.0)
 
 
 def _largest_mu(epsilon: float, delta: float) -> float:
+    def is_within(mu: float) -> bool:
+        return _compute_delta(mu, epsilon) <= delta
+
     high = 1.0
-    while _delta(high, epsilon) <= delta:
+    while is_within(high):
         high *= 2.0
-    return largest_within(lambda mu: _delta(mu, epsilon) <= delta, 0.0, high)
+    return largest_within(is_within, 0.0, high)
 
 
 def _check_mu(mu: ArrayLike) -> np.ndarray:
@@ -189,11 +213,13 @@ def _for_each_pair(
     function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
 ) -> float | np.ndarray:
     """The function of each pair, computed once for equal pairs."""
-    values = np.vectorize(cache(function), otypes=[float])(first, second)
+    compute_each = np.vectorize(cache(function), otypes=[float])
+    values = compute_each(first, second)
     return as_float_or_array(values)
 
 
 def as_float_or_array(values: np.ndarray) -> float | np.ndarray:
+    """A float for an array without dimensions, other arrays as they are."""
     if values.ndim:
         return values
     return float(values)

@@ -133,8 +133,8 @@ Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correla
 def _bound_mixtures(
     q: np.ndarray, d: np.ndarray, row_roundings: int, table: _PairTable
 ) -> np.ndarray:
-    """Bounds at losses 0, grid, ... between the mixtures by two rows q and d, whose entries are
-    products of `row_roundings` roundings."""
+    """Bounds at losses 0, grid, ... between the mixtures by two rows q and d, where each
+    entry has had `row_roundings` rounding errors."""
     if (q == d).all():
         return np.zeros(1)
     points = table.deltas.shape[2]
