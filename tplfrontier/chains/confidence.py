@@ -130,25 +130,34 @@ def _loss_of_phase(
     steps = matrix.toarray()
     n = len(steps)
     totals = steps.sum(axis=1)
-    was_left = totals[:, None] > 0
-    alike = np.full_like(steps, 1.0 / n)
-    shares = np.divide(steps, totals[:, None], out=alike, where=was_left)
-    row_radii = radii(totals, n, confidence, phases)
-    points = np.empty((0, 5))
+    shares = _observed_shares(steps, totals)
+    radii = divergence_radii(totals, n, confidence, phases)
+    hull = np.empty((0, 5))
     for i in range(n):
-        curves = [_enclose_curve(shares, row_radii, i, j) for j in range(n) if j != i]
-        points = hull_of_points(np.vstack([points, *curves]))
+        corners = [hull]
+        for j in range(n):
+            if j != i:
+                corners.append(_enclose_curve(shares, radii, i, j))
+        hull = hull_of_points(np.vstack(corners))
     observed = TransitionMatrix(shares, labels, normalize=True, step=step)
-    return PrivacyLossFunction.of_hull(observed, points)
+    return PrivacyLossFunction.of_hull(observed, hull)
 
 
-def radii(totals: np.ndarray, n: int, confidence: float, phases: int = 1) -> np.ndarray:
+def _observed_shares(steps: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """The shares of each state's steps (n, n), equal ones for a state that was never left."""
+    n = len(steps)
+    row_totals = totals[:, None]
+    equal_shares = np.full_like(steps, 1.0 / n)
+    return np.divide(steps, row_totals, out=equal_shares, where=row_totals > 0)
+
+
+def divergence_radii(totals: np.ndarray, n: int, confidence: float, phases: int = 1) -> np.ndarray:
     """The radius r_i of each row's set in Kullback-Leibler divergence.
 
     Parameters
     ----------
     totals : ndarray (n,)
-        The numbers of steps from each state.
+        The number N_i of observed steps from each state.
     n : int
         The number of states.
     confidence : float
@@ -159,19 +168,19 @@ def radii(totals: np.ndarray, n: int, confidence: float, phases: int = 1) -> np.
     Returns
     -------
     ndarray (n,)
-        In nats, inf for a row without steps.
+        In nats; inf for a row without steps.
     """
-    log_sets = (n - 1) * np.log(2.0)
+    log_sets = (n - 1) * np.log(2.0)  # 2^(n-1) - 1 divisions of the columns into two sets
     if n > 1:
-        log_sets += np.log1p(-(2.0 ** (1 - n)))
-    log_events = log_sets + np.log(n * phases) - np.log1p(-confidence)
-    without_steps = np.full(n, np.inf)
-    return np.divide(
-        log_events + 0.5 * np.log(np.maximum(totals, 1.0)) + np.log(2.0),
-        totals,
-        out=without_steps,
-        where=totals > 0,
-    )
+        empty_set = 2.0 ** (1 - n)
+        log_sets += np.log1p(-empty_set)
+    log_events = log_sets + np.log(n * phases)
+    log_union = log_events - np.log1p(-confidence)
+    log_mixture = 0.5 * np.log(np.maximum(totals, 1.0))
+    log_ratio = log_union + log_mixture + np.log(2.0)
+    radii = np.full(n, np.inf)
+    np.divide(log_ratio, totals, out=radii, where=totals > 0)
+    return radii
 
 
 def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
@@ -194,32 +203,48 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     # as a rounding of the divergence moves an end close to the share by far more than its own
     radius += ROUNDING
     with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.where(shares > 0, shares * np.log(shares), 0.0)
-        entropy -= np.where(shares < 1, (1 - shares) * np.log1p(-shares), 0.0)
-        by_pinsker = shares + np.sqrt(radius / 2.0)
-        by_other_share = -np.expm1(-(radius + entropy) / (1.0 - shares))
-        ends = np.minimum(by_pinsker, by_other_share)
+        ends = _above_upper_end(shares, radius)
         # Newton's method from above: KL is convex in p, so no step goes below
         for _ in range(STEPS):
-            excess = _divergence(shares, ends) - radius
-            step = excess * ends * (1.0 - ends) / (ends - shares)
+            excess = _compute_divergence(shares, ends) - radius
+            distance = ends - shares
+            step = excess * ends * (1.0 - ends) / distance
             ends = np.where(step > 0.0, ends - step, ends)
     rounded_up = np.minimum(ends + ROUNDING, 1.0)
     return np.where(shares < 1.0, rounded_up, 1.0)
 
 
-def _divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
+    """The smaller of two simple bounds of the upper end."""
+    rest = 1.0 - shares
+    of_shares = shares * np.log(shares)
+    of_rest = rest * np.log1p(-shares)
+    entropy = -np.where(shares > 0, of_shares, 0.0)
+    entropy -= np.where(shares < 1, of_rest, 0.0)
+    by_pinsker = shares + np.sqrt(radius / 2.0)
+    # KL >= -entropy - (1 - share) log(1 - p)
+    least_log_rest = -(radius + entropy) / rest
+    by_rest = -np.expm1(least_log_rest)
+    return np.minimum(by_pinsker, by_rest)
+
+
+def _compute_divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """KL(share || end) of two outcomes."""
-    divergence = np.where(shares > 0, shares * np.log(shares / ends), 0.0)
-    of_the_rest = (1 - shares) * np.log((1 - shares) / (1 - ends))
-    divergence += np.where(shares < 1, of_the_rest, 0.0)
+    rest = 1 - shares
+    log_ratio = np.log(shares / ends)
+    log_ratio_of_rest = np.log(rest / (1 - ends))
+    divergence = np.where(shares > 0, shares * log_ratio, 0.0)
+    divergence += np.where(shares < 1, rest * log_ratio_of_rest, 0.0)
     return divergence
 
 
-def _slope(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The derivative of an end of the interval in the share."""
-    odds = np.log(ends / shares) + np.log((1.0 - shares) / (1.0 - ends))
-    return odds * ends * (1.0 - ends) / (ends - shares)
+def _slope_of_end(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The derivative of an end of the interval in the share, from dKL = 0."""
+    log_ratio = np.log(ends / shares)
+    log_ratio_of_rest = np.log((1.0 - shares) / (1.0 - ends))
+    log_odds_ratio = log_ratio + log_ratio_of_rest
+    distance = ends - shares
+    return log_odds_ratio * ends * (1.0 - ends) / distance
 
 
 @dataclass(frozen=True)
@@ -232,70 +257,126 @@ class _Curve:
     rises: np.ndarray
     runs: np.ndarray
 
+    def without_points_before(self, first: int) -> _Curve:
+        """The curve from the point with the number `first` on."""
+        kept = slice(first, None)
+        return _Curve(self.x[kept], self.y[kept], self.rises[kept], self.runs[kept])
+
 
 def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
     """The largest share y of row q for each share x of row d, at `TANGENTS` points a piece."""
-    columns = np.flatnonzero((q > 0) | (d > 0))
-    shares_of_q = q[columns] / (q[columns] + d[columns])
-    order = columns[np.argsort(-shares_of_q, kind="stable")]
-    remaining = np.linspace(1.0, 0.0, TANGENTS)[:, None]
-
-    def partial_sums(row: np.ndarray) -> np.ndarray:
-        sums = np.cumsum(row[order]) - remaining * row[order]
-        return np.ravel(np.clip(sums, 0.0, 1.0), order="F")
-
-    x = partial_sums(d)
-    y = partial_sums(q)
-    rises = np.repeat(q[order], TANGENTS)
-    runs = np.repeat(d[order], TANGENTS)
+    used = np.flatnonzero((q > 0) | (d > 0))
+    both = q[used] + d[used]
+    steepness = q[used] / both
+    steepest_first = np.argsort(-steepness, kind="stable")
+    order = used[steepest_first]
+    rises = q[order]
+    runs = d[order]
+    curve = _Curve(
+        x=_points_of_pieces(runs),
+        y=_points_of_pieces(rises),
+        rises=np.repeat(rises, TANGENTS),
+        runs=np.repeat(runs, TANGENTS),
+    )
     # Every set but the empty one has at least the smallest share: the curve begins there.
-    least = d.min()
-    first = int(np.searchsorted(x, least, side="right")) - 1
-    if first + 1 < x.size and x[first] < least:
-        y[first] += (least - x[first]) * (y[first + 1] - y[first]) / (x[first + 1] - x[first])
+    return _begin_at(curve, d.min())
+
+
+def _points_of_pieces(shares: np.ndarray) -> np.ndarray:
+    """Partial sums of shares, at `TANGENTS` equal distances along each share."""
+    remaining = np.linspace(1.0, 0.0, TANGENTS)[:, None]
+    ends = np.cumsum(shares)
+    sums = ends - remaining * shares
+    probabilities = np.clip(sums, 0.0, 1.0)
+    return np.ravel(probabilities, order="F")
+
+
+def _begin_at(curve: _Curve, least: float) -> _Curve:
+    """The curve from the share `least` of row j on; changes the curve given."""
+    x = curve.x
+    y = curve.y
+    following = int(np.searchsorted(x, least, side="right"))
+    first = following - 1
+    if following < x.size and x[first] < least:
+        rise = y[following] - y[first]
+        run = x[following] - x[first]
+        missing = least - x[first]
+        y[first] += missing * rise / run
         x[first] = least
-    return _Curve(x[first:], y[first:], rises[first:], runs[first:])
+    return curve.without_points_before(first)
 
 
-def _enclose_curve(shares: np.ndarray, row_radii: np.ndarray, i: int, j: int) -> np.ndarray:
+def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.ndarray:
     """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
     d."""
     curve = _roc_curve(shares[i], shares[j])
-    low = 1.0 - upper_end(1.0 - curve.x, row_radii[j])
-    high = upper_end(curve.y, row_radii[i])
+    rest = upper_end(1.0 - curve.x, radii[j])
+    low = 1.0 - rest  # D_j
+    high = upper_end(curve.y, radii[i])  # U_i
     with np.errstate(all="ignore"):
-        rise = curve.rises * _slope(curve.y, high)
-        run = curve.runs * _slope(curve.x, low)
-        slope = np.where(run > 0.0, rise / run, np.inf)
-        slope = np.where(np.isnan(slope) | (high >= 1.0), 0.0, slope)
-        meet, top = _where_tangents_meet(low, high, slope)
-    below = np.maximum(np.concatenate((low, meet)) - ROUNDING, 0.0)
-    above = np.minimum(np.concatenate((high, top)) + ROUNDING, 1.0)
-    corners = np.column_stack(
-        [below, above - below, 1.0 - above, np.full(below.size, i), np.full(below.size, j)]
-    )
-    return corners[above > below]
+        slopes = _slopes_of_tangents(curve, low, high)
+        tangents = _Tangents(low, high, slopes)
+        meetings = tangents.find_meetings()
+    d = np.concatenate((low, meetings.low))
+    q = np.concatenate((high, meetings.high))
+    below = np.maximum(d - ROUNDING, 0.0)
+    above = np.minimum(q + ROUNDING, 1.0)
+    gap = above - below
+    row_i = np.full(gap.size, i)
+    row_j = np.full(gap.size, j)
+    corners = np.column_stack([below, gap, 1.0 - above, row_i, row_j])
+    has_gap = above > below
+    return corners[has_gap]
 
 
-def _where_tangents_meet(
-    low: np.ndarray, high: np.ndarray, slope: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The points at which tangents with these slopes at (low, high) meet their next neighbours.
+def _slopes_of_tangents(curve: _Curve, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The slopes dU_i / dD_j at the points (low, high) of the bent curve."""
+    slope_of_high = _slope_of_end(curve.y, high)
+    slope_of_low = _slope_of_end(curve.x, low)
+    rise = curve.rises * slope_of_high
+    run = curve.runs * slope_of_low
+    slope = np.where(run > 0.0, rise / run, np.inf)
+    is_flat = np.isnan(slope) | (high >= 1.0)
+    return np.where(is_flat, 0.0, slope)
 
-    The second tangent ends at its own point if two hardly differ.
-    """
-    slope_a = slope[:-1]
-    slope_b = slope[1:]
-    low_a = low[:-1]
-    low_b = low[1:]
-    high_a = high[:-1]
-    high_b = high[1:]
-    meet = low_a + (high_b - high_a - slope_b * (low_b - low_a)) / (slope_a - slope_b)
-    meet = np.where(np.isinf(slope_a), low_a, meet)
-    is_between = (meet >= low_a) & (meet <= low_b)
-    meet = np.where(is_between, meet, low_a)
-    top_of_b = high_b - slope_b * (low_b - low_a)
-    top_of_a = high_a + slope_a * (meet - low_a)
-    top = np.where(meet == low_a, top_of_b, top_of_a)
-    top = np.where(np.isfinite(top), np.clip(top, high_a, high_b), high_b)
-    return meet, top
+
+@dataclass(frozen=True)
+class _Points:
+    """Points of a bent curve: least probabilities `low` in row j, and largest ones `high` in row
+    i."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Tangents:
+    """Tangents of the bent curve at its points (low, high)."""
+
+    low: np.ndarray
+    high: np.ndarray
+    slope: np.ndarray
+
+    def find_meetings(self) -> _Points:
+        """The points at which each tangent meets the next one.
+
+        The second tangent ends at its own point if two hardly differ.
+        """
+        slope = self.slope[:-1]
+        next_slope = self.slope[1:]
+        start = self.low[:-1]
+        end = self.low[1:]
+        high = self.high[:-1]
+        next_high = self.high[1:]
+        rise = next_high - high
+        next_rise = next_slope * (end - start)
+        from_start = (rise - next_rise) / (slope - next_slope)
+        low = np.where(np.isinf(slope), start, start + from_start)
+        is_between = (low >= start) & (low <= end)
+        low = np.where(is_between, low, start)
+        on_tangent = high + slope * (low - start)
+        on_next = next_high - next_rise
+        top = np.where(low == start, on_next, on_tangent)
+        within = np.clip(top, high, next_high)
+        top = np.where(np.isfinite(top), within, next_high)
+        return _Points(low, top)

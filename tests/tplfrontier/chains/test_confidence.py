@@ -36,7 +36,8 @@ def enumerated_loss(counts, alpha, confidence):
     """The largest loss over all pairs of rows and sets of columns, each probability at its worse
     end."""
     totals = counts.sum(axis=1)
-    radius, u, largest = estimated.radii(totals, len(counts), confidence), np.expm1(alpha), 0.0
+    radius = estimated.divergence_radii(totals, len(counts), confidence)
+    u, largest = np.expm1(alpha), 0.0
     for chosen in product([False, True], repeat=len(counts)):
         if 0 < sum(chosen) < len(counts):
             shares = counts[:, list(chosen)].sum(axis=1) / totals
