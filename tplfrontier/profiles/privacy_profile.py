@@ -617,7 +617,7 @@ def _missing_variation(
     missing = round_up(reverse_variation, size)
     missing -= profile.deltas[-1]
     missing -= shares @ positive
-    return missing
+    return float(missing)
 
 
 @dataclass(frozen=True)
