@@ -357,6 +357,11 @@ ROWS = [
         NONE,
         lambda f: tpl.temporal_privacy_leakage(f.numbers(EPSILONS), f.P, f.P).tpl,
     ),
+    (
+        "leakage_suprema",
+        NONE,
+        lambda f: tpl.leakage_suprema(f.numbers(EPSILONS), tpl.Cycle([f.P] * 3), f.P).tpl,
+    ),
     ("exact_leakage", NONE, lambda f: tpl.exact_leakage(f.numbers(EPSILONS), f.P, f.P).tpl),
     (
         "mechanism_leakage",

@@ -20,6 +20,7 @@ from tplrepro.leakage.filter import TemporalFilter as TemporalFilter
 from tplrepro.leakage.loss_function import PrivacyLossFunction as PrivacyLossFunction
 from tplrepro.leakage.loss_function import privacy_loss as privacy_loss
 from tplrepro.leakage.prior_free import PriorFreeLoss as PriorFreeLoss
+from tplrepro.leakage.suprema import leakage_suprema as leakage_suprema
 from tplrepro.leakage.temporal import temporal_privacy_leakage as temporal_privacy_leakage
 from tplrepro.leakage.timeline import leakage_at_all_times as leakage_at_all_times
 from tplrepro.markov.conditioning import condition_on as condition_on

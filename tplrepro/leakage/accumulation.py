@@ -108,7 +108,7 @@ def accumulate_along(
     """
     if budgets.size < MANY:
         return _accumulate_in_turn(loss, budgets, last, step)
-    if step is leakage_after and _has_table(loss):
+    if step is leakage_after and has_table(loss):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.announce_steps(budgets.size)
@@ -132,7 +132,7 @@ def _accumulate_in_turn(
     return np.array([*leakages], float)
 
 
-def _has_table(loss: Any) -> bool:
+def has_table(loss: Any) -> bool:
     """Whether compiled code can take the steps of a loss function."""
     return loss is not None and type(loss).at is PrivacyLossFunction.at
 

@@ -243,7 +243,7 @@ class PrivacyLossFunction:
         losses[is_large] = _elementwise(self.at, values[is_large])
         return losses
 
-    def _vertex_for(self, alpha: float) -> Vertex:
+    def vertex_for(self, alpha: float) -> Vertex:
         """The vertex that gives L(alpha)."""
         number = bisect_right(self._breakpoints, alpha)
         return self._vertices[number]
@@ -256,7 +256,7 @@ class PrivacyLossFunction:
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two
         derivatives."""
-        vertex = self._vertex_for(alpha)
+        vertex = self.vertex_for(alpha)
         return vertex_slope(*vertex, alpha / self.scale)
 
     @property
@@ -353,7 +353,7 @@ class PrivacyLossFunction:
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
             return 0.0
-        vertex = self._vertex_for(alpha)
+        vertex = self.vertex_for(alpha)
         budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
         # The margins exceed the rounding of the line above, and the understatement of L.
         certain = budget * (1.0 - ROUNDING) + TIES * expm1(-alpha)

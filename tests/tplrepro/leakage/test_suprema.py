@@ -1,0 +1,245 @@
+"""Suprema at each phase of a cycle, against recursions with 60 digits that share no code with the
+package, and against the exact leakage of the worst mechanism."""
+
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.leakage.suprema import backward_suprema, forward_suprema
+from tplrepro.leakage.temporal import loss_cycles
+
+SELDOM = [[0.9999, 0.0001], [0.5, 0.5]]
+mp.mp.dps = 60
+
+
+def vertices(matrix):
+    """d(S) and q(S) of all pairs of rows and all sets of columns."""
+    rows = [[mp.mpf(float(x)) for x in row] for row in matrix]
+    rows = [[x / mp.fsum(row) for x in row] for row in rows]
+    n = len(rows)
+    pairs = []
+    for chosen in product([False, True], repeat=n):
+        sums = [mp.fsum(x for x, is_in in zip(row, chosen, strict=True) if is_in) for row in rows]
+        pairs += [(d, q) for d in sums for q in sums if q >= d]
+    return pairs
+
+
+def step(pairs, u, epsilon):
+    """e^x - 1 after a step, by Eq. (13) of [1] for u = e^x - 1."""
+    largest = max((q * u + 1) / (d * u + 1) for d, q in pairs)
+    return mp.exp(mp.mpf(epsilon)) * largest - 1
+
+
+def iterate(steps, budgets, laps):
+    """BPL of the last lap, (p,), from below."""
+    pairs = [vertices(matrix) for matrix in steps]
+    p = len(steps)
+    u = mp.expm1(mp.mpf(float(budgets[0])))
+    lap = [u]
+    for time in range(1, laps * p):
+        u = step(pairs[(time - 1) % p], u, float(budgets[time % p]))
+        lap = [*lap[-p + 1 :], u] if p > 1 else [u]
+    return [mp.log1p(u) for u in lap]
+
+
+def dirichlet_cycle(seed, p, n, *, stay=0.0, concentration=0.7):
+    rng = np.random.default_rng(seed)
+    steps = rng.dirichlet(np.full(n, concentration), (p, n))
+    return (1.0 - stay) * steps + stay * np.eye(n)
+
+
+def suprema_of(steps, budgets):
+    """The suprema of BPL and of FPL with one cycle of matrices on both sides."""
+    losses = loss_cycles(tpl.Cycle(steps), tpl.Cycle(steps))
+    budgets = np.array(budgets, float)
+    backward = backward_suprema(losses.backward, budgets, 0)
+    forward = forward_suprema(losses.forward, budgets, 0)
+    return backward.phases, forward.phases
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_iterated_recursions_rise_to_the_suprema(seed):
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(2, 13))
+    steps = dirichlet_cycle(seed, p, 2, concentration=2.0)
+    budgets = rng.uniform(0.01, 0.4, p) * (rng.random(p) < 0.8)
+    budgets[seed % p] = 0.2
+    backward, forward = suprema_of(steps, budgets)
+    limits = iterate(steps, budgets, laps=25)
+    assert all(s >= limit for s, limit in zip(backward.tolist(), limits, strict=True))
+    np.testing.assert_allclose(backward, [float(limit) for limit in limits], rtol=1e-9)
+    # From the last phase to the first: the step from phase 0 is the last of the reverse order.
+    reverse = [*steps[:-1][::-1], steps[-1]]
+    limits = iterate(reverse, budgets[::-1], laps=25)[::-1]
+    assert all(s >= limit for s, limit in zip(forward.tolist(), limits, strict=True))
+    np.testing.assert_allclose(forward, [float(limit) for limit in limits], rtol=1e-9)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10**6), p=st.integers(2, 3))
+def test_the_supremum_is_the_largest_over_all_sequences_of_vertices(seed, p):
+    steps = dirichlet_cycle(seed, p, 3 if p == 2 else 2, stay=0.2)
+    budgets = np.random.default_rng(seed).uniform(0.01, 1.0, p)
+    largest = mp.mpf(0)
+    for sequence in product(*map(vertices, steps)):
+        walk = mp.eye(2)
+        for (d, q), epsilon in zip(sequence, [*budgets[1:], budgets[0]], strict=True):
+            growth = mp.exp(mp.mpf(float(epsilon)))
+            walk = mp.matrix([[growth * q - d, growth - 1], [d, 1]]) * walk
+        b = walk[1, 1] - walk[0, 0]
+        c = walk[1, 0]
+        if c == 0:
+            root = walk[0, 1] / b if b > 0 else mp.inf
+        else:
+            root = (mp.sqrt(b**2 + 4 * c * walk[0, 1]) - b) / (2 * c)
+        largest = max(largest, root)
+    exact = mp.log1p(largest)
+    found = suprema_of(steps, budgets)[0][0]
+    assert found >= exact
+    assert found == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [2, 5, 24, 168])
+def test_near_critical_budgets_are_never_understated(p):
+    rng = np.random.default_rng(p)
+    for closeness in 10.0 ** -np.arange(4, 16, dtype=float):
+        q = rng.uniform(0.5, 0.95, p)
+        steps = [np.array([[x, 1.0 - x], [0.0, 1.0]]) for x in q]
+        budgets = -np.log(q) - closeness * rng.uniform(0.0, 2.0 / p, p)
+        walk = mp.eye(2)
+        for x, epsilon in zip(q, np.roll(budgets, -1), strict=True):
+            growth = mp.exp(mp.mpf(float(epsilon)))
+            walk = mp.matrix([[growth * mp.mpf(float(x)), growth - 1], [0, 1]]) * walk
+        missing = 1 - walk[0, 0]
+        exact = mp.log1p(walk[0, 1] / missing) if missing > 0 else mp.inf
+        assert suprema_of(steps, budgets)[0][0] >= exact
+
+
+def test_one_matrix_has_the_bits_of_its_supremum():
+    loss = tpl.PrivacyLossFunction([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
+    for epsilon in (1e-9, 0.1, 0.7, 3.0):
+        suprema = tpl.leakage_suprema(epsilon, loss, None)
+        assert suprema.bpl.tolist() == [loss.supremum(epsilon)]
+        assert suprema.fpl.tolist() == [epsilon]
+
+
+@pytest.mark.parametrize("p", [2, 7])
+def test_a_matrix_repeated_has_its_supremum(p):
+    P = [[0.8, 0.2], [0.1, 0.9]]
+    for loss in (tpl.PrivacyLossFunction(P), tpl.PriorFreeLoss(P)):
+        suprema = tpl.leakage_suprema(0.1, tpl.Cycle([loss] * p), None)
+        np.testing.assert_allclose(suprema.bpl, loss.supremum(0.1), rtol=1e-11)
+
+
+def test_steps_of_different_kinds_are_bisected():
+    steps = [*dirichlet_cycle(1, 3, 3, stay=0.1)]
+    mixed = [tpl.PriorFreeLoss(steps[0]), tpl.PrivacyLossFunction(steps[1]), steps[2]]
+    suprema = tpl.leakage_suprema([0.1, 0.0, 0.3], tpl.Cycle(mixed), None)
+    series = tpl.temporal_privacy_leakage([0.1, 1e-300, 0.3] * 60, tpl.Cycle(mixed), None)
+    np.testing.assert_allclose(suprema.bpl, series.bpl[-3:], rtol=1e-12)
+    assert (suprema.bpl >= series.bpl[-3:]).all()
+
+
+def test_large_budgets_are_bisected():
+    steps = dirichlet_cycle(2, 4, 3)
+    for epsilon in (60.0, 100.0, 800.0):
+        suprema = tpl.leakage_suprema(epsilon, tpl.Cycle(steps), None)
+        series = tpl.temporal_privacy_leakage(epsilon, tpl.Cycle(steps), None, horizon=40)
+        np.testing.assert_allclose(suprema.bpl, series.bpl[-4:], rtol=1e-12)
+
+
+def test_all_phases_or_none_have_a_supremum():
+    night = np.eye(2)
+    assert (tpl.leakage_suprema(0.1, tpl.Cycle([night, night]), None).bpl == np.inf).all()
+    with_day = tpl.Cycle([night, night, [[0.7, 0.3], [0.4, 0.6]]])
+    assert (tpl.leakage_suprema(0.1, with_day, with_day).tpl < 2.0).all()
+    loses_itself = tpl.Cycle([[[0.9, 0.1], [0.0, 1.0]]] * 2)
+    assert (tpl.leakage_suprema(0.11, loses_itself, None).bpl == np.inf).all()
+    assert (tpl.leakage_suprema(0.10, loses_itself, None).bpl < 10.0).all()
+    # What is not known at one step is forgotten there.
+    assert tpl.leakage_suprema([0.1, 0.2], tpl.Cycle([night, None]), None).bpl.tolist() == [
+        0.1,
+        pytest.approx(0.3),
+    ]
+
+
+@pytest.mark.parametrize("start", [[0.5, 0.5], "any"])
+def test_a_start_outside_the_habit(start):
+    forward = tpl.Cycle(SELDOM)
+    habit = tpl.leakage_suprema(0.1, forward.reverse(), None)
+    assert habit.bpl.tolist() == [pytest.approx(0.2111, abs=1e-4)]
+    suprema = tpl.leakage_suprema(0.1, forward.reverse(start=start), forward)
+    assert suprema.tpl.max() >= 0.678
+    known = forward.reverse(start=[0.5, 0.5])
+    for horizon in (8, 20):
+        steps = known.first[: horizon - 1]
+        exact = tpl.exact_leakage(0.1, steps, SELDOM, horizon=horizon)
+        assert exact.bpl.max() <= suprema.bpl.max()
+        assert exact.joint.max() > 0.677  # of the habit it would be less
+
+
+def test_first_times_come_before_the_phases():
+    habits = tpl.Cycle([SELDOM, [[0.8, 0.2], [0.3, 0.7]]])
+    backward = habits.reverse(start=[0.2, 0.8])
+    m = len(backward.first)
+    suprema = tpl.leakage_suprema([0.1, 0.2], backward, habits)
+    assert len(suprema) == m + 2
+    assert list(suprema.index[:2]) == ["time 0", "time 1"]
+    assert list(suprema.index[m:]) == ["later, 0", "later, 1"]
+    series = tpl.temporal_privacy_leakage([0.1, 0.2] * 40, backward, habits)
+    np.testing.assert_allclose(suprema.bpl[:m], series.bpl[:m], rtol=1e-12)
+    np.testing.assert_allclose(suprema.fpl[:m], series.fpl[:m], rtol=1e-12)
+    for time in range(m, 80):
+        phase = time % 2
+        assert suprema.bpl[m + phase] >= series.bpl[time]
+        assert suprema.fpl[m + phase] >= series.fpl[time]
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_exact_leakage_exceeds_the_suprema(seed):
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(1, 4))
+    n = int(rng.integers(2, 4))
+    habits = tpl.Cycle(dirichlet_cycle(seed, p, n, stay=rng.uniform(0.0, 0.7)))
+    budgets = rng.uniform(0.05, 0.6, p)
+    start = rng.dirichlet(np.ones(n))
+    horizon = 9
+    for backward in (habits.reverse(start=start), habits.reverse(start="any")):
+        suprema = tpl.leakage_suprema(budgets, backward, habits)
+        m = len(suprema) - p
+        law = start
+        steps = []
+        for time in range(horizon - 1):
+            joint = habits[time % p].toarray() * law[:, None]
+            law = joint.sum(axis=0)
+            steps.append((joint / law).T)
+        spent = budgets[np.arange(horizon) % p]
+        exact = tpl.exact_leakage(spent, steps, [habits[t % p] for t in range(horizon - 1)])
+        rows = [*range(m), *(m + time % p for time in range(m, horizon))][:horizon]
+        assert (exact.bpl <= suprema.bpl[rows] * (1 + 1e-12)).all()
+        assert (exact.joint <= suprema.tpl[rows] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "message"),
+    [
+        ([0.1, 0.2, 0.3], r"epsilons must have shape \(2,\), found \(3,\); give one number"),
+        ([0.0, 0.0], "epsilons must not all be 0, found"),
+        ([-0.1, 0.2], "epsilons must be finite and at least 0, found -0.1; give one number"),
+        (np.inf, "epsilons must be finite and at least 0, found inf"),
+    ],
+)
+def test_budgets_that_are_none(epsilons, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.leakage_suprema(epsilons, tpl.Cycle([SELDOM, SELDOM]), None)
+
+
+def test_a_list_says_nothing_of_later_steps():
+    with pytest.raises(ValueError, match="found a list of 2 matrices; give one matrix, or a Cycle"):
+        tpl.leakage_suprema(0.1, [SELDOM, SELDOM], None)

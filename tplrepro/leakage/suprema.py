@@ -1,0 +1,341 @@
+"""Suprema over time of leakages under habits that follow the clock: one for each phase of a cycle.
+
+Round a cycle of p phases, BPL goes through p maps x -> epsilon_r + L_r(x). Their composition Phi
+does not fall and has slopes of at most 1, so that the BPL of a phase rises to the least S with
+Phi(S) <= S, or without bound (docs/theory/promises.md has the proofs). FPL is the same walk in
+reverse order.
+
+**Policy iteration.** One vertex of each loss function makes a map of u = e^x - 1 that is a Moebius
+map with a non-negative matrix, and so does a walk round the cycle. S is the largest fixed point
+over all choices of a vertex for each step. From a level below S, take the vertices that apply on a
+walk from it and the fixed point of their maps together; it rises to S in a few rounds. Loss
+functions that are not made of vertices, or of vertices of different scale, are bisected for the
+least level that a walk round the cycle does not raise.
+
+**Rounding.** All numbers are rounded up: the products of the non-negative matrices keep their
+digits, but the difference of their diagonal cancels near critical budgets, and loses a margin that
+grows with p.
+"""
+
+from __future__ import annotations
+from dataclasses import dataclass
+from math import expm1, hypot, inf, log1p, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.leakage.accumulation import has_table
+from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction
+from tplrepro.leakage.temporal import (
+    REQUIRED,
+    Correlation,
+    LossCycle,
+    LossCycles,
+    TemporalLeakage,
+    loss_cycles,
+)
+from tplrepro.leakage.timeline import UP, leakage_rounded_up
+from tplrepro.validation import LARGEST, FrozenArrays, check_range
+
+#: Of e^level - 1, products stay within the range of doubles; the same equations are bisected above.
+LARGE_LEVEL = 300.0
+#: Entries of products of matrices are kept below about this.
+LARGE_ENTRY = 2.0**200
+#: Above this no finite supremum of small budgets lies: L rises by at most about 700 beyond budgets.
+MOST_ADDED = 4000.0
+#: To this share a level is bisected.
+CLOSELY = 2.0**-48
+
+
+@dataclass(frozen=True)
+class Suprema(FrozenArrays):
+    """The suprema of BPL or of FPL, nats, rounded up; inf where there is none.
+
+    `first` (m,) are those at each of the first time points, `phases` (p,) those of all later time
+    points at each phase.
+    """
+
+    first: np.ndarray
+    phases: np.ndarray
+
+    def at(self, time: int) -> float:
+        """The supremum at a time point, which counts from 0."""
+        if time < self.first.size:
+            return float(self.first[time])
+        return float(self.phases[time % self.phases.size])
+
+
+def leakage_suprema(
+    epsilons: ArrayLike, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED
+) -> TemporalLeakage:
+    """The suprema over time of BPL, FPL and TPL at each phase of a cycle (Theorem 11 of [1] for one
+    matrix).
+
+    They are those of `PrivacyLossFunction.supremum`, for habits that follow the clock. Its
+    `budget_for` is `allocate_by_upper_bound(alpha, cycle, None)`: the budgets whose suprema are
+    within alpha.
+
+    Parameters
+    ----------
+    epsilons : array-like (p,), or one number
+        The budget of each phase, which returns for ever, in nats, finite and >= 0: 0 for a phase
+        without release, but one must be greater.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None (not known) or Cycle
+        Pr(l^{t-1} | l^t). Unless its `reverse` had another `start`, the suprema hold for a chain
+        that starts in the law that repeats itself with the cycle.
+    forward : the same for Pr(l^t | l^{t-1})
+
+    Returns
+    -------
+    TemporalLeakage, which has a row for each phase; inf where the leakage grows without bound
+        Where a cycle has first steps of its own, the first time points come before, labelled "time
+        0" and so on, and the phases, labelled "later, " with their labels, hold all later times.
+
+    Raises
+    ------
+    TypeError
+        Unless both sides are given.
+    ValueError
+        For budgets that are not finite or negative, all 0, or not p of them; matrices that are not
+        row-stochastic or have different states; or a list of matrices, which says nothing of later
+        steps.
+
+    Examples
+    --------
+    >>> from tplrepro import Cycle
+    >>> night, day = [[0.99, 0.01], [0.02, 0.98]], [[0.7, 0.3], [0.4, 0.6]]
+    >>> habits = Cycle([night, night, day, day], step="6h")
+    >>> print(leakage_suprema(0.1, habits.reverse(), habits))
+           epsilon      BPL      FPL      TPL
+    00:00      0.1 0.162177 0.349958 0.412136
+    06:00      0.1 0.257579  0.25744  0.41502
+    12:00      0.1 0.350241 0.162199 0.412439
+    18:00      0.1 0.205875  0.20586 0.311735
+    """
+    losses = loss_cycles(backward, forward)
+    budgets = check_budgets_of_phases(epsilons, len(losses))
+    bpl = backward_suprema(losses.backward, budgets, losses.n_first)
+    fpl = forward_suprema(losses.forward, budgets, losses.n_first)
+    first_budgets = [budgets[time % budgets.size] for time in range(losses.n_first)]
+    return TemporalLeakage(
+        np.concatenate([first_budgets, budgets]),
+        np.concatenate([bpl.first, bpl.phases]),
+        np.concatenate([fpl.first, fpl.phases]),
+        index=_labels_of_rows(losses),
+    )
+
+
+def _labels_of_rows(losses: LossCycles) -> list:
+    if losses.n_first == 0:
+        return list(losses.phases)
+    first = [f"time {time}" for time in range(losses.n_first)]
+    later = [f"later, {phase}" for phase in losses.phases]
+    return first + later
+
+
+def check_budgets_of_phases(epsilons: ArrayLike, p: int, name: str = "epsilons") -> np.ndarray:
+    """Budgets (p,) of the phases of a cycle, or one for all; finite and >= 0, one of them > 0."""
+    remedy = f"give one number, or one for each of the {p} phases"
+    budgets = check_range(epsilons, 0.0, LARGEST, f"{name} must be finite and at least 0", remedy)
+    if budgets.ndim == 0:
+        budgets = np.full(p, budgets)
+    if budgets.shape != (p,):
+        raise ValueError(f"{name} must have shape ({p},), found {budgets.shape}; {remedy}")
+    if not budgets.any():
+        raise ValueError(
+            f"{name} must not all be 0, found {budgets[:5].tolist()}; "
+            "give a positive one to a phase with a release"
+        )
+    return budgets
+
+
+def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Suprema:
+    """The suprema of BPL.
+
+    Parameters
+    ----------
+    losses : LossCycle of the backward side
+    budgets : array (p,), of each phase, >= 0 and not all 0, nats
+    n_first : int, the number of first time points, at least that of the first steps of `losses`
+
+    Returns
+    -------
+    Suprema
+    """
+    spent = budgets.tolist()
+    p = len(spent)
+    limits = _Round(losses.steps, spent).limits(is_alone=n_first == 0)
+    if n_first == 0:
+        return Suprema(np.empty(0), np.array(limits))
+    leakages = [spent[0]]
+    for time in range(n_first + p - 1):
+        epsilon = spent[(time + 1) % p]
+        leakages.append(leakage_rounded_up(losses.at(time), leakages[-1], epsilon))
+    # From a level above its limit the leakage of a phase falls, from one below it rises.
+    phases = np.array(limits)
+    for time in range(n_first, n_first + p):
+        phases[time % p] = max(phases[time % p], leakages[time])
+    return Suprema(np.array(leakages[:n_first]), phases)
+
+
+def forward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Suprema:
+    """The suprema of FPL, over all numbers of releases.
+
+    Parameters
+    ----------
+    losses : LossCycle of the forward side
+    budgets : array (p,), of each phase, >= 0 and not all 0, nats
+    n_first : int, the number of first time points, at least that of the first steps of `losses`
+
+    Returns
+    -------
+    Suprema
+    """
+    spent = budgets.tolist()
+    p = len(spent)
+    # In reverse order, the step from phase 0 leads to phase p - 1 and is the last one.
+    *others, last = losses.steps
+    backwards = _Round([*reversed(others), last], spent[::-1])
+    phases = backwards.limits(is_alone=n_first == 0)[::-1]
+    leakage = phases[n_first % p]
+    first = []
+    for time in reversed(range(n_first)):
+        leakage = leakage_rounded_up(losses.at(time), leakage, spent[time % p])
+        first.append(leakage)
+    return Suprema(np.array(first[::-1]), np.array(phases))
+
+
+class _Moebius(NamedTuple):
+    """The map u -> (a u + b) / (c u + f) of four numbers that are not negative."""
+
+    a: float
+    b: float
+    c: float
+    f: float
+
+    def followed_by(self, slope: float, added: float, d: float) -> _Moebius:
+        """The map followed by u -> (slope u + added) / (d u + 1), up to a power of 2 in all numbers
+        where they are large."""
+        a = slope * self.a + added * self.c
+        b = slope * self.b + added * self.f
+        c = d * self.a + self.c
+        f = d * self.b + self.f
+        if a + f < LARGE_ENTRY:
+            return _Moebius(a, b, c, f)
+        shrink = 1.0 / LARGE_ENTRY
+        return _Moebius(a * shrink, b * shrink, c * shrink, f * shrink)
+
+    def fixed_point(self, margin: float) -> float:
+        """The positive root of c u^2 + (f - a) u - b, whose f - a is less by a share of f + a, in
+        the form that does not cancel; inf if there is none."""
+        middle = (self.f - self.a) - margin * (self.f + self.a)
+        if self.c == 0.0:
+            return self.b / middle if middle > 0.0 else inf
+        root = hypot(middle, 2.0 * sqrt(self.b) * sqrt(self.c))
+        if middle >= 0.0:
+            return 2.0 * self.b / (middle + root)
+        return (root - middle) / (2.0 * self.c)
+
+
+class _Round:
+    """A walk round a cycle of p places: `losses[k]` (None: not known) leads from place k to the
+    next one, the last to place 0, and each place has a budget."""
+
+    def __init__(self, losses: list, budgets: list[float]):
+        self.losses = losses
+        self.budgets = budgets
+
+    def limits(self, is_alone: bool) -> list[float]:
+        """The limit of the leakage at each place.
+
+        A cycle of one that `is_alone`, with no first time points, has the supremum of its loss
+        function.
+        """
+        loss = self.losses[0]
+        if len(self.losses) == 1 and is_alone and loss is not None:
+            return [float(loss.supremum(self.budgets[0]))]
+        limits = [self._limit_at_start()]
+        for loss, epsilon in zip(self.losses, self.budgets[1:], strict=False):
+            limits.append(leakage_rounded_up(loss, limits[-1], epsilon))
+        return limits
+
+    def _limit_at_start(self) -> float:
+        level = self.budgets[0]
+        if self.losses[-1] is None:
+            return level
+        scale = self._common_scale()
+        if scale is None:
+            return self._bisected_limit()
+        while level + sum(self.budgets) <= LARGE_LEVEL * scale:
+            better = self._fixed_point(level, scale)
+            if better <= level or better == inf:
+                return max(level, better)
+            level = better
+        return self._bisected_limit()
+
+    def _common_scale(self) -> float | None:
+        """The scale of all loss functions, None if some differ or are not made of vertices."""
+        known = [loss for loss in self.losses if loss is not None]
+        scales = {loss.scale for loss in known} or {1.0}
+        if len(scales) > 1 or not all(map(has_table, known)):
+            return None
+        return scales.pop()
+
+    def _fixed_point(self, level: float, scale: float) -> float:
+        """The fixed point at place 0, rounded up, of the maps of the vertices that apply on a walk
+        from a level."""
+        u = expm1(level / scale)
+        following = [*self.budgets[1:], self.budgets[0]]
+        walk = _Moebius(1.0, 0.0, 0.0, 1.0)
+        for loss, epsilon in zip(self.losses, following, strict=True):
+            d, gap = _raised_vertex(loss, scale * log1p(u))
+            added = expm1(epsilon / scale)
+            # The step: u -> (slope u + added) / (d u + 1).
+            slope = added * d + (added + 1.0) * gap
+            u = (slope * u + added) / (d * u + 1.0)
+            walk = walk.followed_by(slope, added, d)
+        margin = len(self.losses) * 2.0**-50
+        u = walk.fixed_point(margin) * (1.0 + margin)
+        return scale * log1p(u) * UP
+
+    def _bisected_limit(self) -> float:
+        """The least level, but for a share of `CLOSELY`, that a walk, rounded up, does not raise.
+
+        Those that it does not raise are all numbers from the limit on.
+        """
+        low = self.budgets[0]
+        if not self._raises(low):
+            return low
+        most = MOST_ADDED + 2.0 * sum(self.budgets)
+        high = 2.0 * low + 2.0**-20 * max(self.budgets)
+        while self._raises(high):
+            low = high
+            high *= 2.0
+            if high > most:
+                return inf
+        while high - low > CLOSELY * high:
+            middle = 0.5 * (low + high)
+            if self._raises(middle):
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _raises(self, level: float) -> bool:
+        """Whether a walk round the cycle leads to a higher level."""
+        walked = level
+        following = [*self.budgets[1:], self.budgets[0]]
+        for loss, epsilon in zip(self.losses, following, strict=True):
+            walked = leakage_rounded_up(loss, walked, epsilon)
+        return walked > level
+
+
+def _raised_vertex(loss: PrivacyLossFunction | None, level: float) -> tuple[float, float]:
+    """d and gap of the vertex that applies at a level; the gap is as large as rounding may have
+    hidden."""
+    if loss is None:
+        return 0.0, 0.0
+    d, gap, _ = loss.vertex_for(level)
+    raised = gap * (1.0 + ROUNDING) + loss.ties
+    return d, min(raised, 1.0 - d)
