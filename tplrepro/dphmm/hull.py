@@ -37,6 +37,8 @@ MOST_SLACK = 4.0
 MOST_ROUNDING = 2.0**42
 #: From this many points on, a hull in the plane is found faster without those well inside.
 MANY_POINTS = 500
+#: Of this many answers, the corners are found first, since their differences have the same hull.
+MANY_ANSWERS = 50
 #: A corner of a polygon this close to the line between its neighbours is rounding, not a corner.
 ROUNDING = 1e-12
 
@@ -86,8 +88,10 @@ class SensitivityHull(FrozenArrays):
         self.uneven = measure.uneven
         self._unit = measure.unit
         self.tolerance = measure.tolerance
-        self._spanning, self._scaled_basis = _span(points, measure.tolerance, measure.unit)
-        self.dimension = len(self._spanning)
+        span = _Span.of(points, measure.tolerance, measure.unit)
+        self._spanning = span.points
+        self._scaled_basis = span.basis
+        self.dimension = len(span.points)
         to_coordinates = self._to_coordinates()
         if self.dimension > 1:
             outline = _symmetric_hull(points, self._spanning, to_coordinates)
@@ -99,36 +103,53 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = self._cone_volumes(to_coordinates)
         self.volume = float(self.cone_volumes.sum())
         self.slack = _slack(outline)
-        # Pairs are told apart in coordinates in which no body is thin.
-        apart = outline.normals
-        if self.dimension:
-            apart = outline.normals @ self._spanning.T
-        self.halfspaces = outline.normals[_one_of_each_pair(apart)] / (1 + self.slack)
+        one_of_each_pair = self._one_normal_of_each_pair()
+        self.halfspaces = one_of_each_pair / (1 + self.slack)
         self.__post_init__()  # freezes them
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the span is not the whole space."""
+        return self.dimension < self.ambient_dimension
 
     def _to_coordinates(self) -> np.ndarray:
         """The map (d, r) to coordinates in which the spanning points are unit vectors."""
-        scaled = _even_coordinates(self._spanning / self._unit, self._scaled_basis)
-        return scaled / self._unit[:, None]
+        scaled_spanning = self._spanning / self._unit
+        from_scaled = _even_coordinates(scaled_spanning, self._scaled_basis)
+        return from_scaled / self._unit[:, None]
 
     def _cone_volumes(self, to_coordinates: np.ndarray) -> np.ndarray:
         """The volumes, in the span, of the cones over the facets, (F,)."""
-        basis = self._scaled_basis
-        content = 1.0
         if self.uneven:
             basis = to_coordinates
-            content = float(_content(self._spanning, self._unit))
-        determinants = np.abs(np.linalg.det(self.facet_vertices @ basis))
-        return determinants * content / factorial(self.dimension)
+            unit_volume = float(_content(self._spanning, self._unit))
+        else:
+            basis = self._scaled_basis
+            unit_volume = 1.0
+        facets = self.facet_vertices @ basis
+        determinants = np.linalg.det(facets)
+        parallelotopes = np.abs(determinants) * unit_volume
+        return parallelotopes / factorial(self.dimension)
+
+    def _one_normal_of_each_pair(self) -> np.ndarray:
+        """Distinct normals (h, d) of facets, one of a and -a."""
+        normals = self._facet_normals
+        if self.dimension == 0:
+            return normals[_one_of_each_pair(normals)]
+        # Pairs are told apart in coordinates in which no body is thin.
+        in_coordinates = normals @ self._spanning.T
+        return normals[_one_of_each_pair(in_coordinates)]
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the
         span."""
         v = as_vectors(vectors, self.ambient_dimension)
-        inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
-        if self.dimension < self.ambient_dimension:
-            inside = np.where(self._height(v) > 0, np.inf, inside)
-        return inside[()]
+        along_normals = v @ self.halfspaces.T
+        norm = np.abs(along_normals).max(axis=-1)
+        if self._is_flat:
+            is_off_span = self._height(v) > 0
+            norm = np.where(is_off_span, np.inf, norm)
+        return norm[()]
 
     def contains(self, vectors: ArrayLike) -> np.ndarray:
         """Whether vectors (..., d) lie in K or on its boundary, shape (...)."""
@@ -158,17 +179,21 @@ class SensitivityHull(FrozenArrays):
         origin = columns[:1]  # far from 0 coordinates would lose digits
         rows = rows - origin
         columns = columns - origin
-        norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
+        rows_along_normals = rows @ self.halfspaces.T
+        columns_along_normals = columns @ self.halfspaces.T
+        norms = cdist(rows_along_normals, columns_along_normals, "chebyshev")
         is_inside = norms <= 1
-        if self.dimension < self.ambient_dimension:
+        if self._is_flat:
             distances = cdist(rows / self._unit, columns / self._unit)
             off_span = cdist(self.beside(rows), self.beside(columns))
-            is_inside &= off_span <= self.tolerance + FLAT * distances
+            rounding = self.tolerance + FLAT * distances
+            is_inside &= off_span <= rounding
         return is_inside
 
     def extended(self, vector: ArrayLike) -> SensitivityHull:
         """The convex hull of K, a vector (d,) or several (k, d), and their negatives."""
-        return SensitivityHull(np.vstack([self.vertices, vector]), self._magnitude)
+        points = np.vstack([self.vertices, vector])
+        return SensitivityHull(points, self._magnitude)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Exact dimensions (k,) and volumes (k,) of the hulls `extended` by each of the vectors
@@ -181,69 +206,98 @@ class SensitivityHull(FrozenArrays):
         v = as_vectors(vectors, self.ambient_dimension)
         height = self._height(v)
         is_off_span = height > 0
-        beyond = np.maximum(v @ self._facet_normals.T - 1, 0)
-        in_span = self.volume + 2 * beyond @ self.cone_volumes
+        along_normals = v @ self._facet_normals.T
+        beyond_facet = np.maximum(along_normals - 1, 0)
+        volume_in_span = self.volume + 2 * beyond_facet @ self.cone_volumes
         bipyramid = 2 * self.volume * height / (self.dimension + 1)
-        return self.dimension + is_off_span, np.where(is_off_span, bipyramid, in_span)
+        dimensions = self.dimension + is_off_span
+        volumes = np.where(is_off_span, bipyramid, volume_in_span)
+        return dimensions, volumes
 
     def _height(self, v: np.ndarray) -> np.ndarray:
         """Distances (...) of vectors (..., d) from the span, 0 where they are rounding errors."""
         if self.uneven:
-            spanning = np.broadcast_to(self._spanning, (*v.shape[:-1], *self._spanning.shape))
-            above = np.concatenate([spanning, v[..., None, :]], axis=-2)
-            height = _content(above, self._unit) / _content(self._spanning, self._unit)
+            height = self._height_by_volumes(v)
         else:
             in_span = (v @ self._scaled_basis) @ self._scaled_basis.T
             height = np.linalg.norm(v - in_span, axis=-1)
         off_span = np.linalg.norm(self.beside(v), axis=-1)
-        return np.where(off_span > self.rounding(v), height, 0.0)
+        is_off_span = off_span > self.rounding(v)
+        return np.where(is_off_span, height, 0.0)
+
+    def _height_by_volumes(self, v: np.ndarray) -> np.ndarray:
+        """Distances (...) of vectors (..., d) from the span: the volume of a parallelotope over
+        that of its base."""
+        n_spanning = len(self._spanning)
+        base_shape = (*v.shape[:-1], n_spanning, self.ambient_dimension)
+        base = np.broadcast_to(self._spanning, base_shape)
+        apex = v[..., None, :]
+        parallelotope = np.concatenate([base, apex], axis=-2)
+        volume = _content(parallelotope, self._unit)
+        return volume / _content(self._spanning, self._unit)
 
     def beside(self, v: np.ndarray) -> np.ndarray:
         """The part of vectors (..., d) orthogonal to the span, each coordinate measured in its own
         unit."""
         scaled = v / self._unit
-        return scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T
+        in_span = (scaled @ self._scaled_basis) @ self._scaled_basis.T
+        return scaled - in_span
 
     def rounding(self, v: np.ndarray) -> np.ndarray:
         """The length (...) up to which `beside` is rounding, for vectors (..., d)."""
-        return self.tolerance + FLAT * np.linalg.norm(v / self._unit, axis=-1)
+        lengths = np.linalg.norm(v / self._unit, axis=-1)
+        return self.tolerance + FLAT * lengths
 
     def coordinates(self, v: np.ndarray) -> np.ndarray:
         """Coordinates (..., dimension) of vectors (..., d) in the span, without what lies off
         it."""
-        return (v / self._unit) @ self._scaled_basis
+        scaled = v / self._unit
+        return scaled @ self._scaled_basis
 
     def vector(self, coordinates: np.ndarray) -> np.ndarray:
         """The vectors (..., d) in the span with these coordinates."""
-        return (coordinates @ self._scaled_basis.T) * self._unit
+        scaled = coordinates @ self._scaled_basis.T
+        return scaled * self._unit
 
     def second_moment(self) -> np.ndarray:
-        """E[u u^T] of a uniform point u of K, (d, d)."""
-        # Of a simplex with vertices 0, w_1..w_r: (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r + 2)).
+        """E[u u^T] of a uniform point u of K, (d, d).
+
+        Of a simplex with vertices 0, w_1..w_r it is (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r +
+        2)); the simplices count by their volumes.
+        """
+        r = self.dimension
         sums = self.facet_vertices.sum(axis=1, keepdims=True)
-        arms = np.concatenate([self.facet_vertices, sums], axis=1)
-        moment = np.einsum("f,fki,fkj->ij", self.cone_volumes / self.volume, arms, arms)
-        return moment / ((self.dimension + 1) * (self.dimension + 2))
+        vertices_and_sum = np.concatenate([self.facet_vertices, sums], axis=1)
+        shares = self.cone_volumes / self.volume
+        products = np.einsum("f,fki,fkj->ij", shares, vertices_and_sum, vertices_and_sum)
+        return products / ((r + 1) * (r + 2))
 
     def __repr__(self) -> str:
+        n_vertices = len(self.vertices)
         dimension = f"dimension {self.dimension} of {self.ambient_dimension}"
-        return f"SensitivityHull({dimension}, {len(self.vertices)} vertices)"
+        return f"SensitivityHull({dimension}, {n_vertices} vertices)"
 
 
 def _checked_differences(differences: ArrayLike) -> np.ndarray:
     """Finite vectors (m, d), not so small or large that volumes, and with them the noise, underflow
     or overflow."""
-    points = as_numbers(
-        differences, "differences must be finite vectors, shape (m, d)", "give one a row"
-    )
-    largest = float(np.abs(points).max(initial=0.0))
+    constraint = "differences must be finite vectors, shape (m, d)"
+    points = as_numbers(differences, constraint, "give one a row")
+    largest = _largest_size(points)
     has_good_size = largest == 0 or 1e-50 < largest < 1e50
-    if points.ndim != 2 or points.shape[1] == 0 or not has_good_size:
+    has_rows = points.ndim == 2 and points.shape[1] > 0
+    if not (has_rows and has_good_size):
+        found = f"found shape {points.shape} and size {largest:g}"
         raise ValueError(
-            "differences must be finite vectors, shape (m, d), 0 or of a size from 1e-50 to 1e50, "
-            f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
+            f"{constraint}, 0 or of a size from 1e-50 to 1e50, {found}; "
+            "give one a row, in another unit"
         )
     return points
+
+
+def _largest_size(points: np.ndarray) -> float:
+    """The largest absolute value of a coordinate; 0 without points."""
+    return float(np.abs(points).max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,14 +317,17 @@ class _Measure:
     def of(cls, points: np.ndarray, magnitude: np.ndarray) -> Self:
         """For differences (m, d) of answers of the magnitude (d,)."""
         widths = np.abs(points).max(axis=0, initial=0.0)
-        largest = float(np.abs(points).max(initial=0.0))
-        tolerance = FLAT * max(largest, float(magnitude.max()), 1e-300)
-        uneven = bool(((widths > 0.0) & (widths <= tolerance)).any())
-        if not uneven:
-            return cls(np.ones(widths.size), tolerance, uneven)
-        unit = np.where(widths > 0.0, widths, 1.0)
-        rounding = max(1.0, float((magnitude / unit).max()))
-        return cls(unit, FLAT * min(rounding, MOST_ROUNDING), uneven)
+        largest_answer = float(magnitude.max())
+        largest = max(_largest_size(points), largest_answer, 1e-300)
+        tolerance = FLAT * largest
+        changes = widths > 0.0
+        changes_little = changes & (widths <= tolerance)
+        if not changes_little.any():
+            return cls(unit=np.ones(widths.size), tolerance=tolerance, uneven=False)
+        unit = np.where(changes, widths, 1.0)
+        size_over_width = float((magnitude / unit).max())
+        rounding = min(max(1.0, size_over_width), MOST_ROUNDING)
+        return cls(unit=unit, tolerance=FLAT * rounding, uneven=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,13 +341,20 @@ class _Outline:
 
 def _segment(spanning: np.ndarray, unit: np.ndarray) -> _Outline:
     """The outline of a segment, spanned by (1, d), or of the point 0, spanned by (0, d)."""
-    r = len(spanning)
-    end = spanning.sum(axis=0)
-    vertices = np.array([end, -end])[: r + 1] + 0.0  # no -0.0
-    facet_vertices = vertices[:, None][:, :r]
-    scaled = end / unit
-    normals = vertices / unit**2 / (scaled @ scaled or 1.0)
-    return _Outline(vertices, facet_vertices, normals)
+    if len(spanning) == 0:
+        origin = np.zeros((1, unit.size))
+        no_vertices = np.zeros((1, 0, unit.size))
+        return _Outline(vertices=origin, facet_vertices=no_vertices, normals=origin)
+    end = spanning[0]
+    vertices = np.array([end, -end]) + 0.0  # no -0.0
+    scaled_end = end / unit
+    squared_length = scaled_end @ scaled_end
+    normals = vertices / unit**2 / squared_length
+    return _Outline(
+        vertices=vertices,
+        facet_vertices=vertices[:, None],  # each end is a facet
+        normals=normals,
+    )
 
 
 def _slack(outline: _Outline) -> float:
@@ -298,8 +362,10 @@ def _slack(outline: _Outline) -> float:
 
     a . v is rounded as its summands, which cancel where K is thin; 256 also covers the noise.
     """
-    summands = np.abs(outline.normals) @ np.abs(outline.vertices).max(axis=0)
-    slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
+    largest_coordinates = np.abs(outline.vertices).max(axis=0)
+    sizes_of_summands = np.abs(outline.normals) @ largest_coordinates
+    rounding = np.finfo(float).eps * float(sizes_of_summands.max())
+    slack = max(SLACK, 256 * rounding)
     if slack > MOST_SLACK:
         raise ValueError(
             "differences must span a body whose norm can be computed, found one so thin aslant "
@@ -338,14 +404,17 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     [[-4.0, -1.0], [1.0, -1.0], [3.0, 0.0], [4.0, 1.0], [-1.0, 1.0], [-3.0, 0.0]]
     """
     f = as_answers(answers, policy.n_states)
-    magnitude = np.abs(f[policy.possible]).max(axis=0)
+    possible_answers = f[policy.possible]
+    magnitude = np.abs(possible_answers).max(axis=0)
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers'
         # own hull.
-        corners = _corners(f[policy.possible])
-        differences = (corners[:, None] - corners).reshape(-1, f.shape[1])
-        return SensitivityHull(differences, magnitude)
-    return SensitivityHull(policy.differences(f), magnitude)
+        corners = _corners(possible_answers)
+        differences_of_pairs = corners[:, None] - corners
+        differences = differences_of_pairs.reshape(-1, f.shape[1])
+    else:
+        differences = policy.differences(f)
+    return SensitivityHull(differences, magnitude)
 
 
 def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
@@ -374,7 +443,9 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
     5.0
     """
-    return float(np.abs(policy.differences(answers)).sum(axis=1).max(initial=0.0))
+    differences = policy.differences(answers)
+    l1_distances = np.abs(differences).sum(axis=1)
+    return float(l1_distances.max(initial=0.0))
 
 
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
@@ -397,26 +468,37 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
         If the dimension or the radius is out of range.
     """
     radius = check_level(radius, "radius")
-    return SensitivityHull(radius * np.eye(check_horizon(dimension, "dimension")))
+    dimension = check_horizon(dimension, "dimension")
+    corners = radius * np.eye(dimension)
+    return SensitivityHull(corners)
 
 
-def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points (r, d) that span all within `tolerance`, and an orthonormal basis (d, r), in multiples
-    of `unit` (d,).
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """Some points that span all others, and an orthonormal basis of their span."""
 
-    Each is the point farthest from the span of those before it.
-    """
-    chosen: list[int] = []
-    scaled = points / unit
-    basis = np.zeros((points.shape[1], 0))
-    for _ in range(min(points.shape)):
-        residual = scaled - (scaled @ basis) @ basis.T
-        lengths = np.einsum("ij,ij->i", residual, residual)
-        if np.sqrt(lengths.max()) <= tolerance:
-            break
-        chosen.append(int(np.argmax(lengths)))
-        basis = np.linalg.qr(scaled[chosen].T)[0]
-    return points[chosen], basis
+    points: np.ndarray  # (r, d)
+    basis: np.ndarray  # (d, r), in multiples of the unit
+
+    @classmethod
+    def of(cls, points: np.ndarray, tolerance: float, unit: np.ndarray) -> Self:
+        """The span of points (m, d) within `tolerance`, in multiples of `unit` (d,).
+
+        Each point that is chosen is the farthest one from the span of those before it.
+        """
+        chosen: list[int] = []
+        scaled = points / unit
+        basis = np.zeros((unit.size, 0))
+        for _ in range(min(points.shape)):
+            in_span = (scaled @ basis) @ basis.T
+            residual = scaled - in_span
+            squared_lengths = np.einsum("ij,ij->i", residual, residual)
+            if np.sqrt(squared_lengths.max()) <= tolerance:
+                break
+            farthest = int(np.argmax(squared_lengths))
+            chosen.append(farthest)
+            basis, _ = np.linalg.qr(scaled[chosen].T)
+        return cls(points[chosen], basis)
 
 
 def _content(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
@@ -428,15 +510,20 @@ def _content(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
     k, d = vectors.shape[-2:]
     scaled = vectors / unit
     minors = []
-    for chosen in map(list, combinations(range(d), k)):
-        minors.append(np.linalg.det(scaled[..., chosen]) * unit[chosen].prod())
-    return np.sqrt(np.square(minors).sum(axis=0))
+    for columns in combinations(range(d), k):
+        chosen = list(columns)
+        scaled_minor = np.linalg.det(scaled[..., chosen])
+        minor = scaled_minor * unit[chosen].prod()
+        minors.append(minor)
+    sum_of_squares = np.square(minors).sum(axis=0)
+    return np.sqrt(sum_of_squares)
 
 
 def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull
     loses corners."""
-    return basis @ np.linalg.inv(spanning @ basis)
+    spanning_in_basis = spanning @ basis
+    return basis @ np.linalg.inv(spanning_in_basis)
 
 
 def _symmetric_hull(
@@ -445,8 +532,8 @@ def _symmetric_hull(
     """The hull of points (m, d) and their negatives, in a span of two dimensions or more."""
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
-    points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
-    coordinates = np.concatenate([coordinates[kept], -coordinates[kept]])
+    points = _with_negatives(points[kept]) + 0.0  # no -0.0
+    coordinates = _with_negatives(coordinates[kept])
     hull = _hull_about(coordinates, coordinates)
     if hull is None:
         # Some nearly coincide; moved by much less than the slack, they coincide or are clearly
@@ -455,19 +542,37 @@ def _symmetric_hull(
         coordinates = np.round(coordinates, 11)
         points = coordinates @ spanning + 0.0
         hull = _hull_about(original, coordinates)
+    n_dimensions = points.shape[1]
     if hull is None:
         raise ValueError(
-            f"differences must be clearly apart for Qhull, found {len(kept)} in {points.shape[1]} "
+            f"differences must be clearly apart for Qhull, found {len(kept)} in {n_dimensions} "
             "dimensions, some of which nearly coincide; round the answers, or drop edges"
         )
-    if points.shape[1] > 2:
+    if n_dimensions > 2:
         normals = _normals(hull) @ to_coordinates.T
-        return _Outline(points[hull.vertices], points[hull.simplices], normals)
+        return _Outline(
+            vertices=points[hull.vertices], facet_vertices=points[hull.simplices], normals=normals
+        )
     corners = _polygon(coordinates, hull.vertices, to_coordinates)
-    facets = np.stack([corners, np.roll(corners, -1)], axis=1)
-    ones = np.ones((len(facets), 2, 1))
-    normals = np.linalg.solve(coordinates[facets], ones)[..., 0] @ to_coordinates.T
-    return _Outline(points[corners], points[facets], normals)
+    next_corners = np.roll(corners, -1)
+    sides = np.stack([corners, next_corners], axis=1)
+    normals = _normals_of_sides(coordinates[sides])
+    return _Outline(
+        vertices=points[corners], facet_vertices=points[sides], normals=normals @ to_coordinates.T
+    )
+
+
+def _with_negatives(points: np.ndarray) -> np.ndarray:
+    """Points (m, r), then their negatives: (2 m, r)."""
+    return np.concatenate([points, -points])
+
+
+def _normals_of_sides(ends: np.ndarray) -> np.ndarray:
+    """The normals a (s, 2) of a polygon's sides, from their two ends (s, 2, 2): a . v = 1 at
+    both."""
+    ones = np.ones((len(ends), 2, 1))
+    normals = np.linalg.solve(ends, ones)
+    return normals[..., 0]
 
 
 def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
@@ -475,12 +580,19 @@ def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
     than the slack."""
     with suppress(QhullError):
         hull = ConvexHull(corners)
-        # all products would be too many
-        parts = np.array_split(_normals(hull), len(hull.equations) // 512 + 1)
-        farthest = max(np.abs(points @ part.T).max() for part in parts)
-        if farthest <= 1 + SLACK / 2:
+        if _largest_norm(points, hull) <= 1 + SLACK / 2:
             return hull
     return None
+
+
+def _largest_norm(points: np.ndarray, hull: ConvexHull) -> float:
+    """The largest |a . v| of points v (m, r) over the facets of a hull; 1 at its corners."""
+    n_parts = len(hull.equations) // 512 + 1  # all products at once would be too many
+    largest_norms = []
+    for normals in np.array_split(_normals(hull), n_parts):
+        along_normals = points @ normals.T
+        largest_norms.append(np.abs(along_normals).max())
+    return float(np.max(largest_norms))
 
 
 def _polygon(
@@ -492,25 +604,41 @@ def _polygon(
     Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two
     that are close, one stays. So rounding changes neither the order nor the choice.
     """
-    x, y = -to_coordinates[0]
-    turned = coordinates[corners] @ np.array([[x, -y], [y, x]])
-    orientation = np.sign(np.linalg.det(to_coordinates))
-    angles = orientation * np.arctan2(turned[:, 1], turned[:, 0])
-    angles[angles < 1e-9] += 2 * np.pi
+    angles = _angles_from_left(coordinates[corners], to_coordinates)
     corners = corners[np.argsort(angles)]
-    farthest = int(np.argmax(np.linalg.norm(coordinates[corners], axis=1)))
-    circuit = coordinates[np.roll(corners, -farthest)].tolist()
-    is_kept = [True, *_corners_kept(circuit)]
-    return corners[np.roll(is_kept, farthest)]
+    distances = np.linalg.norm(coordinates[corners], axis=1)
+    farthest = int(np.argmax(distances))
+    from_farthest = np.roll(corners, -farthest)
+    circuit = coordinates[from_farthest].tolist()
+    is_kept_from_farthest = [True, *_corners_kept(circuit)]
+    is_kept = np.roll(is_kept_from_farthest, farthest)
+    return corners[is_kept]
+
+
+def _angles_from_left(coordinates: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
+    """The angles (c,) of vectors with these coordinates (c, 2) from the direction (-1, 0), in (0, 2
+    pi], counter-clockwise."""
+    x, y = -to_coordinates[0]  # the coordinates of (-1, 0)
+    turn_left_to_front = np.array([[x, -y], [y, x]])
+    turned = coordinates @ turn_left_to_front
+    orientation = np.sign(np.linalg.det(to_coordinates))
+    along = turned[:, 0]
+    across = turned[:, 1]
+    angles = orientation * np.arctan2(across, along)
+    angles[angles < 1e-9] += 2 * np.pi
+    return angles
 
 
 def _corners_kept(circuit: list[list[float]]) -> Iterator[bool]:
     """Whether each corner but the first, which is kept, is away from the line between the last one
     kept and the next one."""
     x, y = circuit[0]
-    for (at_x, at_y), (next_x, next_y) in pairwise([*circuit[1:], circuit[0]]):
-        area = (at_x - x) * (next_y - y) - (at_y - y) * (next_x - x)
-        is_kept = abs(area) > ROUNDING * hypot(next_x - x, next_y - y)
+    to_the_first = [*circuit[1:], circuit[0]]
+    for (at_x, at_y), (next_x, next_y) in pairwise(to_the_first):
+        base_x = next_x - x
+        base_y = next_y - y
+        area = (at_x - x) * base_y - (at_y - y) * base_x
+        is_kept = abs(area) > ROUNDING * hypot(base_x, base_y)
         yield is_kept
         if is_kept:
             x = at_x
@@ -519,27 +647,38 @@ def _corners_kept(circuit: list[list[float]]) -> Iterator[bool]:
 
 def _corners(points: np.ndarray) -> np.ndarray:
     """The points (n, d) that may be vertices of their hull; all of them where it may be flat."""
-    if points.shape[1] == 1:
-        return points[[np.argmin(points), np.argmax(points)]]
-    if len(points) < 50:
+    n_points, d = points.shape
+    if d == 1:
+        lowest = np.argmin(points)
+        highest = np.argmax(points)
+        return points[[lowest, highest]]
+    if n_points < MANY_ANSWERS:
         return points
     shifted = points - points[0]
     tolerance = FLAT * np.abs(shifted).max()
-    spanning, basis = _span(shifted, tolerance, np.ones(points.shape[1]))
+    span = _Span.of(shifted, tolerance, np.ones(d))
+    if len(span.points) < d:
+        return points
+    coordinates = shifted @ _even_coordinates(span.points, span.basis)
     with suppress(QhullError):
-        if len(spanning) == points.shape[1]:
-            return points[ConvexHull(shifted @ _even_coordinates(spanning, basis)).vertices]
+        hull = ConvexHull(coordinates)
+        return points[hull.vertices]
     return points
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
     """The indices of distinct normals, one of a and -a; the simplices of one facet share their
     normal."""
-    scaled = np.round(normals / (np.abs(normals).max() or 1.0), 13)
-    first = np.argmax(scaled != 0, axis=1)
-    signs = np.sign(scaled[np.arange(len(scaled)), first])
-    _, index = np.unique(scaled * signs[:, None] + 0.0, axis=0, return_index=True)
-    return np.sort(index)
+    largest = np.abs(normals).max()
+    if largest == 0:  # of a point
+        largest = 1.0
+    scaled = np.round(normals / largest, 13)
+    first_nonzero = np.argmax(scaled != 0, axis=1)
+    rows = np.arange(len(scaled))
+    signs = np.sign(scaled[rows, first_nonzero])
+    pointing_forward = scaled * signs[:, None] + 0.0  # no -0.0
+    _, first_occurrences = np.unique(pointing_forward, axis=0, return_index=True)
+    return np.sort(first_occurrences)
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
@@ -548,19 +687,24 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
     Of many points in the plane, on which Qhull is slow, those inside a circle that lies in the hull
     are left out.
     """
-    if coordinates.shape[1] != 2 or len(coordinates) < MANY_POINTS:
-        return np.arange(len(coordinates))
+    n_points, r = coordinates.shape
+    if r != 2 or n_points < MANY_POINTS:
+        return np.arange(n_points)
     x, y = np.ascontiguousarray(coordinates.T)
     farthest = []
     for angle in np.linspace(0, np.pi, 8, endpoint=False):
         along = np.cos(angle) * x + np.sin(angle) * y
         farthest.append(np.abs(along).argmax())
-    extreme = coordinates[farthest]
-    normals = _normals(ConvexHull(np.concatenate([extreme, -extreme])))
-    squared_radius = (1 - 1e-9) / (normals**2).sum(axis=1).max()
-    return np.flatnonzero(x * x + y * y >= squared_radius)
+    inner_polygon = ConvexHull(_with_negatives(coordinates[farthest]))
+    squared_normals = _normals(inner_polygon) ** 2
+    nearest_side = squared_normals.sum(axis=1).max()  # 1 / (its distance from 0)^2
+    squared_radius = (1 - 1e-9) / nearest_side
+    squared_distances = x * x + y * y
+    return np.flatnonzero(squared_distances >= squared_radius)
 
 
 def _normals(hull: ConvexHull) -> np.ndarray:
     """The normals a of a Qhull hull about 0, its facets being a . v <= 1."""
-    return hull.equations[:, :-1] / -hull.equations[:, -1:]
+    directions = hull.equations[:, :-1]
+    distances = -hull.equations[:, -1:]
+    return directions / distances
