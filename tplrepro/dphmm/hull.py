@@ -549,16 +549,16 @@ def _symmetric_hull(
             "dimensions, some of which nearly coincide; round the answers, or drop edges"
         )
     if n_dimensions > 2:
-        normals = _normals(hull) @ to_coordinates.T
-        return _Outline(
-            vertices=points[hull.vertices], facet_vertices=points[hull.simplices], normals=normals
-        )
-    corners = _polygon(coordinates, hull.vertices, to_coordinates)
-    next_corners = np.roll(corners, -1)
-    sides = np.stack([corners, next_corners], axis=1)
-    normals = _normals_of_sides(coordinates[sides])
+        corners = hull.vertices
+        facets = hull.simplices
+        normals = _normals(hull)
+    else:
+        corners = _polygon(coordinates, hull.vertices, to_coordinates)
+        next_corners = np.roll(corners, -1)
+        facets = np.stack([corners, next_corners], axis=1)
+        normals = _normals_of_sides(coordinates[facets])
     return _Outline(
-        vertices=points[corners], facet_vertices=points[sides], normals=normals @ to_coordinates.T
+        vertices=points[corners], facet_vertices=points[facets], normals=normals @ to_coordinates.T
     )
 
 
