@@ -39,6 +39,8 @@ LEAST_PART = 1e-12
 #: Outputs of smaller probability are left out of a solver's answer, where its errors are large
 #: ratios.
 SLIGHT_OUTPUT = 1e-9
+#: How far windows reach on both sides of z, one after another.
+REACHES = (3, 6, 12, 24, 48, 96, 192, 384, 768)
 #: Symbols that the linear programme may free at once.
 LARGEST_WINDOW = 200
 #: Below which marginals outputs are dropped in the repairs of a nearly feasible table.
@@ -48,7 +50,8 @@ CUTS = (1e-300, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 def usable_budget(epsilon: float) -> float:
     """`epsilon` minus a margin for rounding errors, at most LARGEST_BUDGET; not positive: outputs
     must be constant."""
-    return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
+    margin = max(1e-10 * epsilon, 4e-12)
+    return min(epsilon, LARGEST_BUDGET) - margin
 
 
 def mix(response: Response, epsilon: float) -> Response:
@@ -73,20 +76,28 @@ def mix(response: Response, epsilon: float) -> Response:
     q = response.w_marginal
     is_seen = q > 0
     _, highest = response.w_range
-    ratio = float((highest[is_seen] / q[is_seen]).max())  # R
+    ratios = highest[is_seen] / q[is_seen]
+    ratio = float(ratios.max())  # R
     odds = np.exp(usable_budget(epsilon))  # E
     share = 1.0 / odds
     if ratio > 1.0:
-        share = max(share, (ratio - odds) / (ratio - 1.0))
+        share_for_ratio = (ratio - odds) / (ratio - 1.0)
+        share = max(share, share_for_ratio)
     mixed = replace(response, share=share, base=q)
-    if mixed.leakage > epsilon:  # where hardly any of w is kept, 1 - share has lost its digits
-        kept = np.expm1(usable_budget(epsilon)) / (ratio - 1.0)
-        mixed = replace(mixed, share=min(float(np.nextafter(1.0 - kept, 2.0)), 1.0))
+    if mixed.leakage > epsilon:
+        mixed = replace(mixed, share=_share_near_one(ratio, epsilon))
     if mixed.leakage > epsilon:  # a guard that should never be needed
         raise ArithmeticError(
             f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief"
         )
     return mixed
+
+
+def _share_near_one(ratio: float, epsilon: float) -> float:
+    """The share of `mix`, where hardly any of w is kept and 1 - share has lost its digits."""
+    kept = np.expm1(usable_budget(epsilon)) / (ratio - 1.0)
+    share = np.nextafter(1.0 - kept, 2.0)
+    return min(float(share), 1.0)
 
 
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
@@ -110,21 +121,35 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
     -------
     Response
     """
-    is_possible = belief > 0
-    everyone = np.arange(belief.size)
     candidates = []
     for cut in CUTS:
-        w = np.maximum(table, 0.0)
-        w[:, belief @ w <= cut] = 0.0
-        sums = w.sum(axis=1, keepdims=True)
-        if (sums[is_possible] <= 0).any():
+        repaired = _without_slight_outputs(belief, table, cut)
+        if repaired is None:
             break
-        w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
-        w[~is_possible] = belief @ w  # impossible symbols get the marginal, which reveals nothing
-        response = Response(belief, everyone, 0.0, belief @ w, w, everyone)
-        candidates.append(mix(response, epsilon))
-    candidates.append(constant_response(belief, int(np.argmin(belief @ cost))))
+        candidates.append(mix(repaired, epsilon))
+    cheapest_output = int(np.argmin(belief @ cost))
+    candidates.append(constant_response(belief, cheapest_output))
     return min(candidates, key=lambda response: response.cost(cost))
+
+
+def _without_slight_outputs(belief: np.ndarray, table: np.ndarray, cut: float) -> Response | None:
+    """The response w of a table (n, n) without outputs whose marginal is at most `cut`; None if a
+    possible symbol has no other output."""
+    is_possible = belief > 0
+    w = np.maximum(table, 0.0)
+    marginal = belief @ w
+    w[:, marginal <= cut] = 0.0
+    sums = w.sum(axis=1, keepdims=True)
+    if (sums[is_possible] <= 0).any():
+        return None
+    zeros = np.zeros_like(w)
+    w = np.divide(w, sums, out=zeros, where=sums > 0)
+    w[~is_possible] = belief @ w  # impossible symbols get the marginal, which reveals nothing
+    marginal = belief @ w
+    symbols = np.arange(belief.size)
+    return Response(
+        belief=belief, labels=symbols, share=0.0, base=marginal, table=w, row_class=symbols
+    )
 
 
 def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) -> Response:
@@ -171,39 +196,44 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
         Its `bound` is its proven cost.
     """
     odds = float(np.exp(usable_budget(epsilon)))
-    order = _falling_order(belief, _is_common(belief, odds) | _is_worth_serving(belief, odds))
+    may_be_served = _is_common(belief, odds) | _is_worth_serving(belief, odds)
+    order = _falling_order(belief, may_be_served)
     allocation = allocate(belief[order], odds)
     if not allocation.attained:
-        order = _falling_order(belief, belief > 0.0)
+        is_possible = belief > 0.0
+        order = _falling_order(belief, is_possible)
         allocation = allocate(belief[order], odds)
     b = belief[order]
     if allocation.attained:
         response = _attaining_response(b, odds, allocation)
-        truth = allocation.bound
     else:
-        response, truth = _search_windows(b, odds, allocation)
-    bound = 0.0
-    if epsilon <= LARGEST_BUDGET:
-        bound = 1.0 - truth
-    return mix(replace(response.extended(belief, order), bound=bound), epsilon)
+        response = _search_windows(b, odds, allocation)
+    response = response.extended(belief, order)
+    if epsilon > LARGEST_BUDGET:  # what is proven is proven of a smaller budget
+        response = replace(response, bound=0.0)
+    return mix(response, epsilon)
 
 
 def _falling_order(belief: np.ndarray, is_sorted: np.ndarray) -> np.ndarray:
     """The possible symbols: those of the mask (n,) in falling order of belief, then the others."""
     chosen = np.flatnonzero(is_sorted)
-    falling = chosen[np.argsort(-belief[chosen], kind="stable")]
-    others = np.flatnonzero((belief > 0.0) & ~is_sorted)
+    ranks = np.argsort(-belief[chosen], kind="stable")
+    falling = chosen[ranks]
+    is_other = (belief > 0.0) & ~is_sorted
+    others = np.flatnonzero(is_other)
     return np.append(falling, others)
 
 
 def _is_common(b: np.ndarray, odds: float) -> np.ndarray:
     """Which symbols have b >= 1/K."""
-    return b >= 1.0 / (odds + 1.0)
+    cap = odds + 1.0
+    return b >= 1.0 / cap
 
 
 def _is_worth_serving(b: np.ndarray, odds: float) -> np.ndarray:
     """Which symbols have E^2 b > max b."""
-    return b > b.max() / odds**2
+    least_worth = b.max() / odds**2
+    return b > least_worth
 
 
 @dataclass(frozen=True)
@@ -233,76 +263,118 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
     cap = odds + 1.0
     n_common = int(np.count_nonzero(_is_common(b, odds)))
     n_worth = int(np.count_nonzero(_is_worth_serving(b, odds)))
-    room = cap * b[n_common:].sum()  # in units of 1/K
-    n_full = int(np.floor(room))
-    part = room - n_full
+    rare_mass = b[n_common:].sum()
+    room = cap * rare_mass  # how many rare symbols it serves with 1/K each
+    n_rare = int(np.floor(room))
+    part = room - n_rare
     if part < LEAST_PART:
         part = 0.0
-    if n_common + n_full >= max(n_worth, n_common):
-        n_full = max(n_worth - n_common, 0)
+    n_rare_worth = max(n_worth - n_common, 0)
+    if n_rare >= n_rare_worth:
+        n_rare = n_rare_worth
         part = 0.0
-    n_served = n_common + n_full
+    n_served = n_common + n_rare
     served = b[:n_served]
     q = np.maximum(served, 1.0 / cap)
     if part == 0.0:
         q[0] += 1.0 - q.sum()
-    bound = float(served @ q / odds + (1 - 1 / odds) * served.sum())
+    w_share = 1 - 1 / odds
+    kept_by_marginal = served @ q / odds
+    kept_by_w = w_share * served.sum()
+    bound = float(kept_by_marginal + kept_by_w)
     if part:
-        bound += odds * b[n_served] * part / cap
-        if b[n_served] < NEGLIGIBLE:  # z would add at most its belief; the bound stands
+        belief_in_z = b[n_served]
+        bound += odds * belief_in_z * part / cap
+        if belief_in_z < NEGLIGIBLE:  # z would add at most its belief; the bound stands
             q[0] += part / cap
             part = 0.0
-    attained = part == 0.0 or cap * b[n_served:].sum() >= 1.0
-    return Allocation(bound, q, part, bool(attained))
+    tau = b[n_served:].sum()  # the belief in z and rarer symbols
+    attained = part == 0.0 or cap * tau >= 1.0
+    return Allocation(bound=bound, q=q, part=part, attained=bool(attained))
 
 
 def _attaining_response(b: np.ndarray, odds: float, allocation: Allocation) -> Response:
-    """The response that attains the allocation's bound."""
-    q = allocation.q
-    part = allocation.part
-    n_served = q.size
-    row_class = np.where(np.arange(b.size) < n_served, -1, 0)
-    spare = np.maximum(q - b[:n_served], 0.0)  # room in the columns of served symbols
-    if spare.sum() > 0:
-        shares = spare / spare.sum()
+    """The response that attains the allocation's bound: served symbols are output unchanged, and
+    the others fill up the columns of these."""
+    n_served = allocation.q.size
+    row_class = np.zeros(b.size, dtype=np.intp)
+    row_class[:n_served] = -1
+    served = b[:n_served]
+    lacking = np.maximum(allocation.q - served, 0.0)
+    if lacking.sum() > 0:
+        shares = lacking / lacking.sum()
     else:  # by rounding, for a tail of no weight, which then goes to the first symbol
         shares = np.eye(1, n_served)[0]
-    rows = [shares]
-    if part > 0:
-        row_class[n_served + 1 :] = 1
-        rarer = b[n_served + 1 :].sum()
-        into_z = part * (1 / (odds + 1) - b[n_served]) / rarer
-        rows = [np.append((1 - share) * shares, share) for share in (part, into_z)]
-    return Response(b, np.arange(len(rows[0])), 0.0, rows[0], np.array(rows), row_class)
+    table = shares[None]
+    if allocation.part > 0:
+        rarer = slice(n_served + 1, None)
+        row_class[rarer] = 1
+        zeta = b[rarer].sum()  # the belief in symbols rarer than z
+        belief_in_z = b[n_served]
+        lacking_in_z = 1 / (odds + 1) - belief_in_z
+        z_into_z = allocation.part
+        rarer_into_z = allocation.part * lacking_in_z / zeta
+        row_of_z = _with_last_share(shares, z_into_z)
+        row_of_rarer = _with_last_share(shares, rarer_into_z)
+        table = np.array([row_of_z, row_of_rarer])
+    return Response(
+        belief=b,
+        labels=np.arange(table.shape[1]),
+        share=0.0,
+        base=table[0],
+        table=table,
+        row_class=row_class,
+        bound=1.0 - allocation.bound,
+    )
 
 
-def _search_windows(b: np.ndarray, odds: float, allocation: Allocation) -> tuple[Response, float]:
-    """A response by programmes over a growing window, and an upper bound of the probability of
-    keeping the truth."""
-    # Start from the response without z, in case the programme finds none that is better.
-    q = allocation.q.copy()
-    n_served = q.size
-    q[0] += 1.0 - q.sum()
+def _with_last_share(shares: np.ndarray, last: float) -> np.ndarray:
+    """A distribution (m + 1,): `last` for one more output, the rest in the proportions of shares
+    (m,)."""
+    rest = (1 - last) * shares
+    return np.append(rest, last)
+
+
+def _search_windows(b: np.ndarray, odds: float, allocation: Allocation) -> Response:
+    """A response by programmes over a growing window, with a bound for all symbols."""
+    without_z = _without_z(b, odds, allocation)
+    best = _attaining_response(b, odds, without_z)  # if the programme finds none that is better
+    truth = without_z.bound
     upper = allocation.bound
-    truth = float(b[:n_served] @ (q / odds + 1 - 1 / odds))
-    best = _attaining_response(b, odds, Allocation(truth, q, 0.0, True))
-    for reach in (3 * 2**k for k in range(9)):
-        around_z = np.arange(max(0, n_served - reach), min(b.size, n_served + reach))
-        active = np.union1d([0], around_z)
+    for reach in REACHES:
+        active = _symbols_around_z(b.size, allocation.q.size, reach)
         with suppress(ArithmeticError):  # HiGHS gave up: a larger window may do
-            window = _respond_in_window(b, odds, active, allocation.q)
-            upper = min(upper, utility_bound(b, odds, window.nu))
-            if window.truth > truth:
-                best = window.response
-                truth = window.truth
+            optimum = _respond_in_window(b, odds, active, allocation.q)
+            upper = min(upper, utility_bound(b, odds, optimum.nu))
+            if optimum.truth > truth:
+                best = optimum.response
+                truth = optimum.truth
         agrees = upper - truth <= AGREEMENT * upper
-        if agrees or active.size == b.size or active.size > LARGEST_WINDOW:
+        has_grown = active.size == b.size or active.size > LARGEST_WINDOW
+        if agrees or has_grown:
             break
-    return best, upper
+    return replace(best, bound=1.0 - upper)
+
+
+def _without_z(b: np.ndarray, odds: float, allocation: Allocation) -> Allocation:
+    """An allocation without its partly served symbol, whose mass the first symbol gets."""
+    q = allocation.q.copy()
+    q[0] += 1.0 - q.sum()
+    served = b[: q.size]
+    kept = q / odds + 1 - 1 / odds
+    truth = float(served @ kept)
+    return Allocation(bound=truth, q=q, part=0.0, attained=True)
+
+
+def _symbols_around_z(n_symbols: int, z: int, reach: int) -> np.ndarray:
+    """The most probable symbol, and those within `reach` of z."""
+    first = max(0, z - reach)
+    end = min(n_symbols, z + reach)
+    return np.union1d([0], np.arange(first, end))
 
 
 @dataclass(frozen=True, eq=False)
-class _Window:
+class _WindowOptimum:
     """The best response in which only the symbols of a window may differ from an allocation."""
 
     response: Response
@@ -312,34 +384,73 @@ class _Window:
 
 def _respond_in_window(
     b: np.ndarray, odds: float, active: np.ndarray, allocated: np.ndarray
-) -> _Window:
+) -> _WindowOptimum:
     """The best response if only `active` symbols may differ from the allocated marginal."""
-    gain = 1 - 1 / odds
-    m = active.size
+    w_share = 1 - 1 / odds
+    n_active = active.size
     fixed = np.setdiff1d(np.arange(allocated.size), active)
-    row_class = np.full(b.size, m)  # all rarer symbols are one
-    row_class[active] = np.arange(m)
-    row_class[fixed] = -1
+    row_class = _classes_in_window(b.size, active, fixed)
     is_free = row_class >= 0
     mass = np.bincount(row_class[is_free], b[is_free])
-    own = np.eye(mass.size, m) * b[active]
-    spare = np.maximum(allocated[fixed] - b[fixed], 0.0)  # room in the columns of fixed symbols
-    w, dual = _solve_window(mass, -gain * own, -b[active] / odds, odds, spare.sum())
-    shares = spare
-    if spare.sum() > 0:
-        shares = spare / spare.sum()
-    elsewhere = w[:, m:].sum(axis=1, keepdims=True)
-    table = np.maximum(np.hstack([w[:, :m], elsewhere * shares]), 0.0)
-    output = mass @ table + np.append(np.zeros(m), b[fixed])
-    table[:, output <= SLIGHT_OUTPUT] = 0.0
-    table[:, np.argmax(output)] += np.finfo(float).tiny  # so that no row is empty
+    lacking = np.maximum(allocated[fixed] - b[fixed], 0.0)  # in the columns of fixed symbols
+    belief_in_output = np.eye(mass.size, n_active) * b[active]
+    solution = _solve_window(
+        mass=mass,
+        w_cost=-w_share * belief_in_output,
+        q_cost=-b[active] / odds,
+        odds=odds,
+        elsewhere=lacking.sum(),
+    )
+    w = solution.w
+    w_of_active = w[:, :n_active]
+    w_elsewhere = w[:, n_active:].sum(axis=1, keepdims=True)
+    w_of_fixed = w_elsewhere * _proportions(lacking)
+    w = np.hstack([w_of_active, w_of_fixed])
+    w = np.maximum(w, 0.0)
+    of_fixed_rows = np.append(np.zeros(n_active), b[fixed])
+    output = mass @ w + of_fixed_rows
+    labels = np.append(active, fixed)
+    table = _without_slight(w, output)
+    response = Response(
+        belief=b, labels=labels, share=0.0, base=output, table=table, row_class=row_class
+    )
+    kept_by_active = np.diagonal(table)[:n_active]
+    kept_by_w = np.append(kept_by_active, np.ones(fixed.size))
+    kept = response.w_marginal / odds + w_share * kept_by_w
+    truth = float(b[labels] @ kept)
+    dual_of_rarer = solution.dual[-1]
+    dual_of_class = np.append(solution.dual, dual_of_rarer)  # the last is class -1
+    nu = -dual_of_class[row_class]
+    nu[fixed] = _tight_values(b[fixed], odds, -dual_of_rarer)
+    return _WindowOptimum(response=response, truth=truth, nu=nu)
+
+
+def _classes_in_window(n_symbols: int, active: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """The class of each symbol's row: active symbols have rows of their own, all rarer symbols are
+    one, and fixed ones are output unchanged, -1."""
+    row_class = np.full(n_symbols, active.size)
+    row_class[active] = np.arange(active.size)
+    row_class[fixed] = -1
+    return row_class
+
+
+def _proportions(values: np.ndarray) -> np.ndarray:
+    """Values divided by their sum, if that is positive."""
+    total = values.sum()
+    if total > 0:
+        return values / total
+    return values
+
+
+def _without_slight(w: np.ndarray, output: np.ndarray) -> np.ndarray:
+    """w (c, m) without the outputs whose probability, of `output` (m,), is slight."""
+    table = w.copy()
+    is_slight = output <= SLIGHT_OUTPUT
+    table[:, is_slight] = 0.0
+    likeliest = np.argmax(output)
+    table[:, likeliest] += np.finfo(float).tiny  # so that no row is empty
     table /= table.sum(axis=1, keepdims=True)
-    response = Response(b, np.append(active, fixed), 0.0, output, table, row_class)
-    kept = np.append(np.diagonal(table)[:m], np.ones(fixed.size))
-    truth = float(b[response.labels] @ (response.w_marginal / odds + gain * kept))
-    nu = -np.append(dual, dual[-1])[row_class]
-    nu[fixed] = _tight_values(b[fixed], odds, -dual[-1])
-    return _Window(response, truth, nu)
+    return table
 
 
 def _tight_values(belief: np.ndarray, odds: float, of_rarer: float) -> np.ndarray:
@@ -348,17 +459,27 @@ def _tight_values(belief: np.ndarray, odds: float, of_rarer: float) -> np.ndarra
     `of_rarer` is the value of the symbols that are rarer than all of these.
     """
     cap = odds + 1.0
-    if_common = belief / odds + (1 - 1 / odds)
+    w_share = 1 - 1 / odds
+    if_common = belief / odds + w_share
     by_others = (1 - cap * belief) * of_rarer
-    if_rare = (odds * belief - by_others) / (cap * belief)
-    return np.where(belief >= 1 / cap, if_common, if_rare)
+    by_itself = odds * belief - by_others
+    if_rare = by_itself / (cap * belief)
+    is_common = _is_common(belief, odds)
+    return np.where(is_common, if_common, if_rare)
+
+
+@dataclass(frozen=True, eq=False)
+class _WindowSolution:
+    """A solver's response to the rows of a window, and their dual values per mass."""
+
+    w: np.ndarray  # (n, m), or (n, m + 1) with an output for fixed symbols
+    dual: np.ndarray  # (n,)
 
 
 def _solve_window(
-    mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q;
-    dual values (n,).
+    *, mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
+) -> _WindowSolution:
+    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q.
 
     With elsewhere > 0, w has one more column: an output of this probability, without cost or limit.
     """
@@ -367,21 +488,34 @@ def _solve_window(
 
     n, m = w_cost.shape
     cap = odds + 1.0
-    n_outputs = m + (elsewhere > 0)
+    n_outputs = m
+    if elsewhere > 0:
+        n_outputs = m + 1
     n_more = n_outputs - m
     # Variables: w, row by row, then cap * q.
-    costs = np.hstack([w_cost, np.zeros((n, n_more))]).ravel()
-    w_limited = kron(eye_array(n), eye_array(m, n_outputs))
-    limits = kron(np.ones((n, 1)), -eye_array(m))
-    row_sums = kron(eye_array(n), np.ones((1, n_outputs)))
+    cost_of_more = np.zeros((n, n_more))
+    w_costs = np.hstack([w_cost, cost_of_more]).ravel()
+    costs = np.concatenate([w_costs, q_cost / cap])
+    # w - cap * q <= 0
+    each_row = eye_array(n)
+    w_limited = kron(each_row, eye_array(m, n_outputs))
+    all_rows = np.ones((n, 1))
+    limits = kron(all_rows, -eye_array(m))
+    inequalities = hstack([w_limited, limits]).tocsr()
+    # The rows of w sum to 1, and cap * mass @ w is cap * q, or of the one more output given.
+    all_outputs = np.ones((1, n_outputs))
+    row_sums = kron(each_row, all_outputs)
     marginals = kron(cap * mass[None], eye_array(n_outputs))
-    equalities = [[row_sums, None], [marginals, -eye_array(n_outputs, m)]]
+    minus_q = -eye_array(n_outputs, m)
+    equalities = block_array([[row_sums, None], [marginals, minus_q]]).tocsr()
+    marginal_of_more = np.full(n_more, cap * elsewhere)
+    equal_to = np.concatenate([np.ones(n), np.zeros(m), marginal_of_more])
     solved = linprog(
-        c=np.concatenate([costs, q_cost / cap]),
-        A_ub=hstack([w_limited, limits]).tocsr(),
+        c=costs,
+        A_ub=inequalities,
         b_ub=np.zeros(n * m),
-        A_eq=block_array(equalities).tocsr(),
-        b_eq=np.concatenate([np.ones(n), np.zeros(m), np.full(n_more, cap * elsewhere)]),
+        A_eq=equalities,
+        b_eq=equal_to,
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
@@ -389,8 +523,10 @@ def _solve_window(
         raise ArithmeticError(
             f"HiGHS found no optimum of the exact response ({solved.message}); report the belief"
         )
-    w = solved.x[: n * n_outputs].reshape(n, n_outputs)
-    return w, solved.eqlin.marginals[:n] / mass
+    n_of_w = n * n_outputs
+    w = solved.x[:n_of_w].reshape(n, n_outputs)
+    dual_of_row_sums = solved.eqlin.marginals[:n]
+    return _WindowSolution(w=w, dual=dual_of_row_sums / mass)
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
@@ -417,18 +553,35 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
     float
     """
     cap = odds + 1.0
-    gain = 1 - 1 / odds
+    w_share = 1 - 1 / odds
     order = np.argsort(nu, kind="stable")
-    mass = np.concatenate([[0.0], np.cumsum(b[order])])
-    price = np.concatenate([[0.0], np.cumsum(b[order] * nu[order])])
-    cheaper = mass[np.argsort(order)]  # mass of symbols cheaper than each
-    # The same, than the symbol as its own output.
-    cheaper_than_own = mass[np.searchsorted(nu[order], nu - gain, side="left")]
-    own = np.minimum(b, 1 / cap - np.minimum(cheaper_than_own, 1 / cap))
-    amount = 1 / cap - own  # taken from the other symbols, cheapest first
-    passes_own = amount > cheaper
-    filled = np.interp(np.where(passes_own, amount + b, amount), mass, price)
-    others = filled - np.where(passes_own, b * nu, 0.0)
+    sorted_b = b[order]
+    sorted_nu = nu[order]
+    mass = _sums_up_to(sorted_b)
+    price = _sums_up_to(sorted_b * sorted_nu)
+    rank = np.argsort(order)
+    cheaper = mass[rank]  # the mass of symbols cheaper than each
+    # The mass of symbols that are cheaper than each is as the truth of its own output.
+    rank_as_truth = np.searchsorted(sorted_nu, nu - w_share, side="left")
+    cheaper_than_truth = mass[rank_as_truth]
+    amount = 1 / cap
+    room_for_truth = amount - np.minimum(cheaper_than_truth, amount)
+    from_truth = np.minimum(b, room_for_truth)
+    from_others = amount - from_truth  # cheapest first
+    passes_truth = from_others > cheaper
+    filled_up_to = np.where(passes_truth, from_others + b, from_others)
+    price_with_truth = np.interp(filled_up_to, mass, price)
+    weighted_nu = b * nu
+    passed_price = np.where(passes_truth, weighted_nu, 0.0)
+    price_of_others = price_with_truth - passed_price
+    price_of_truth = from_truth * nu
+    gains_by_w = w_share * from_truth - price_of_truth - price_of_others
+    gains = b / odds + cap * gains_by_w
+    bound = weighted_nu.sum() + gains.max()
     rounding = 8 * np.finfo(float).eps * cap
-    best_output = (b / odds + cap * (gain * own - own * nu - others)).max()
-    return float((b * nu).sum() + best_output) + rounding
+    return float(bound) + rounding
+
+
+def _sums_up_to(values: np.ndarray) -> np.ndarray:
+    """0 and the cumulative sums, (n + 1,)."""
+    return np.concatenate([[0.0], np.cumsum(values)])
