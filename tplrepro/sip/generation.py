@@ -14,8 +14,8 @@ for all inputs: each output's posterior is at most K = e^eps + 1 times the belie
 3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which
   keeps the budget (Theorem 4 of [3]).
 4. Each response decides the next belief, so rounding errors would grow until two machines differ.
-  Hence the solution is rounded, and candidates are compared in single precision; the first of equal
-  ones wins.
+  Hence the solution is rounded to a few digits, and candidates are compared in single precision;
+  the first of equal ones wins.
 
 The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at
 budgets of 1 to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two
@@ -37,36 +37,37 @@ from tplrepro.validation import check_entries
 NEGLIGIBLE = 1e-18
 #: If more symbols than this have a belief of 1/K or more, they are output unchanged.
 MOST_COMMON = 8
-#: Number of the most probable symbols, which are inputs of their own.
-APART = 160
-#: Size of a sample of the other symbols.
-STANDING = 160
-#: Most outputs.
+#: This many of the most probable symbols are inputs of their own.
+SEPARATE_INPUTS = 160
+#: This many quantiles of the belief in the other symbols stand for these in the sample.
+SAMPLED_INPUTS = 160
+#: Outputs of a programme, apart from two that each round may add.
 MOST_OUTPUTS = 64
-#: How many of the nearest symbols of each output are tried as new outputs.
+#: This many of the nearest symbols of each output are tried as new outputs.
 NEIGHBOURS = 12
-#: With at most FINE outputs, classes are split where the margin between the two best passes these
-#: shares of its mean, LEVELS.
-FINE = 32
-LEVELS = np.array([0.02, 0.1, 0.4])
-#: Stop after this many rounds,
-ROUNDS = 10
-#: each of which adds this many outputs,
-ADDED = 8
-#: or after PATIENCE of them that each save less than this share of the cost.
-WORTH = 2e-3
-PATIENCE = 2
+#: Classes are split where the margin between the two best outputs passes these shares of its mean,
+MARGIN_LEVELS = np.array([0.02, 0.1, 0.4])
+#: in programmes of at most this many outputs.
+MOST_OUTPUTS_WITH_LEVELS = 32
+#: Most rounds after the first one.
+MOST_ROUNDS = 10
+#: Each round adds this many outputs; fewer where there is no room for them, but at least two.
+OUTPUTS_PER_ROUND = 8
+#: A round is idle if it saves less than this share of the cost.
+LEAST_SAVING = 2e-3
+#: The search ends after this many idle rounds in a row.
+MOST_IDLE_ROUNDS = 2
 #: Duality gap of a round's programme, as a share of its cost.
 GAP = 1e-5
 #: Largest error of a row's sum in a solution.
 ROW_ERROR = 1e-6
-#: A solution is rounded to this share of its entries, divided by K, which adds less than 0.05 % to
-#: the cost.
+#: The entries of a solution are rounded by about this share of themselves, divided by K, which adds
+#: less than 0.05 % to the cost.
 ROUNDING = 1 / 512
-#: Outputs of a smaller share of 1/K are left out.
-SLIGHT = 1e-4
-#: Distances computed at once.
-BLOCK = 4_000_000
+#: Outputs whose probability is less than this share of 1/K are left out.
+SLIGHT_OUTPUT = 1e-4
+#: Distances that are computed at once.
+MOST_DISTANCES = 4_000_000
 
 
 def generated_response(
@@ -88,29 +89,55 @@ def generated_response(
     Response
     """
     with one_blas_thread():
-        return _Generation(belief, distance, usable_budget(epsilon)).response(epsilon)
+        generation = _Generation(belief, distance, usable_budget(epsilon))
+        return generation.response(epsilon)
 
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """The programme over some outputs, solved for classes of inputs."""
+    """The programme over some outputs, solved for classes of inputs.
+
+    If some symbols are output unchanged, they form the last class, and w has one more column: the
+    nearest one of them.
+    """
 
     outputs: np.ndarray  # (m,)
     table: np.ndarray  # (k, m), distances of all symbols
-    # (k,), class of each symbol; symbols that are output unchanged, if any, form the last class
-    class_of: np.ndarray
-    w: np.ndarray  # (c, m), with one more column for these symbols, if any
-    nu: np.ndarray  # (c,)
-    kappa: np.ndarray  # (m,), one more if w has one
+    class_of: np.ndarray  # (k,), class of each symbol
+    class_mass: np.ndarray  # (c,), belief in each class
+    w: np.ndarray  # (c, m or m + 1)
+    nu: np.ndarray  # (c,), prices of the inputs
+    kappa: np.ndarray  # (m or m + 1,), prices of the outputs
     cost: float
+
+    @property
+    def n_outputs(self) -> int:
+        """m."""
+        return self.outputs.size
 
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
     """Some of the inputs, and the mass for which each stands."""
 
-    symbols: np.ndarray
-    mass: np.ndarray
+    symbols: np.ndarray  # (n,)
+    mass: np.ndarray  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class _NearestUnchanged:
+    """Of each symbol, the cheapest output among those that are output unchanged, and its cost."""
+
+    output: np.ndarray  # (k,)
+    cost: np.ndarray  # (k,)
+
+
+@dataclass(frozen=True, eq=False)
+class _PricedOutputs:
+    """The outputs of the next programme, and the prices by which it merges inputs."""
+
+    outputs: np.ndarray  # (m,)
+    kappa: np.ndarray  # (m,), one more if w has one
 
 
 class _Generation:
@@ -119,47 +146,74 @@ class _Generation:
     def __init__(self, belief: np.ndarray, distance: Callable[..., np.ndarray], budget: float):
         self.belief = belief
         self.distance = distance
-        order = np.argsort(-belief.astype(np.float32), kind="stable")
-        self.order = order[: np.count_nonzero(belief > NEGLIGIBLE)]
-        self.b = belief[self.order] / belief[self.order].sum()
+        falling = np.argsort(-belief.astype(np.float32), kind="stable")
+        n_possible = np.count_nonzero(belief > NEGLIGIBLE)
+        self.order = falling[:n_possible]
+        possible_belief = belief[self.order]
+        self.b = possible_belief / possible_belief.sum()
         self.k = self.b.size
         self.odds = float(np.exp(budget))
         self.cap = self.odds + 1.0
-        self.n_own = 0  # the first symbols, if they are output unchanged
-        n_common = int(np.searchsorted(-self.b, -1.0 / self.cap, side="right"))
+        self.n_unchanged = self._count_unchanged()
+        self.end_of_separate = min(self.n_unchanged + SEPARATE_INPUTS, self.k)
+        self.sample = self._sample_inputs()
+        most_by_budget = 1.5 * self.cap + 12
+        most_by_memory = 4 * MOST_DISTANCES // self.k
+        most_outputs = min(MOST_OUTPUTS, most_by_budget, most_by_memory)
+        self.most_outputs = int(max(8, most_outputs))
+        if self.n_unchanged:
+            self.unchanged = self._find_nearest_unchanged()
+
+    def _count_unchanged(self) -> int:
+        """How many of the first symbols are always output unchanged."""
+        least_common = 1.0 / self.cap
+        n_common = int(np.searchsorted(-self.b, -least_common, side="right"))
         if n_common > MOST_COMMON:
-            self.n_own = n_common
-        self.sample = self._sample()
-        room = min(MOST_OUTPUTS, 1.5 * self.cap + 12, 4 * BLOCK // self.k)
-        self.most_outputs = int(max(8, room))
-        if self.n_own:
-            n_tried = min(self.n_own, max(1, BLOCK // self.k))
-            distances = self.distances(np.arange(self.k), np.arange(n_tried))
-            costs = self.costs(distances, self.b)
-            self.nearest = np.argmin(costs, axis=1)  # among the symbols that are output unchanged
-            self.to_nearest = np.take_along_axis(costs, self.nearest[:, None], axis=1)[:, 0]
+            return n_common
+        return 0
+
+    def _find_nearest_unchanged(self) -> _NearestUnchanged:
+        """Compare all symbols with as many that are output unchanged as memory allows."""
+        most_tried = max(1, MOST_DISTANCES // self.k)
+        n_tried = min(self.n_unchanged, most_tried)
+        distances = self.distances(np.arange(self.k), np.arange(n_tried))
+        costs = self.costs(distances, self.b)
+        cheapest = np.argmin(costs, axis=1)
+        least = np.take_along_axis(costs, cheapest[:, None], axis=1)
+        return _NearestUnchanged(output=cheapest, cost=least[:, 0])
 
     def distances(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Distances (n, m) between symbols."""
-        return distances_by(self.distance, self.order[x][:, None], self.order[y])
+        rows = self.order[x][:, None]
+        columns = self.order[y]
+        return distances_by(self.distance, rows, columns)
 
     def costs(self, table: np.ndarray, mass: np.ndarray) -> np.ndarray:
         """Costs of w (n, m) in the one-sided programme, from distances (n, m), for inputs of masses
         (n,)."""
-        return (1 - 1 / self.odds) * table + (mass @ table) / self.odds
+        w_share = 1 - 1 / self.odds
+        for_w = w_share * table
+        for_marginal = (mass @ table) / self.odds
+        return for_w + for_marginal
 
-    def _sample(self) -> _Sample:
+    def _sample_inputs(self) -> _Sample:
         """The most probable inputs, and quantiles of the belief in the others."""
-        end = min(self.n_own + APART, self.k)
-        rest = end + np.argsort(self.order[end:], kind="stable")
+        separate = np.arange(self.n_unchanged, self.end_of_separate)
+        mass_of_separate = self.b[separate]
+        others = self.order[self.end_of_separate :]
+        rest = self.end_of_separate + np.argsort(others, kind="stable")
+        if rest.size == 0:
+            return _Sample(symbols=separate, mass=mass_of_separate)
         cumulative = np.cumsum(self.b[rest])
-        n_standing = STANDING if rest.size else 0
-        levels = (np.arange(n_standing) + 0.5) / STANDING * cumulative[-1:].sum()
+        midpoints = (np.arange(SAMPLED_INPUTS) + 0.5) / SAMPLED_INPUTS
+        levels = midpoints * cumulative[-1]
         places = np.searchsorted(cumulative[:-1], levels)
         standing, counts = np.unique(rest[places], return_counts=True)
+        mass_of_rest = self.b[self.end_of_separate :].sum()
+        mass_of_standing = mass_of_rest * counts / SAMPLED_INPUTS
         return _Sample(
-            symbols=np.append(np.arange(self.n_own, end), standing),
-            mass=np.append(self.b[self.n_own : end], self.b[end:].sum() * counts / STANDING),
+            symbols=np.append(separate, standing),
+            mass=np.append(mass_of_separate, mass_of_standing),
         )
 
     def first_outputs(self) -> np.ndarray:
@@ -167,15 +221,19 @@ class _Generation:
         output most."""
         symbols = self.sample.symbols
         table = self.distances(symbols, symbols)
-        far = 1.0 + table[np.isfinite(table)].max(initial=0.0)
+        finite = table[np.isfinite(table)]
+        far = 1.0 + finite.max(initial=0.0)
         nearest = np.full(symbols.size, far)
-        if self.n_own:
-            nearest = np.minimum(far, self.to_nearest[symbols])
+        if self.n_unchanged:
+            nearest = np.minimum(far, self.unchanged.cost[symbols])
         chosen: list[int] = []
-        for _ in range(int(min(self.cap + 1, self.most_outputs, symbols.size))):
-            means = self.sample.mass @ np.minimum(table, nearest[:, None])
-            chosen.append(int(np.argmin(means.astype(np.float32))))
-            nearest = np.minimum(nearest, table[:, chosen[-1]])
+        n_wanted = min(self.cap + 1, self.most_outputs, symbols.size)
+        for _ in range(int(n_wanted)):
+            distances_with = np.minimum(table, nearest[:, None])
+            means = self.sample.mass @ distances_with
+            best = int(np.argmin(means.astype(np.float32)))
+            chosen.append(best)
+            nearest = np.minimum(nearest, table[:, best])
         return np.unique(symbols[chosen])
 
     def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
@@ -183,41 +241,60 @@ class _Generation:
         the classes."""
         table = self.distances(np.arange(self.k), outputs)
         costs = self.costs(table, self.b)
-        if self.n_own:  # one more output: the nearest symbol that is output unchanged
-            costs = np.column_stack([costs, self.to_nearest])
+        if self.n_unchanged:  # one more output: the nearest symbol that is output unchanged
+            costs = np.column_stack([costs, self.unchanged.cost])
         check_entries(costs, "distances between possible symbols")
         if kappa is None:
             kappa = np.zeros(costs.shape[1])
-        class_of = self.classes((costs - kappa).astype(np.float32))
+        reduced_costs = costs - kappa
+        class_of = self._merge_inputs(reduced_costs.astype(np.float32))
         mass = np.bincount(class_of, self.b)
-        sums = np.column_stack([np.bincount(class_of, self.b * column) for column in costs.T])
-        merged = sums / mass[:, None]
-        if self.n_own:
-            merged[-1, :-1] = 2.0 * merged.max()  # they stay
+        merged = self._merged_costs(costs, class_of, mass)
         scale = float((mass @ merged).min())
         optimum = solve_interior(mass, merged / scale, self.odds, GAP)
-        cost = float(mass @ np.einsum("xy,xy->x", optimum.w, merged))
-        if np.abs(optimum.w.sum(axis=1) - 1.0).max() > ROW_ERROR:
+        costs_of_classes = np.einsum("xy,xy->x", optimum.w, merged)
+        cost = float(mass @ costs_of_classes)
+        row_sums = optimum.w.sum(axis=1)
+        row_errors = np.abs(row_sums - 1.0)
+        if row_errors.max() > ROW_ERROR:
             cost = np.inf  # rounding errors have spoilt the solution
         return _Solved(
             outputs=outputs,
             table=table,
             class_of=class_of,
+            class_mass=mass,
             w=optimum.w,
             nu=scale * optimum.nu,
             kappa=scale * optimum.kappa,
             cost=cost,
         )
 
-    def classes(self, costs: np.ndarray) -> np.ndarray:
+    def _merged_costs(
+        self, costs: np.ndarray, class_of: np.ndarray, mass: np.ndarray
+    ) -> np.ndarray:
+        """The mean costs of the classes, (c, m), from those of the symbols, (k, m)."""
+        sums = []
+        for column in costs.T:
+            sum_of_classes = np.bincount(class_of, self.b * column)
+            sums.append(sum_of_classes)
+        merged = np.column_stack(sums) / mass[:, None]
+        if self.n_unchanged:
+            merged[-1, :-1] = 2.0 * merged.max()  # symbols that are output unchanged stay
+        return merged
+
+    def _merge_inputs(self, costs: np.ndarray) -> np.ndarray:
         """The class of each symbol, (k,); symbols that are output unchanged form the last one."""
         key = self._preferences(costs)
-        if self.n_own:
-            key = key * (int(self.nearest.max()) + 1) + self.nearest
-        apart = np.arange(self.n_own, min(self.n_own + APART, self.k))
-        key[apart] = -1 - apart
-        key[: self.n_own] = key.max() + 1
-        return np.unique(key, return_inverse=True)[1]
+        if self.n_unchanged:
+            nearest = self.unchanged.output
+            n_nearest = int(nearest.max()) + 1
+            key = key * n_nearest + nearest
+        separate = np.arange(self.n_unchanged, self.end_of_separate)
+        key[separate] = -1 - separate
+        last = key.max() + 1
+        key[: self.n_unchanged] = last
+        _, class_of = np.unique(key, return_inverse=True)
+        return class_of
 
     def _preferences(self, costs: np.ndarray) -> np.ndarray:
         """A number for the two best outputs of each symbol and the level of the margin between
@@ -232,87 +309,143 @@ class _Generation:
         second = np.argmin(costs, axis=1)
         margin = costs[rows, second] - least
         level = 0
-        if m <= FINE:
-            level = np.searchsorted(LEVELS * float(self.b @ margin), margin)
-        return (first * m + second) * (LEVELS.size + 1) + level
+        if m <= MOST_OUTPUTS_WITH_LEVELS:
+            mean_margin = float(self.b @ margin)
+            level = np.searchsorted(MARGIN_LEVELS * mean_margin, margin)
+        pair = first * m + second
+        n_levels = MARGIN_LEVELS.size + 1
+        return pair * n_levels + level
 
-    def more_outputs(self, solved: _Solved) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs in use and those that would save most, with prices: for new ones, the highest
-        price so far."""
-        m = solved.outputs.size
-        q = np.bincount(solved.class_of, self.b) @ solved.w
-        is_used = q[:m] >= SLIGHT / self.cap
-        room = max(2, min(ADDED, self.most_outputs - np.count_nonzero(is_used)))
-        added = self._candidates_by_worth(solved)[:room]
-        prices = np.concatenate(
-            [solved.kappa[:m][is_used], np.full(added.size, solved.kappa.max()), solved.kappa[m:]]
-        )
-        return np.append(solved.outputs[is_used], added), prices
+    def more_outputs(self, solved: _Solved) -> _PricedOutputs:
+        """The outputs in use and those that would save most; new ones at the highest price so
+        far."""
+        m = solved.n_outputs
+        q = solved.class_mass @ solved.w
+        is_used = q[:m] >= SLIGHT_OUTPUT / self.cap
+        n_free = self.most_outputs - np.count_nonzero(is_used)
+        n_added = max(2, min(OUTPUTS_PER_ROUND, n_free))
+        added = self._candidates_by_worth(solved)[:n_added]
+        kappa_of_used = solved.kappa[:m][is_used]
+        kappa_of_added = np.full(added.size, solved.kappa.max())
+        kappa_of_unchanged = solved.kappa[m:]
+        kappa = np.concatenate([kappa_of_used, kappa_of_added, kappa_of_unchanged])
+        used = solved.outputs[is_used]
+        return _PricedOutputs(outputs=np.append(used, added), kappa=kappa)
 
     def _candidates_by_worth(self, solved: _Solved) -> np.ndarray:
         """New outputs near the present ones or in the sample, those first that would save most."""
         symbols = self.sample.symbols
         # Many symbols are equally near, and argpartition would choose among these by the processor.
-        nearest = np.argsort(solved.table.astype(np.float32), axis=0, kind="stable")[:NEIGHBOURS]
-        near = nearest[nearest >= self.n_own]
+        comparable = solved.table.astype(np.float32)
+        by_distance = np.argsort(comparable, axis=0, kind="stable")
+        nearest = by_distance[:NEIGHBOURS]
+        near = nearest[nearest >= self.n_unchanged]
         candidates = np.setdiff1d(np.append(symbols, near), solved.outputs)
-        costs = self.costs(self.distances(symbols, candidates), self.sample.mass)
+        distances = self.distances(symbols, candidates)
+        costs = self.costs(distances, self.sample.mass)
         nu = solved.nu[solved.class_of[symbols]]
-        reduced = least_column_means(costs - nu[:, None], self.sample.mass, 1.0 / self.cap)
-        return candidates[np.argsort(reduced.astype(np.float32), kind="stable")]
+        margins = costs - nu[:, None]
+        reduced_costs = least_column_means(margins, self.sample.mass, 1.0 / self.cap)
+        by_worth = np.argsort(reduced_costs.astype(np.float32), kind="stable")
+        return candidates[by_worth]
 
     def response(self, epsilon: float) -> Response:
         """The response, by rounds of new outputs until none saves much."""
         if not self.sample.symbols.size:
-            return self._unchanged(epsilon)
+            return self._unchanged_response(epsilon)
         first = self.first_outputs()
-        means = self.b @ self.distances(np.arange(self.k), first)
-        if means.min() == 0:  # a constant output costs nothing
-            return constant_response(self.belief, self.order[first[np.argmin(means)]], 0.0)
-        best = current = self.solve(first, None)
-        n_idle = 0
-        for _ in range(ROUNDS):
-            outputs, kappa = self.more_outputs(current)
-            if not outputs.size:
-                break
-            current = self.solve(outputs, kappa)
-            n_idle += 1
-            if current.cost < (1.0 - WORTH) * best.cost:
-                n_idle = 0
-            best = min(best, current, key=lambda solved: solved.cost)
-            if n_idle == PATIENCE:
-                break
+        distances = self.distances(np.arange(self.k), first)
+        costs_of_constants = self.b @ distances
+        if costs_of_constants.min() == 0:
+            free_output = first[np.argmin(costs_of_constants)]
+            return constant_response(self.belief, self.order[free_output], 0.0)
+        best = self._best_of_rounds(first)
         return self._response_of_all(best, epsilon)
 
-    def _unchanged(self, epsilon: float) -> Response:
+    def _best_of_rounds(self, first: np.ndarray) -> _Solved:
+        """The cheapest solution of several rounds, the first of which has the `first` outputs."""
+        current = self.solve(first, None)
+        best = current
+        n_idle = 0
+        for _ in range(MOST_ROUNDS):
+            priced = self.more_outputs(current)
+            if not priced.outputs.size:
+                break
+            current = self.solve(priced.outputs, priced.kappa)
+            n_idle += 1
+            cost_worth_a_round = (1.0 - LEAST_SAVING) * best.cost
+            if current.cost < cost_worth_a_round:
+                n_idle = 0
+            best = min(best, current, key=lambda solved: solved.cost)
+            if n_idle == MOST_IDLE_ROUNDS:
+                break
+        return best
+
+    def _unchanged_response(self, epsilon: float) -> Response:
         """All symbols are output unchanged."""
-        row_class = np.where(self.belief > NEGLIGIBLE, -1, 0)
-        response = Response(self.belief, self.order, 0.0, self.b, self.b[None], row_class)
+        is_possible = self.belief > NEGLIGIBLE
+        row_class = np.where(is_possible, -1, 0)
+        response = Response(
+            belief=self.belief,
+            labels=self.order,
+            share=0.0,
+            base=self.b,
+            table=self.b[None],
+            row_class=row_class,
+        )
         return mix(response, epsilon)
 
     def _response_of_all(self, solved: _Solved, epsilon: float) -> Response:
         """The response of all symbols from the solution for classes, mixed to keep the budget."""
-        m = solved.outputs.size
-        n_own = self.n_own
-        mass = np.bincount(solved.class_of, self.b)
-        table = self._rounded(np.maximum(solved.w, 0.0), mass)
-        table[:, mass @ table < SLIGHT / self.cap] = 0.0
-        if n_own:
-            table[-1] = np.eye(m + 1)[-1]
-            to_own = np.zeros((len(table), n_own))
-            # Equal in each class but the last, which is dropped.
-            to_own[solved.class_of, self.nearest] = table[solved.class_of, -1]
-            table = np.column_stack([table[:, :m], to_own])[:-1]
+        n_unchanged = self.n_unchanged
+        w = np.maximum(solved.w, 0.0)
+        table = _round_off_machine_errors(w, solved.class_mass, self.cap)
+        output_probability = solved.class_mass @ table
+        is_slight = output_probability < SLIGHT_OUTPUT / self.cap
+        table[:, is_slight] = 0.0
+        if n_unchanged:
+            table = self._with_unchanged_outputs(table, solved)
         table /= table.sum(axis=1, keepdims=True)
-        labels = np.append(solved.outputs, np.arange(n_own))
-        row_class = np.where(np.arange(self.k) < n_own, -1, solved.class_of)
-        possible = Response(self.b, labels, 0.0, table[0], table, row_class)
+        is_unchanged = np.arange(self.k) < n_unchanged
+        possible = Response(
+            belief=self.b,
+            labels=np.append(solved.outputs, np.arange(n_unchanged)),
+            share=0.0,
+            base=table[0],
+            table=table,
+            row_class=np.where(is_unchanged, -1, solved.class_of),
+        )
         return mix(possible.extended(self.belief, self.order), epsilon)
 
-    def _rounded(self, w: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """w rounded to fewer binary digits, and to 0 where it is small relative to its output's
-        probability."""
-        is_small = w < ROUNDING * (mass @ w)
-        mantissa, exponent = np.frexp(np.where(is_small, 0.0, w))
-        steps = np.ceil(self.cap / ROUNDING)
-        return np.ldexp(np.rint(mantissa * steps) / steps, exponent)
+    def _with_unchanged_outputs(self, table: np.ndarray, solved: _Solved) -> np.ndarray:
+        """The rows (c - 1, m + n_unchanged) of the other symbols.
+
+        They come from a table (c, m + 1) whose last column is the nearest symbol that is output
+        unchanged.
+        """
+        m = solved.n_outputs
+        to_nearest = table[:, -1]
+        to_unchanged = np.zeros((len(table), self.n_unchanged))
+        # The symbols of a class have the same nearest one, except in the last class, whose row is
+        # not used.
+        to_unchanged[solved.class_of, self.unchanged.output] = to_nearest[solved.class_of]
+        rows = np.column_stack([table[:, :m], to_unchanged])
+        return rows[:-1]
+
+
+def _round_off_machine_errors(w: np.ndarray, mass: np.ndarray, cap: float) -> np.ndarray:
+    """A solution w (c, m) rounded so coarsely that it is the same on all machines, whose rounding
+    errors differ.
+
+    `mass` (c,) is the belief in each class of inputs, `cap` is K. An entry is written as a mantissa
+    from 1/2 to 1 times a power of 2, and the mantissa is rounded to a multiple of ROUNDING / K.
+    Entries below ROUNDING of their output's probability become 0. (Machines can still differ where
+    an entry lies in the middle between two multiples.)
+    """
+    output_probability = mass @ w
+    is_small = w < ROUNDING * output_probability
+    kept = np.where(is_small, 0.0, w)
+    mantissa, exponent = np.frexp(kept)
+    steps_per_unit = np.ceil(cap / ROUNDING)
+    rounded_mantissa = np.rint(mantissa * steps_per_unit) / steps_per_unit
+    return np.ldexp(rounded_mantissa, exponent)

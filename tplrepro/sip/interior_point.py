@@ -14,15 +14,21 @@ n equations in nu: O(n^2 m) for m outputs. All changes are sums of terms that do
 optimum.
 """
 
+from __future__ import annotations
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 #: Newton steps; 400 symbols take 30 to 110.
 MOST_STEPS = 300
-#: A step goes this share of the way to the boundary, far from the optimum and near it.
-SHARES = (0.95, 0.99)
+#: A step goes this share of the way to the boundary far from the optimum,
+LEAST_SHARE = 0.95
+#: and this share near it.
+LARGEST_SHARE = 0.99
+#: What is added to the diagonal of normal equations that rounding made indefinite.
+RAISES = (0.0, 1e-14, 1e-12, 1e-10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,147 +60,270 @@ def solve_interior(b: np.ndarray, cost: np.ndarray, odds: float, gap: float) -> 
     -------
     Optimum
     """
-    n, m = cost.shape
-    cap = odds + 1.0
-    # Aim at products proportional to this instead of 1/b, lest symbols of little mass rule the
-    # steps.
-    weight = np.sqrt(1.0 / (n * b))[:, None]
-    per_weight = 2.0 * m * float(b @ weight[:, 0])
-    primal = np.empty((2, n, m))
-    primal[0] = 1.0 / m  # w
-    primal[1] = 1.0 / m * odds  # s
-    rho = np.repeat(weight / odds, m, axis=1)
-    prices = cost.min() - 2.0 * weight  # nu + kappa, to which all outputs alike are central
-    dual = np.array([cost - prices + rho, rho])  # zeta and rho
-    nu = prices[:, 0] - cap * (b @ rho)[0]
+    iterate = _Iterate(b, cost, odds)
     for _ in range(MOST_STEPS):
-        products = primal * dual
-        between = float(b @ products.sum(axis=(0, 2)))
-        if between <= gap * float(b @ np.einsum("xy,xy->x", primal[0], cost)):
+        if iterate.duality_gap <= gap * iterate.cost_of_w():
             break
         try:
-            newton = _Newton(primal, dual, b, cap, cost - nu[:, None])
-            straight = newton.step(-products)
-            # The further the straight way to the optimum is open, the less centring and the more
-            # correction pays. A full correction after a short way throws iterates to the boundary,
-            # where rounding errors decide how they go on.
-            length = min(_length(primal, straight.primal), _length(dual, straight.dual))
-            centre = 0.5 * (1.0 - length) ** 2 * between / per_weight * weight
-            step = newton.step(centre - products - length * straight.primal * straight.dual)
+            newton = _Newton.at(iterate)
+            straight = newton.step(-iterate.products)
+            aim = iterate.centred_aim(straight)
+            step = newton.step(aim)
         except ValueError:  # LinAlgError, or numbers that are no floats beside masses near 0
             break
         if not step.is_finite:
             break
-        share = float(np.clip(1.0 - between, *SHARES))
-        forward = min(1.0, share * _length(primal, step.primal))
-        backward = min(1.0, share * _length(dual, step.dual))
-        primal += forward * step.primal
-        dual += backward * step.dual
-        nu += backward * step.nu
-    return Optimum(w=primal[0], nu=nu, kappa=cap * (b @ dual[1]))
+        iterate.move(step)
+    return Optimum(w=iterate.primal[0], nu=iterate.nu, kappa=iterate.kappa())
 
 
-def _length(values: np.ndarray, changes: np.ndarray) -> float:
+class _Iterate:
+    """All variables at one point of the search, which starts where all outputs are alike.
+
+    `primal` (2, n, m) is w and s, `dual` (2, n, m) is zeta and rho.
+    """
+
+    def __init__(self, b: np.ndarray, cost: np.ndarray, odds: float):
+        n, m = cost.shape
+        self.b = b
+        self.cost = cost
+        self.cap = odds + 1.0  # K
+        # Aim at products proportional to this instead of 1/b, lest symbols of little mass rule the
+        # steps.
+        weight = np.sqrt(1.0 / (n * b))
+        self.total_weight = 2.0 * m * float(b @ weight)
+        self.weight = weight[:, None]
+        w = 1.0 / m
+        self.primal = np.empty((2, n, m))
+        self.primal[0] = w
+        self.primal[1] = w * odds
+        rho = np.repeat(self.weight / odds, m, axis=1)
+        nu_and_kappa = cost.min() - 2.0 * self.weight  # their sum, (n, 1)
+        zeta = cost - nu_and_kappa + rho
+        self.dual = np.array([zeta, rho])
+        kappa = self.kappa()[0]  # alike for all outputs
+        self.nu = nu_and_kappa[:, 0] - kappa
+        self._multiply()
+
+    def _multiply(self) -> None:
+        """Update the products w zeta and s rho, (2, n, m), and the duality gap, their sum."""
+        self.products = self.primal * self.dual
+        in_rows = self.products.sum(axis=(0, 2))
+        self.duality_gap = float(self.b @ in_rows)
+
+    def cost_of_w(self) -> float:
+        """sum_x b(x) sum_y c(x, y) w(x, y)."""
+        costs_of_rows = np.einsum("xy,xy->x", self.primal[0], self.cost)
+        return float(self.b @ costs_of_rows)
+
+    def kappa(self) -> np.ndarray:
+        """K sum_x b(x) rho(x, y), (m,)."""
+        rho = self.dual[1]
+        return self.cap * (self.b @ rho)
+
+    def centred_aim(self, straight: _Step) -> np.ndarray:
+        """What the products should change by, (2, n, m), by Mehrotra's rule, if they would become 0
+        by the `straight` step but for their curvature."""
+        # The further the straight way to the optimum is open, the less centring and the more
+        # correction pays. A full correction after a short way throws iterates to the boundary,
+        # where rounding errors decide how they go on.
+        primal_length = _longest_step(self.primal, straight.primal)
+        dual_length = _longest_step(self.dual, straight.dual)
+        length = min(primal_length, dual_length)
+        centring = 0.5 * (1.0 - length) ** 2
+        centre = centring * self.duality_gap / self.total_weight * self.weight
+        correction = length * straight.primal * straight.dual
+        return centre - self.products - correction
+
+    def move(self, step: _Step) -> None:
+        """Go almost as far along a step as all variables stay positive."""
+        near_optimum = 1.0 - self.duality_gap
+        share = float(np.clip(near_optimum, LEAST_SHARE, LARGEST_SHARE))
+        primal_length = _longest_step(self.primal, step.primal)
+        dual_length = _longest_step(self.dual, step.dual)
+        forward = min(1.0, share * primal_length)
+        backward = min(1.0, share * dual_length)
+        self.primal += forward * step.primal
+        self.dual += backward * step.dual
+        self.nu += backward * step.nu
+        self._multiply()
+
+
+def _longest_step(values: np.ndarray, changes: np.ndarray) -> float:
     """The largest multiple of the changes that leaves all (positive) values at or above 0."""
-    return 1.0 / max(1e-300, -float((changes / values).min()))
+    relative_changes = changes / values
+    steepest_fall = -float(relative_changes.min())
+    return 1.0 / max(1e-300, steepest_fall)
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Changes of primal, (2, n, m), dual, (2, n, m), and nu, (n,)."""
+    """Changes of all variables."""
 
-    primal: np.ndarray
-    dual: np.ndarray
-    nu: np.ndarray
+    primal: np.ndarray  # (2, n, m)
+    dual: np.ndarray  # (2, n, m)
+    nu: np.ndarray  # (n,)
 
     @property
     def is_finite(self) -> bool:
-        return all(np.isfinite(change).all() for change in (self.primal, self.dual, self.nu))
+        """Whether all changes are finite numbers."""
+        for change in (self.primal, self.dual, self.nu):
+            if not np.isfinite(change).all():
+                return False
+        return True
 
 
+@dataclass(frozen=True, eq=False)
 class _Newton:
-    """Newton's method at one point: the normal equations are factored once, for several aims."""
+    """Newton's method at one point: the normal equations are factored once, for several aims.
 
-    def __init__(
-        self, primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, beyond: np.ndarray
-    ):
-        self.primal = primal
-        self.b = b
-        self.cap = cap
-        self.slope = dual / primal
-        phi, theta = self.slope
+    With phi = zeta / w and theta = rho / s, the conditions for the products give the changes of w
+    and s from those of nu, q and kappa. Those of q and kappa then solve
+
+        beta dq - alpha dkappa = to_w,   dq / gamma + beta dkappa = to_s,
+
+    which leaves n equations in nu.
+    """
+
+    primal: np.ndarray  # (2, n, m), w and s
+    slope: np.ndarray  # (2, n, m), phi and theta
+    b: np.ndarray  # (n,)
+    root: np.ndarray  # (n,), sqrt(b)
+    cap: float  # K
+    inverse: np.ndarray  # (n, m), 1 / (phi + theta)
+    of_s: np.ndarray  # (n, m), theta / (phi + theta)
+    of_w: np.ndarray  # (n, m), phi / (phi + theta)
+    beta: np.ndarray  # (m,)
+    gamma: np.ndarray  # (m,)
+    pivot: np.ndarray  # (m,), alpha + beta^2 gamma
+    equations: _DefiniteEquations  # the normal equations, for sqrt(b) dnu
+    missing_in_s: np.ndarray  # (n, m), by how much rounding has made s too small
+    missing_in_zeta: np.ndarray  # (n, m), by how much it has made zeta too small
+
+    @classmethod
+    def at(cls, iterate: _Iterate) -> Self:
+        """Newton's method at the iterate."""
+        b = iterate.b
+        cap = iterate.cap
+        w, s = iterate.primal
+        zeta, rho = iterate.dual
+        slope = iterate.dual / iterate.primal
+        phi, theta = slope
         inverse = 1.0 / (phi + theta)
         of_s = theta * inverse
         of_w = phi * inverse
-        # q and kappa follow from
-        # beta dq - alpha dkappa = to_w and dq / gamma + beta dkappa = to_s.
         alpha = b @ inverse
         beta = 1.0 - cap * (b @ of_s)
-        gamma = 1.0 / (cap**2 * (b @ (of_s * phi)))
+        curvature = b @ (of_s * phi)
+        gamma = 1.0 / (cap**2 * curvature)
         pivot = alpha + beta**2 * gamma
         root = np.sqrt(b)
-        of_rows = root[:, None]
-        added = of_rows * of_s * (cap * np.sqrt(gamma))
-        left = inverse - of_s * (beta * gamma * cap)
-        taken = of_rows * left / np.sqrt(pivot)
-        self.solve = _solver(inverse.sum(axis=1), added, taken)
-        self.inverse = inverse
-        self.of_s = of_s
-        self.of_w = of_w
-        self.beta = beta
-        self.gamma = gamma
-        self.pivot = pivot
-        self.root = root
-        # By how much rounding has made s and zeta too small.
-        self.of_primal = cap * (b @ primal[0]) - primal[0] - primal[1]
-        self.of_dual = beyond + dual[1] - cap * (b @ dual[1]) - dual[0]
+        added = root[:, None] * of_s * (cap * np.sqrt(gamma))
+        per_s = beta * gamma * cap
+        taken = root[:, None] * (inverse - of_s * per_s) / np.sqrt(pivot)
+        equations = _DefiniteEquations(inverse.sum(axis=1), added, taken)
+        limit = cap * (b @ w)  # K q
+        missing_in_s = limit - w - s
+        reduced_cost = iterate.cost - iterate.nu[:, None]
+        missing_in_zeta = reduced_cost + rho - iterate.kappa() - zeta
+        return cls(
+            primal=iterate.primal,
+            slope=slope,
+            b=b,
+            root=root,
+            cap=cap,
+            inverse=inverse,
+            of_s=of_s,
+            of_w=of_w,
+            beta=beta,
+            gamma=gamma,
+            pivot=pivot,
+            equations=equations,
+            missing_in_s=missing_in_s,
+            missing_in_zeta=missing_in_zeta,
+        )
 
     def step(self, aim: np.ndarray) -> _Step:
         """The step that changes primal * dual by the aim, (2, n, m)."""
-        _, theta = self.slope
         ratio = aim / self.primal
-        ratio[1] -= theta * self.of_primal
-        right = ratio[0] - ratio[1] - self.of_dual
-        pulled = self.inverse * right
-        to_w = self.b @ pulled
-        to_s = self.cap * (self.b @ (ratio[1] + self.of_s * right))
-        kappa = self._kappa(to_w, to_s)
-        in_rows = pulled.sum(axis=1) + self.inverse @ kappa
-        in_rows = in_rows + self.of_s @ self._room(to_s, kappa)
-        nu = self.solve(-self.root * in_rows) / self.root
-        paid = nu * self.b
-        to_w = to_w + paid @ self.inverse
-        to_s = to_s + self.cap * (paid @ self.of_s)
+        for_w, for_s = ratio
+        _, theta = self.slope
+        for_s -= theta * self.missing_in_s
+        right = for_w - for_s - self.missing_in_zeta
+        # By the aim alone: w grows by this, and its marginal and K q - s by to_w and to_s.
+        by_aim = self.inverse * right
+        to_w = self.b @ by_aim
+        to_s = self._to_s(for_s, right)
+        nu = self._nu(by_aim.sum(axis=1), to_w, to_s)
+        # And by the change of nu as well.
+        mass_of_nu = nu * self.b
+        to_w = to_w + mass_of_nu @ self.inverse
+        of_s_by_nu = mass_of_nu @ self.of_s
+        to_s = to_s + self.cap * of_s_by_nu
         kappa = self._kappa(to_w, to_s)
         room = self._room(to_s, kappa)
-        pulled += self.inverse * (nu[:, None] + kappa)
-        primal = np.array([pulled + self.of_s * room, self.of_w * room - pulled])
+        by_aim += self.inverse * (nu[:, None] + kappa)
+        primal = self._changes(by_aim, room)
         dual = ratio - self.slope * primal
-        primal[1] += self.of_primal
-        return _Step(primal, dual, nu)
+        primal[1] += self.missing_in_s
+        return _Step(primal=primal, dual=dual, nu=nu)
+
+    def _to_s(self, for_s: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """By how much K q - s grows by the aim alone."""
+        in_columns = self.b @ (for_s + self.of_s * right)
+        return self.cap * in_columns
+
+    def _changes(self, apart_from_room: np.ndarray, room: np.ndarray) -> np.ndarray:
+        """The changes of w and s, (2, n, m), from what w grows by `apart_from_room`."""
+        change_of_w = apart_from_room + self.of_s * room
+        change_of_s = self.of_w * room - apart_from_room
+        return np.array([change_of_w, change_of_s])
+
+    def _nu(self, row_sums: np.ndarray, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
+        """By how much nu changes, so that the rows of w, which would otherwise grow by their
+        `row_sums` and what q and kappa add, keep their sums."""
+        kappa = self._kappa(to_w, to_s)
+        room = self._room(to_s, kappa)
+        in_rows = row_sums + self.inverse @ kappa
+        in_rows = in_rows + self.of_s @ room
+        root_times_nu = self.equations.solve(-self.root * in_rows)
+        return root_times_nu / self.root
 
     def _kappa(self, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        return (self.beta * self.gamma * to_s - to_w) / self.pivot
+        """By how much kappa changes."""
+        through_q = self.beta * self.gamma * to_s
+        return (through_q - to_w) / self.pivot
 
     def _room(self, to_s: np.ndarray, kappa: np.ndarray) -> np.ndarray:
         """By how much K q grows."""
-        return self.cap * self.gamma * (to_s - self.beta * kappa)
+        left_to_q = to_s - self.beta * kappa
+        return self.cap * self.gamma * left_to_q
 
 
-def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
-    """The function that solves (diag + added @ added.T - taken @ taken.T) x = right for x."""
-    matrix = added @ added.T - taken @ taken.T
-    matrix[np.diag_indices(len(matrix))] += diagonal
-    unit = 1.0 / np.sqrt(np.diagonal(matrix))
-    factor = _factor(matrix * unit * unit[:, None])
-    return lambda right: unit * cho_solve(factor, unit * right)
+class _DefiniteEquations:
+    """(diag + added @ added.T - taken @ taken.T) x = right, positive definite but for rounding."""
+
+    def __init__(self, diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
+        matrix = added @ added.T
+        matrix -= taken @ taken.T
+        matrix[np.diag_indices(len(matrix))] += diagonal
+        diagonal = np.diagonal(matrix)
+        self.unit = 1.0 / np.sqrt(diagonal)
+        scaled = matrix * self.unit * self.unit[:, None]
+        self.factor = _factor(scaled)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """x, (n,)."""
+        scaled = cho_solve(self.factor, self.unit * right)
+        return self.unit * scaled
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     """Cholesky's factor of a matrix with unit diagonal, which is raised where rounding made the
     matrix indefinite."""
-    for more in (0.0, 1e-14, 1e-12, 1e-10):
-        matrix[np.diag_indices(len(matrix))] = 1.0 + more
+    diagonal = np.diag_indices(len(matrix))
+    for more in RAISES:
+        matrix[diagonal] = 1.0 + more
         try:
             return cho_factor(matrix)
         except LinAlgError:
@@ -225,8 +354,11 @@ def lower_bound(b: np.ndarray, cost: np.ndarray, odds: float, nu: np.ndarray) ->
     -------
     float
     """
-    least_means = least_column_means(cost - nu[:, None], b, 1.0 / (odds + 1.0))
-    return float(b @ nu + least_means.min())
+    reduced_cost = cost - nu[:, None]
+    cap = odds + 1.0
+    least_means = least_column_means(reduced_cost, b, 1.0 / cap)
+    bound = b @ nu + least_means.min()
+    return float(bound)
 
 
 def least_column_means(values: np.ndarray, mass: np.ndarray, amount: float) -> np.ndarray:
@@ -248,4 +380,5 @@ def least_column_means(values: np.ndarray, mass: np.ndarray, amount: float) -> n
     masses = mass[order]
     before = np.cumsum(masses, axis=0) - masses
     taken = np.clip(amount - before, 0.0, masses)
-    return (taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / amount
+    sorted_values = np.take_along_axis(values, order, axis=0)
+    return (taken * sorted_values).sum(axis=0) / amount
