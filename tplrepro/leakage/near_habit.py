@@ -8,11 +8,15 @@ pi, by at most h = max log(p_i pi_j / (p_j pi_i)), the backward leakage of the s
 with L_B of the habit's backward matrix: given the later state, the expectation of a function under
 p is that of the function times p / pi under pi, divided by that of p / pi, and each of the two
 varies by at most the factor that L_B bounds. It is also at most the loss for any law
-(`PriorFreeLoss` of the forward matrix), and at most alpha. docs/theory/promises.md has the proof.
+(`PriorFreeLoss` of the forward matrix), and at most alpha. docs/theory/cycles.md has the proof, and
+docs/theory/profiles.md that of the counterpart for hockey-stick divergences,
+
+    eta(gamma) <= e^h eta_B(e^-h gamma).
 """
 
 from __future__ import annotations
 from functools import cached_property
+from math import exp, expm1
 
 import numpy as np
 
@@ -22,6 +26,8 @@ from tplrepro.leakage.prior_free import PriorFreeLoss
 # They exceed the rounding of the few operations of a line below.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
+#: Of a larger distance, e^h is large enough for all purposes.
+MOST_DISTANCE = 700.0
 
 
 class NearHabitLoss(PrivacyLossFunction):
@@ -111,8 +117,19 @@ class NearHabitLoss(PrivacyLossFunction):
         return max(near, self.of_any_law._budget_for(alpha))
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
-        """The largest hockey-stick divergences of the rows are at most those under any law."""
-        return self.of_any_law.support(slopes)
+        """The smaller of e^h eta_B(e^-h gamma), gamma = 1 + slopes, and the largest under any law.
+
+        Below gamma = 1, eta_B rises by no more than gamma falls.
+        """
+        if self.of_habit.is_zero:
+            return np.zeros_like(slopes)
+        distance = min(self.distance, MOST_DISTANCE)
+        shrunk = slopes * exp(-distance) + expm1(-distance)
+        rounded_down = shrunk - (1.0 + slopes) * (1.0 - DOWN)
+        of_habit = self.of_habit.support(np.maximum(rounded_down, 0.0))
+        of_habit = of_habit + np.maximum(-rounded_down, 0.0)
+        near = of_habit * (exp(distance) * UP)
+        return np.minimum(near, self.of_any_law.support(slopes))
 
     def unbounded_because(self) -> str:
         return self.of_habit.unbounded_because()

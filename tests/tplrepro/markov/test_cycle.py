@@ -1,5 +1,7 @@
 """Cycles of matrices: laws that repeat, reversal under each start, and what a user may type."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,6 +100,30 @@ def test_steps_near_the_habit_bound_the_leakage_of_every_law_so_near(seed, p):
         if supremum < 50:
             assert supremum == pytest.approx(alpha + L.at(supremum), rel=1e-9)
             assert L.budget_for(supremum) == pytest.approx(alpha, rel=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), distance=st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0]))
+def test_steps_near_the_habit_bound_the_divergences_of_every_law_so_near(seed, distance):
+    """Sets of columns and the extreme laws, all enumerated."""
+    rng = np.random.default_rng(seed)
+    cycle = random_cycle(seed, p=1, n=4)
+    (habit,) = cycle.laws()
+    near = NearHabit(cycle.reverse()[0], distance, cycle[0])
+    L = tpl.leakage.temporal.as_loss_function(near)
+    gammas = np.append(1.0, 1.0 + rng.exponential(size=6))
+    found = L.hockey_stick(gammas)
+    assert (found <= tpl.PriorFreeLoss(cycle[0]).hockey_stick(gammas)).all()
+    largest = np.zeros(gammas.size)
+    for raised in product([0.0, 1.0], repeat=4):
+        law = habit * np.exp(distance * np.array(raised))
+        joint = (law / law.sum())[:, None] * cycle[0].toarray()
+        backward = joint.T / joint.sum(axis=0)[:, None]
+        for q, d in permutations(backward, 2):
+            excess = np.maximum(q - gammas[:, None] * d, 0.0).sum(axis=1)
+            largest = np.maximum(largest, excess)
+    assert (largest <= found + 1e-15).all()
+    if distance <= 1e-3:
+        assert found == pytest.approx(largest, abs=3 * distance + 1e-12)
 
 
 def test_any_start_is_not_known_until_all_states_can_occur():
