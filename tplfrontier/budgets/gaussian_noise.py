@@ -77,9 +77,9 @@ def allocate_noise(
         In nats.
     delta : float
         Above 0 and below 1.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list of T - 1, or None
-        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list holds the
-        matrix of each step between two time points. None: the adversary does not know it.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list, Cycle, or None
+        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list of T - 1
+        holds the matrix of each step between two time points. None: the adversary does not know it.
     forward : as `backward`
         Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
     horizon : int >= 1

@@ -42,7 +42,7 @@ def mechanism_leakage(
     likelihoods : array-like (n, K) of numbers > 0, or a list of T of these
         Pr(o | l), a row for each state, a column for each output; a list, without `horizon`, has
         one for each release. To scale a column changes nothing.
-    backward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; or None
+    backward : TransitionMatrix, array-like (n, n), a list of T - 1 of these, Cycle, or None
         Pr(l^{t-1} | l^t). None: the adversary does not know that side.
     forward : as `backward`
         Pr(l^t | l^{t-1}).

@@ -54,7 +54,7 @@ def measured_leakage(
     log_likelihoods : array-like (..., T, n)
         log Pr(o_t | l_t = k), up to a summand at each time; leading axes are runs.
         `LaplaceNoise.log_ratio` gives them for counts with Laplace noise.
-    backward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; or None
+    backward : TransitionMatrix, array-like (n, n), a list of T - 1 of these, Cycle, or None
         Pr(l^{t-1} | l^t). None: the adversary does not know that side.
     forward : as `backward`
         Pr(l^t | l^{t-1}).

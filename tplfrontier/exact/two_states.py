@@ -34,7 +34,7 @@ class ExactGaussianProfile:
     ----------
     noise_multipliers : array-like (T,) of numbers > 0, or one with a horizon
         Standard deviation of the noise over the L2 distance of the answers for the two states.
-    backward : TransitionMatrix, array-like (2, 2), or a list of T - 1 of these; or None
+    backward : TransitionMatrix, array-like (2, 2), a list of T - 1 of these, Cycle, or None
         Pr(l^{t-1} | l^t). None: the adversary does not know that side.
     forward : as `backward`
         Pr(l^t | l^{t-1}).

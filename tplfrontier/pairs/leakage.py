@@ -29,6 +29,7 @@ from tplrepro.leakage.envelope import compiled
 from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import REQUIRED, Correlation, OverTime, steps_of_both_sides
+from tplrepro.markov.cycle import check_is_exact
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.progress import with_progress
 from tplrepro.validation import as_numbers, by_state, check_horizon, frozen
@@ -97,7 +98,7 @@ def pairwise_leakage(
         R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) in nats for all outputs of time t; 0 where j = k,
         inf for no bound. A list may hold a DataFrame for each time. Bounds that follow from two
         others are lowered.
-    backward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; or None
+    backward : TransitionMatrix, array-like (n, n), a list of T - 1 of these, Cycle, or None
         Pr(l^{t-1} | l^t). None: the adversary does not know that side.
     forward : as `backward`
         Pr(l^t | l^{t-1}).
@@ -183,6 +184,7 @@ def transition_matrix(matrix: Any) -> TransitionMatrix | None:
         )
     if matrix is None:
         return None
+    check_is_exact(matrix)
     return as_transition_matrix(matrix)
 
 

@@ -284,9 +284,9 @@ def temporal_privacy_profile(
         `tplfrontier.profiles.events`), an epsilon (nats) if only pure DP is known, a
         PrivacyProfile, or None for a time point without a release; (event, count) stands for
         `count` time points.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list of T - 1, or None
-        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list holds the
-        matrix of each step between two time points. None: the adversary does not know it.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list, Cycle, or None
+        Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list of T - 1
+        holds the matrix of each step between two time points. None: the adversary does not know it.
     forward : as `backward`
         Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
     horizon : int >= 1, optional

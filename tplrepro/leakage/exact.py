@@ -42,6 +42,7 @@ from tplrepro.leakage.temporal import (
     dense_array,
     steps_of_both_sides,
 )
+from tplrepro.markov.cycle import check_is_exact
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.progress import with_progress
 from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
@@ -97,7 +98,7 @@ def exact_leakage(
     ----------
     epsilons : array-like (T,), or one number with a `horizon`
         The budget of each release in nats, finite and > 0.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
         matrix of each step between two time points.
     forward : the same for Pr(l^t | l^{t-1})
@@ -160,7 +161,7 @@ def worst_outputs(
     ----------
     epsilons : array-like (T,), or one number with a `horizon`
         The budget of each release in nats, finite and > 0.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
         matrix of each step between two time points.
     forward : the same for Pr(l^t | l^{t-1})
@@ -408,6 +409,7 @@ def _arrays_of(matrices: list[TransitionMatrix | None]) -> list[np.ndarray | Non
 def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
     if matrix is None:
         return None
+    check_is_exact(matrix)
     P = as_transition_matrix(getattr(matrix, "matrix", matrix))
     rows = dense_array(
         P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound"

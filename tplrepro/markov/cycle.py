@@ -464,6 +464,16 @@ class Cycle:
         return list(steps)
 
 
+def check_is_exact(step: Any) -> None:
+    """ValueError for a step of which only bounds are known, where its matrix is needed."""
+    if isinstance(step, (NearHabit, AnyLaw)):
+        kind = type(step).__name__
+        raise ValueError(
+            f"each step must have a known matrix here, found {kind}, which is a bound for several; "
+            'reverse the cycle with start="habit", or give a list of the matrices of all steps'
+        )
+
+
 def as_cycle(correlation: Any) -> Cycle:
     """A cycle as it is; a matrix, a loss function or None as a cycle of one."""
     if isinstance(correlation, Cycle):
