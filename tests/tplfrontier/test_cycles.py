@@ -1,0 +1,127 @@
+"""Cycles of matrices in every function of `tplfrontier` that takes a matrix, against the list of
+their steps, one matrix, and all outputs of small mechanisms enumerated."""
+
+import dp_accounting
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tplfrontier as tf
+import tplrepro as tpl
+from tests.tplfrontier.profiles.test_temporal_profile import (
+    LOSSES,
+    hockey_stick,
+    joint,
+    known,
+    largest_loss,
+    profile_of,
+    random_laws,
+)
+
+NIGHT, DAY = [[0.98, 0.02], [0.02, 0.98]], [[0.7, 0.3], [0.4, 0.6]]
+HORIZON = 8
+GAUSSIAN = dp_accounting.GaussianDpEvent(3.0)
+RESPONSES = [[2.0, 1.0], [1.0, 3.0]]
+LOG_LIKELIHOODS = np.random.default_rng(1).normal(size=(3, HORIZON, 2))
+
+#: What each function finds for both sides, as arrays.
+FOUND = {
+    "profile": lambda b, f: tf.temporal_privacy_profile(GAUSSIAN, b, f, horizon=HORIZON).epsilon(
+        1e-5
+    ),
+    "profile with pauses": lambda b, f: tf.temporal_privacy_profile(
+        [GAUSSIAN, None, 0.3, None, None, 0.3, 0.3, GAUSSIAN], b, f
+    ).epsilon(1e-5),
+    "profile of pairs": lambda b, f: tf.temporal_privacy_profile(
+        GAUSSIAN, b, f, horizon=HORIZON, pairs=True
+    ).epsilon(1e-5),
+    "noise": lambda b, f: tf.allocate_noise(1.0, 1e-5, b, f, HORIZON),
+    "least variance": lambda b, f: tf.allocate_noise(
+        1.0, 1e-5, b, f, HORIZON, method="least_variance"
+    ),
+    "pairs": lambda b, f: tf.pairwise_leakage([[0, 1], [2, 0]], b, f, horizon=HORIZON).tpl,
+    "mechanism": lambda b, f: tf.mechanism_leakage(RESPONSES, b, f, horizon=HORIZON).tpl,
+    "outputs": lambda b, f: tf.measured_leakage(LOG_LIKELIHOODS, b, f).tpl,
+    "exact Gaussian": lambda b, f: tf.ExactGaussianProfile(3.0, b, f, horizon=HORIZON).delta(0.3),
+}
+#: These need the matrix of each step.
+EXACT = {
+    **{name: FOUND[name] for name in ("profile of pairs", "pairs", "mechanism", "outputs")},
+    "exact Gaussian": FOUND["exact Gaussian"],
+    "worst mechanism": lambda b, f: tpl.exact_leakage(0.1, b, f, horizon=HORIZON).tpl,
+}
+
+
+@pytest.mark.parametrize("find", FOUND.values(), ids=FOUND)
+def test_a_cycle_is_the_list_of_its_steps_and_a_matrix_a_cycle_of_one(find):
+    cycle = tpl.Cycle([NIGHT, NIGHT, DAY])
+    back = cycle.reverse()
+    of_cycle = np.asarray(find(back, cycle))
+    of_lists = np.asarray(find(back.over(HORIZON - 1), cycle.over(HORIZON - 1)))
+    assert of_cycle.tolist() == of_lists.tolist()
+    assert of_cycle.tolist() != np.asarray(find(back[0], cycle[0])).tolist()
+    P = tpl.TransitionMatrix(DAY)
+    alone = np.asarray(find(P.reverse(), P))
+    assert np.asarray(find(tpl.Cycle(P.reverse()), tpl.Cycle(P))).tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("find", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("start", ["any", [1 / 3, 2 / 3]])
+def test_what_needs_matrices_refuses_bounds_for_several_laws(find, start):
+    cycle = tpl.Cycle([DAY, DAY, [[0.5, 0.5], [0.25, 0.75]]])
+    back = cycle.reverse(start=start)
+    with pytest.raises(
+        ValueError, match=r'known matrix here, found .*start="habit", or give a list'
+    ):
+        find(back, cycle)
+    assert np.isfinite(find(cycle.reverse(), cycle)).all()
+
+
+def backward_steps(cycle, law, steps):
+    """Bayes' rule for each step of a chain that starts in a law."""
+    found = []
+    for step in cycle.over(steps):
+        both = law[:, None] * step.toarray()
+        law = both.sum(axis=0)
+        found.append(both.T / law[:, None])
+    return found
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    p=st.integers(1, 3),
+    start=st.sampled_from(["habit", "known", "any"]),
+    pairs=st.booleans(),
+)
+def test_no_mechanism_leaks_more_about_a_cycle_from_any_start(seed, p, start, pairs):
+    """All outputs of four releases are enumerated, with the true law of each time."""
+    rng = np.random.default_rng(seed)
+    n, horizon, grid = int(rng.integers(2, 4)), 4, 0.02
+    cycle = tpl.Cycle([rng.dirichlet(np.full(n, 2.0), n) for _ in range(p)])
+    law = rng.dirichlet(np.ones(n))
+    if start == "habit":
+        law = cycle.laws()[0]
+        back = cycle.reverse()
+    elif start == "known":
+        back = cycle.reverse(start=law)
+    else:
+        back = cycle.reverse(start="any")
+    pairs = pairs and start == "habit"
+    laws = [random_laws(rng, n) for _ in range(horizon)]
+    events = [profile_of(each, grid) for each in laws]
+    found = tf.temporal_privacy_profile(events, back, cycle, grid=grid, pairs=pairs)
+    before = known(laws, backward_steps(cycle, law, horizon - 1))
+    forward = [step.toarray() for step in cycle.over(horizon - 1)]
+    after = known(laws[::-1], forward[::-1])[::-1]
+    for t in range(horizon):
+        own = joint(before[t], laws[t])
+        series = (
+            (found.backward, own),
+            (found.forward, joint(after[t], laws[t])),
+            (found.both, joint(own, after[t])),
+        )
+        for bound, outputs in series:
+            profile = bound.profile_at(t)
+            assert (hockey_stick(outputs, np.exp(LOSSES)) <= profile.delta(LOSSES) + 1e-15).all()
+            assert largest_loss(outputs) <= profile.largest + 1e-12
