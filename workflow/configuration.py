@@ -9,8 +9,10 @@ import json
 import math
 import shutil
 import tempfile
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import yaml
@@ -59,16 +61,16 @@ class Notebook:
 
     name: str  # paper/figure
     notebook: str  # its place under notebooks/
-    data: tuple = ()  # folders below TPLREPRO_DATA that it reads
+    data: tuple[str, ...] = ()  # folders below TPLREPRO_DATA that it reads
     timing: bool = False  # measures running time, so nothing may run beside it where that counts
     figure: bool = True  # saves a figure or table under its own name
     # by profile, the parameters that differ from those of its parameters cell
-    parameters: dict = field(default_factory=dict)
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def path(self, root=ROOT):
+    def path(self, root: Path = ROOT) -> Path:
         return root / "notebooks" / f"{self.notebook}.ipynb"
 
-    def declared_parameters(self, root=ROOT):
+    def declared_parameters(self, root: Path = ROOT) -> dict[str, Any]:
         """Names and default values of the cell tagged ``parameters``, in its order."""
         cells = nbformat.read(self.path(root), as_version=4).cells
         tagged = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
@@ -88,14 +90,14 @@ class Profile:
     alone: bool = True  # whether nothing runs beside a notebook that measures time
 
 
-def read_notebooks(root=ROOT):
+def read_notebooks(root: Path = ROOT) -> dict[str, Notebook]:
     """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
     profiles = tuple(_read(root / "config" / "profiles.yaml"))
     facts_by_name = _read(root / "config" / "notebooks.yaml")
     return {name: _entry(name, facts or {}, profiles) for name, facts in facts_by_name.items()}
 
 
-def _entry(name, facts, profiles):
+def _entry(name: str, facts: Any, profiles: Collection[str]) -> Notebook:
     """The entry that the facts in ``config/notebooks.yaml`` describe."""
     where = f"notebooks.yaml: {name}"
     allowed = ("data", "figure", "notebook", "parameters", "timing", *profiles)
@@ -109,46 +111,51 @@ def _entry(name, facts, profiles):
     return Notebook(name, **{"notebook": name, **facts}, data=data, parameters=parameters)
 
 
-def title_of(path):
+def title_of(path: Path) -> str:
     """The heading of a notebook."""
     first = nbformat.read(path, as_version=4).cells[0].source
     return first.split("\n")[0].lstrip("# ")
 
 
-def sources(root=ROOT):
+def sources(root: Path = ROOT) -> dict[str, Notebook]:
     """The notebooks under ``notebooks/`` by name, each with the first entry that runs it."""
-    first = {}
+    first: dict[str, Notebook] = {}
     for entry in read_notebooks(root).values():
         first.setdefault(entry.notebook, entry)
     return first
 
 
-def records_in(folder):
+def records_in(folder: Path | str) -> dict[str, dict[str, Any]]:
     """The record of each figure in a folder, by name."""
     paths = sorted(Path(folder).rglob("*.json"))
     return {path.relative_to(folder).with_suffix("").as_posix(): read_json(path) for path in paths}
 
 
-def why_no_evidence(name, record, notebooks):
+def why_no_evidence(
+    name: str, record: Mapping[str, Any], notebooks: Mapping[str, Notebook]
+) -> str | None:
     """Why a record of the paper profile may not be published, with the remedy; None if it may."""
-    owner = notebooks.get(owner_of(name, notebooks))
-    if record["data"].startswith("synthetic") and (owner is None or owner.data):
+    owner = owner_of(name, notebooks)
+    needs_data = owner is None or bool(notebooks[owner].data)
+    if needs_data and record["data"].startswith("synthetic"):
         return "is from synthetic data; set TPLREPRO_DATA, run again"
     if record["commit"] is None or record["commit"]["modified"]:
         return "is from modified code; commit and run it again"
     return None
 
 
-def read_json(path):
+def read_json(path: Path) -> dict[str, Any]:
     """The content of a file; empty if there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
-def write_json(path, content):
+def write_json(path: Path, content: Any) -> None:
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def read_profile(name, root=ROOT):
+def read_profile(name: str, root: Path = ROOT) -> Profile:
     """The profile of this name in ``config/profiles.yaml``."""
     profiles = _read(root / "config" / "profiles.yaml")
     if name not in profiles:
@@ -166,8 +173,8 @@ def read_profile(name, root=ROOT):
     return profile
 
 
-def writing_problems(folder, megabytes=16):
-    """Sentences (list), none if a folder exists or can be created, and can be written to."""
+def writing_problems(folder: Path, megabytes: int = 16) -> list[str]:
+    """Sentences, none if a folder exists or can be created, and can be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -185,7 +192,7 @@ def writing_problems(folder, megabytes=16):
     return []
 
 
-def _only(facts, where, *allowed):
+def _only(facts: dict[str, Any], where: str, *allowed: str) -> dict[str, Any]:
     """The facts; ConfigurationError for one that is not allowed there."""
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
@@ -195,7 +202,7 @@ def _only(facts, where, *allowed):
     return facts
 
 
-def _read(path):
+def _read(path: Path) -> dict[str, Any]:
     """The mapping in a file; ConfigurationError if it holds anything else."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
@@ -204,7 +211,7 @@ def _read(path):
     return _mapping(content, path.name)
 
 
-def _mapping(content, where):
+def _mapping(content: Any, where: str) -> dict[str, Any]:
     """The content; ConfigurationError if it is no mapping."""
     if not isinstance(content, dict):
         found = type(content).__name__

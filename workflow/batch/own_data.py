@@ -13,7 +13,9 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -38,10 +40,10 @@ COUNTS = "COUNTS"
 SENSITIVITY = 2
 
 
-def main(names):
+def main(names: Sequence[str]) -> int:
     """Report and publish as the named variables of the environment say; returns the exit status."""
     given = {name: os.environ[name] for name in names}
-    publishing = None
+    publishing = []
     try:
         parameters = parameters_of(given)
         if given.get(COUNTS):
@@ -60,30 +62,16 @@ def main(names):
         return 1
     if read_json(TARGET / "own_data.json")["results"]["withheld"]:
         return command.WITHHELD
-    if publishing is None:
+    if not publishing:
         return 0
     print(f"tplrepro {shlex.join(publishing)}", flush=True)
     return command.main(publishing)
 
 
-def parameters_of(given):
-    """Parameters of the notebook (dict) from text by variable; ValueError for an unknown variable,
-    a wrong type, or a file that is not there."""
-    known = [*PARAMETERS, COUNTS]
-    for name in given:
-        if name not in known:
-            raise ValueError(
-                f"{name} must be one of {', '.join(known)}, found no such variable; "
-                "for other options use tplrepro report, whose --help lists them"
-            )
-    if not given.get("FILE"):
-        raise ValueError(
-            "FILE must name a file of observations, found none; "
-            "such as: make own-data FILE=my.csv ALPHA=1"
-        )
-    for name in ("FILE", COUNTS):
-        if given.get(name) and not Path(given[name]).expanduser().exists():
-            raise ValueError(f"there must be a file {given[name]}, found none; check its name")
+def parameters_of(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of the notebook from text by variable; ValueError for an unknown variable, a wrong
+    type, or a file that is not there."""
+    check_variables(given)
     declared = NOTEBOOK.declared_parameters()
     parameters = {}
     for name in PARAMETERS.keys() & given.keys():
@@ -99,7 +87,26 @@ def parameters_of(given):
     return declared | parameters
 
 
-def report(parameters):
+def check_variables(given: Mapping[str, str]) -> None:
+    """ValueError for an unknown variable, or a file that is not there."""
+    known = [*PARAMETERS, COUNTS]
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"{name} must be one of {', '.join(known)}, found no such variable; "
+                "for other options use tplrepro report, whose --help lists them"
+            )
+    if not given.get("FILE"):
+        raise ValueError(
+            "FILE must name a file of observations, found none; "
+            "such as: make own-data FILE=my.csv ALPHA=1"
+        )
+    for name in ("FILE", COUNTS):
+        if given.get(name) and not Path(given[name]).expanduser().exists():
+            raise ValueError(f"there must be a file {given[name]}, found none; check its name")
+
+
+def report(parameters: Mapping[str, Any]) -> str | None:
     """Run the notebook, print what it prints, and list its files; returns its error, or None."""
     environment = kernel_environment(TARGET, "own data", "make own-data", real_data=True)
     os.environ.update(environment, TPLREPRO_PROGRESS=os.devnull)
@@ -110,9 +117,7 @@ def report(parameters):
     error = execute(NOTEBOOK.path(), executed, parameters, Profile("own_data"))
     if error is not None:
         return f"{error}\nThe notebook as far as it came: {executed}"
-    for cell in nbformat.read(executed, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            print(output.get("text", ""), end="")
+    print_outputs(executed)
     saved = TARGET / "explore"
     for path in saved.iterdir():
         path.rename(TARGET / path.name)
@@ -121,12 +126,25 @@ def report(parameters):
     return None
 
 
-def publishing_words(counts, parameters):
+def print_outputs(notebook: Path) -> None:
+    """Print what the cells of an executed notebook printed."""
+    for cell in nbformat.read(notebook, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            print(output.get("text", ""), end="")
+
+
+def publishing_words(counts: Path, parameters: Mapping[str, Any]) -> list[str]:
     """The words after ``tplrepro`` that publish a series of counts by the recommended plan.
 
     A defect of the counts is a ValueError before anything runs.
     """
-    words = ["publish", counts.with_suffix(".sqlite"), counts, "--data", parameters["path"]]
+    words: list[Any] = [
+        "publish",
+        counts.with_suffix(".sqlite"),
+        counts,
+        "--data",
+        parameters["path"],
+    ]
     for name in ("user", "time", "state"):
         if parameters[name]:
             words += [f"--{name}", parameters[name]]
@@ -141,7 +159,7 @@ def publishing_words(counts, parameters):
     return [str(word) for word in words]
 
 
-def as_make_knows_it(error):
+def as_make_knows_it(error: str) -> str:
     """An error with the parameters in capitals, as they are given to make."""
     variables = {parameter: name for name, parameter in PARAMETERS.items()}
     mentioned = re.compile(rf"\b({'|'.join(variables)})(?==| must )")

@@ -91,9 +91,12 @@ def run_notebook(
         error = f"saved nothing under its own name; end it with save_figure(figure, {name!r}, ...)"
     if error is None and record:
         before = of_modules(before, record["modules"])
+    outcome = "failed"
+    if error is None:
+        outcome = "ok"
     status = {
         "notebook": name,
-        "status": "ok" if error is None else "failed",
+        "status": outcome,
         "seconds": round(time.time() - started, 1),
         "data": record.get("data", "none"),
         "error": error,
@@ -256,7 +259,9 @@ def line_of_failure(traceback: Sequence[str]) -> str:
     """The line at the traceback's first arrow, because a bare assertion has no other message."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
     arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
-    return arrow[1].strip() if arrow else ""
+    if arrow is None:
+        return ""
+    return arrow[1].strip()
 
 
 def progress_line(status: Mapping[str, Any], profile: str) -> str:

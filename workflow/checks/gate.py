@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,8 +76,9 @@ class Form:
     name: str  # program with target or subcommand
     options: frozenset[str]  # their names
 
-    def is_tested_by(self, other: "Form") -> bool:
-        return self.name == other.name and self.options <= other.options
+    def is_tested_by_any(self, others: Iterable["Form"]) -> bool:
+        """Whether another one does the same, with these options and perhaps more."""
+        return any(self.name == other.name and self.options <= other.options for other in others)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class Table:
     lines: Sequence[Line]
     excused: Mapping[str, str]  # reasons by command
     skips: Mapping[str, str]  # reasons by allowed skip (a pattern)
+
+    def tested_forms(self) -> list[Form]:
+        """What the commands do that are run, and those that they stand for."""
+        commands = [command for line in self.lines for command in (line.run, *line.stands_for)]
+        return [form for command in commands for form in parse_forms(command)]
 
 
 def read_table(root: Path = ROOT) -> Table:
@@ -148,12 +154,7 @@ def find_unguarded(root: Path = ROOT) -> list[str]:
     """A sentence for each advertised command that is neither run nor excused, and each excuse that
     nothing needs."""
     table = read_table(root)
-    tested = [
-        form
-        for line in table.lines
-        for command in (line.run, *line.stands_for)
-        for form in parse_forms(command)
-    ]
+    tested = table.tested_forms()
     excuses = {command: parse_forms(command) for command in table.excused}
     problems = []
     used = set()
@@ -161,10 +162,9 @@ def find_unguarded(root: Path = ROOT) -> list[str]:
         for form in parse_forms(command):
             reasons = [excuse for excuse, excused in excuses.items() if form in excused]
             used.update(reasons)
-            if reasons or any(form.is_tested_by(other) for other in tested):
-                continue
-            where = ", ".join(sorted(places))
-            problems.append(f"{where}: {command}: nothing tests it; add it to config/gate.yaml")
+            if not reasons and not form.is_tested_by_any(tested):
+                where = ", ".join(sorted(places))
+                problems.append(f"{where}: {command}: nothing tests it; add it to config/gate.yaml")
     for excuse in table.excused:
         if excuse not in used:
             problems.append(f"config/gate.yaml: {excuse}: nothing names it; drop it")
@@ -190,12 +190,18 @@ def run_line(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
         finally:
             end_group(process, signal.SIGTERM, signal.SIGKILL)
     text = log.read_text(encoding="utf-8", errors="replace")
+    problems += problems_of_outcome(line, status, text)
+    return problems + find_skipped(text, skips)
+
+
+def problems_of_outcome(line: Line, status: int | None, text: str) -> list[str]:
+    """What of a line's status, output and files is not as the table says."""
+    problems = []
     if status != line.status and not line.serves:
         problems.append(f"must end with {line.status}, found {status}")
     if not re.search(line.says, text):
         problems.append(f"must say {line.says!r}")
-    problems += [f"must leave {path}" for path in line.makes if not (ROOT / path).is_file()]
-    return problems + find_skipped(text, skips)
+    return problems + [f"must leave {path}" for path in line.makes if not (ROOT / path).is_file()]
 
 
 def start_shell(command: str, output: TextIO) -> subprocess.Popen:
@@ -254,7 +260,9 @@ def problems_of_server(pages: Mapping[str, str], process: subprocess.Popen, log:
     token = rest.partition("?")[2]
     problems = []
     for path, words in pages.items():
-        address = link[0] if path == "/" else f"{host}{path}?{token}"
+        address = link[0]
+        if path != "/":
+            address = f"{host}{path}?{token}"
         page = read_page(address)
         if words not in page:
             problems.append(f"must show {words!r} at {path}, found {page[:80]!r}")
@@ -328,12 +336,16 @@ def main(arguments: Sequence[str]) -> int:
         failed["all of them"] = [
             "must leave the committed files as they are, found changes: see git diff"
         ]
-    for name, problems in failed.items():
-        print(f"FAILED: {name}: {'; '.join(problems)}")
+    print_failures(failed)
     minutes = (time.monotonic() - started) / 60
     counts = f"{len(failed)} failures in {minutes:.1f} minutes"
     print(f"{counts}; {len(table.excused)} commands excused")
     return 1 if failed else 0
+
+
+def print_failures(failed: Mapping[str, Sequence[str]]) -> None:
+    for name, problems in failed.items():
+        print(f"FAILED: {name}: {'; '.join(problems)}")
 
 
 def choose_lines(lines: Sequence[Line], arguments: Sequence[str]) -> dict[int, Line]:
@@ -354,7 +366,9 @@ def run_and_report(line: Line, number: int, skips: Mapping[str, str]) -> list[st
     started = time.monotonic()
     problems = run_line(line, number, skips)
     seconds = time.monotonic() - started
-    outcome = "FAILED" if problems else "passed"
+    outcome = "passed"
+    if problems:
+        outcome = "FAILED"
     print(f"{seconds:7.1f} s  {outcome}  {line.run}", flush=True)
     for problem in problems:
         print(f"           {problem}; see build/gate/{number:02}.log", flush=True)

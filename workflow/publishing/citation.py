@@ -39,14 +39,7 @@ def bibtex(citation: Mapping[str, Any]) -> str:
 
 
 def _entry(work: Mapping[str, Any]) -> str:
-    fields = dict(work)
-    if "date-released" in fields:
-        fields["year"] = str(fields["date-released"])[:4]
-    if "start" in fields:
-        fields["pages"] = f"{fields['start']}--{fields['end']}"
-    identifiers = [one["value"] for one in fields.get("identifiers", ())]
-    if identifiers:
-        fields["note"] = ", ".join(identifiers)
+    fields = _with_fields_of_bibtex(work)
     kind = KINDS.get(fields["type"], "misc")
     authors = " and ".join(map(_author, fields["authors"]))
     lines = [f"@{kind}{{{_key(fields)},"]
@@ -56,6 +49,19 @@ def _entry(work: Mapping[str, Any]) -> str:
             lines.append(f"  {written} = {{{_escaped(name, fields[name])}}},")
     lines += ["}", ""]
     return "\n".join(lines)
+
+
+def _with_fields_of_bibtex(work: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a work, with those that BibTeX writes in another way: year, pages and note."""
+    fields = dict(work)
+    if "date-released" in fields:
+        fields["year"] = str(fields["date-released"])[:4]
+    if "start" in fields:
+        fields["pages"] = f"{fields['start']}--{fields['end']}"
+    identifiers = [one["value"] for one in fields.get("identifiers", ())]
+    if identifiers:
+        fields["note"] = ", ".join(identifiers)
+    return fields
 
 
 def _key(fields: Mapping[str, Any]) -> str:

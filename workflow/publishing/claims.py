@@ -78,11 +78,12 @@ def overview_rows(contents: Mapping[str, Any], judged: Sequence[Judged]) -> list
     """The papers' statements, those that two papers share once, ours apart, and other pages."""
     papers = [page for page in contents if is_on_paper(page)]
     others = [page for page in contents if page not in papers]
-    stated = [one for one in judged if one.claim.about == "the paper"]
-    ours = [one for one in judged if one.claim.about == "ours" and one.page in papers]
+    on_papers = [one for one in judged if one.page in papers]
+    ours = claims_about("ours", on_papers)
     rows = []
     for page in papers:
-        rows.append(count_verdicts(page_link(page, contents), on_page(page, stated)))
+        stated = claims_about("the paper", on_page(page, judged))
+        rows.append(count_verdicts(page_link(page, contents), stated))
     rows.append(count_verdicts("**the papers, shared statements once**", stated_once(judged)))
     if ours:
         rows.append(count_verdicts("our own results on the papers' pages", ours))
@@ -105,6 +106,11 @@ def is_on_paper(page: str) -> bool:
     return head_of(page) == "the paper"
 
 
+def claims_about(what: str, judged: Sequence[Judged]) -> list[Judged]:
+    """Those about "the paper", or about "ours"."""
+    return [one for one in judged if one.claim.about == what]
+
+
 def on_page(page: str, judged: Sequence[Judged]) -> list[Judged]:
     return [one for one in judged if one.page == page]
 
@@ -118,7 +124,9 @@ def count_verdicts(title: str, judged: Sequence[Judged]) -> list[str]:
     without."""
     counts = verdict_counts(judged)
     by_kind = [str(counts[kind]) for kind in Kind]
-    without = str(counts[OPEN]) if counts[OPEN] else ""
+    without = ""
+    if counts[OPEN]:
+        without = str(counts[OPEN])
     return [title, str(len(judged)), *by_kind, without]
 
 
@@ -139,12 +147,8 @@ def render_page(
     page: str, content: Mapping[str, Any], judged: Sequence[Judged], rows: Mapping[str, list[str]]
 ) -> str:
     """The text of docs/claims/<page>.md; `rows` are the cells of its claims by their ids."""
-    papers = [one for one in judged if one.claim.about == "the paper"]
-    ours = [one for one in judged if one.claim.about == "ours"]
-    summary = f"**Summary.** Of {len(papers)} statements: {describe_counts(papers)}."
-    if ours:
-        summary += f" Of {len(ours)} about our own methods: {describe_counts(ours)}."
-    parts = [f"# Claims of {content['title']}", content["introduction"].strip(), summary]
+    parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
+    parts.append(summarise_page(judged))
     for section in content["sections"]:
         parts.append(f"## {section['title']}")
         parts.append(section.get("text", "").strip())
@@ -156,6 +160,16 @@ def render_page(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def summarise_page(judged: Sequence[Judged]) -> str:
+    """How many of a paper's statements, and of ours, have which verdict."""
+    papers = claims_about("the paper", judged)
+    ours = claims_about("ours", judged)
+    summary = f"**Summary.** Of {len(papers)} statements: {describe_counts(papers)}."
+    if ours:
+        summary += f" Of {len(ours)} about our own methods: {describe_counts(ours)}."
+    return summary
+
+
 def cells_of(
     judged: Judged, notebooks: Mapping[str, Notebook], movement: Movement | None
 ) -> list[str]:
@@ -165,7 +179,9 @@ def cells_of(
     if claim.about == "ours":
         place = f"{place} (ours)"
     statement = f'<a id="{claim.id}"></a>{place}: {claim.statement}'
-    result = judged.verdict.ours if judged.verdict else ""
+    result = ""
+    if judged.verdict:
+        result = judged.verdict.ours
     return [statement, result, decider_link(claim, notebooks), verdict_words(judged, movement)]
 
 
@@ -207,16 +223,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", default="paper", help="profile that the records must have")
     options = parser.parse_args(arguments)
     pages, problems = render(options.records, options.profile)
-    target = TRIAL if options.records else ROOT
+    target = ROOT
+    place = ""
+    if options.records:
+        target = TRIAL
+        place = " in build/claims"
     for name, text in pages.items():
         write_whole(target / name, text.encode())
     for problem in problems:
         print(problem, file=sys.stderr)
-    place = " in build/claims" if options.records else ""
-    if not options.records:
-        older = describe_older_records()
-        if older:
-            print(older)
+    if not options.records and (older := describe_older_records()):
+        print(older)
     print(f"{len(pages)} pages rendered{place}; {len(problems)} problems")
     return 1 if problems else 0
 

@@ -5,12 +5,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from experiments.claims import Claim, ClaimError, Verdict, claims_of, judge, read_claims
+from experiments.claims import Claim, ClaimError, Kind, Verdict, claims_of, judge, read_claims
 from workflow.configuration import (
     PAPERS,
     ROOT,
@@ -65,14 +65,16 @@ class Evidence:
             )
         why = None
         if not self.is_trial:
-            why = why_no_evidence(claim.record, record, self.notebooks)
+            why = why_no_evidence(str(claim.record), record, self.notebooks)
         if why:
             raise ClaimError(f"{claim.id}: the record {name} {why}")
         return record
 
     def judge(self, claim: Claim, outcomes: Mapping[str, str]) -> Verdict | None:
         """The verdict; None for a claim that means nothing at this profile's sizes."""
-        record = self.record_of(claim) if claim.record else None
+        record = None
+        if claim.record:
+            record = self.record_of(claim)
         if self.profile != "paper" and claim.record and not claim.quick:
             return None
         verdict = judge(claim, record, outcomes)
@@ -133,9 +135,10 @@ def judge_all(
     stated = [(page, claim) for page, content in contents.items() for claim in claims_of(content)]
     if outcomes is None:
         outcomes = outcomes_of([test for _, claim in stated for test in claim.tests], root)
-    evidence = Evidence(root / "figures", profile, read_notebooks(root))
+    published = root / "figures"
+    evidence = Evidence(published, profile, read_notebooks(root))
     if records is not None:
-        evidence = Evidence(Path(records), profile, read_notebooks(root), root / "figures")
+        evidence = replace(evidence, records=Path(records), published=published)
     judged = []
     problems = []
     for page, claim in stated:
@@ -150,9 +153,11 @@ def judge_all(
 
 def find_disagreements(judged: Sequence[Judged]) -> list[str]:
     """The same statement in two papers must have one verdict; `same_as` must name a claim."""
-    kinds = {}
+    kinds: dict[str, Kind | None] = {}
     for page, claim, verdict in judged:
-        kinds[f"{page}#{claim.id}"] = verdict.kind if verdict else None
+        kinds[f"{page}#{claim.id}"] = None
+        if verdict is not None:
+            kinds[f"{page}#{claim.id}"] = verdict.kind
     problems = []
     for page, claim, verdict in judged:
         if claim.same_as is None or verdict is None:

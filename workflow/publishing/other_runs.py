@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from workflow.configuration import ROOT, owner_of, read_json, read_notebooks, write_json
+from workflow.configuration import ROOT, Notebook, owner_of, read_json, read_notebooks, write_json
 from workflow.publishing.judging import judge_all
 
 RUNS = "docs/other_runs.json"
@@ -72,17 +72,21 @@ def movements_of_claims(one: Path | str, other: Path | str) -> dict[str, Movemen
     after = judge_all(other, outcomes={})[1]
     movements = {}
     for first, second in zip(before, after, strict=True):
-        record = first.claim.record
-        owner = owner_of(record or "", notebooks)
-        if owner is None or notebooks[owner].timing or first.verdict is None:
-            continue
-        if not Path(other, f"{record}.json").is_file():
+        record = first.claim.record or ""
+        is_there = Path(other, f"{record}.json").is_file()
+        if not is_there or first.verdict is None or not is_reproducible(record, notebooks):
             continue
         movement: Movement = OTHER
         if second.verdict:
             movement = movement_of(first.verdict.ours, second.verdict.ours)
         movements[f"{first.page}#{first.claim.id}"] = movement
     return movements
+
+
+def is_reproducible(record: str, notebooks: Mapping[str, Notebook]) -> bool:
+    """Whether a record is of a notebook, and of one that measures no times."""
+    owner = owner_of(record, notebooks)
+    return owner is not None and not notebooks[owner].timing
 
 
 def describe_tolerance(movement: Movement | None) -> str | None:
@@ -102,13 +106,17 @@ def summarise_runs(runs: Runs) -> str:
 
 def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
     """How many claims showed the same digits, and how far the others moved."""
-    percents = [value for value in movements.values() if not isinstance(value, str)]
-    words = [value for value in movements.values() if isinstance(value, str)]
-    moved = [percent for percent in percents if percent]
-    near_zero = [text for text in words if text != OTHER]
-    others = sorted(claim for claim, value in movements.items() if value == OTHER)
-
-    same = len(percents) - len(moved)
+    moved = []
+    near_zero = []
+    others = []
+    for claim, movement in movements.items():
+        if movement == OTHER:
+            others.append(claim)
+        elif isinstance(movement, str):
+            near_zero.append(claim)
+        elif movement:
+            moved.append(movement)
+    same = len(movements) - len(moved) - len(near_zero) - len(others)
     sentence = f"With {name}, {same} of {len(movements)} claims showed the same digits"
     if moved:
         extremes = f"{min(moved):g} to {max(moved):g} %"
@@ -116,5 +124,5 @@ def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
     if near_zero:
         sentence += f"; of {len(near_zero)} some near 0 moved"
     if others:
-        sentence += f"; {OTHER}: {', '.join(others)}"
+        sentence += f"; {OTHER}: {', '.join(sorted(others))}"
     return f"{sentence}."

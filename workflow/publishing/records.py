@@ -39,7 +39,9 @@ def find_differences(one: Path | str, other: Path | str, tolerance: float = 0.0)
     there = names_in(other)
     sentences = []
     for name in sorted(here ^ there):
-        folder = one if name in here else other
+        folder = other
+        if name in here:
+            folder = one
         sentences.append(f"{name.as_posix()}: only in {folder}")
     for name in sorted(here & there):
         is_timing = measures_time(name, notebooks)
@@ -73,12 +75,18 @@ def differing_parts(
     parts: dict[Keys, tuple[Any, Any]] = {}
     for path in dict.fromkeys([*before, *now]):
         values = (before.get(path, ABSENT), now.get(path, ABSENT))
-        is_time = is_timing and path[0] == "results" and all(type(one) is float for one in values)
+        is_time = is_timing and path[0] == "results" and {*map(type, values)} == {float}
         if path[0] in NOT_COMPARED or is_time or are_equal(*values, tolerance):
             continue
-        part = path[:2] if path[0] in DIVIDED else path[:1]
-        parts.setdefault(part, values)
+        parts.setdefault(part_of(path), values)
     return [f"{' / '.join(path)}: {before!r} and {now!r}" for path, (before, now) in parts.items()]
+
+
+def part_of(path: Keys) -> Keys:
+    """The keys that lead to the part of a record to which a value belongs."""
+    if path[0] in DIVIDED:
+        return path[:2]
+    return path[:1]
 
 
 def are_equal(one: Any, other: Any, tolerance: float) -> bool:

@@ -14,15 +14,17 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from types import FunctionType
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import NamedTuple
 
 import yaml
 
 from experiments.provenance import ROOTS
 from tplreport.files import write_whole
-from workflow.configuration import PAPERS, ROOT, read_notebooks, title_of
+from workflow.configuration import PAPERS, ROOT, Notebook, read_notebooks, title_of
 from workflow.publishing import articles
 from workflow.publishing.citation import bibtex
 
@@ -34,6 +36,16 @@ PAGES = (
     "CITATION.cff",
     "data/README.md",
 )
+# Folders of what is copied, and of which files.
+COPIED = (
+    ("docs", "*.md"),
+    ("notebooks", "*/*.ipynb"),
+    ("figures", "*.png"),
+    ("figures", "*.csv"),
+    ("tests", "*.py"),
+)
+# Read all files, warnings as errors, with a process for each processor.
+SPHINX_OPTIONS = ("-W", "--keep-going", "-q", "-j", "auto")
 # A name and its file in docs/map.md.
 CODE_LINK = re.compile(r"`([\w.]+)` \(\[([\w/]+\.py)\]\(\.\./[\w/]+\.py\)\)")
 # The packages of the wheel.
@@ -42,64 +54,34 @@ ROOFS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["b
 ]["packages"]
 
 
-def main():
+def main() -> int:
     """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another
     builder."""
-    builder = sys.argv[1] if len(sys.argv) > 1 else "html"
-    source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
+    builder = "html"
+    if len(sys.argv) > 1:
+        builder = sys.argv[1]
+    first_page = "output.txt"
+    if builder == "html":
+        first_page = "index.html"
+    site = ROOT / "build" / "site"
+    target = site / builder
     unjudged = articles.main()
-    lay_out(source)
-    options = [
-        "-W",
-        "--keep-going",
-        "-q",
-        "-j",
-        "auto",
-        "-d",
-        str(ROOT / "build" / "site" / "cache"),
-    ]
-    sphinx = [sys.executable, "-m", "sphinx", "-b", builder, *options, source, target]
-    status = subprocess.run(sphinx).returncode or unjudged
-    written = target.relative_to(ROOT) / ("index.html" if builder == "html" else "output.txt")
-    print(f"The site: {written}" if status == 0 else "The site has defects, listed above")
+    lay_out(site / "source")
+    cache = ("-d", str(site / "cache"))
+    sphinx = [sys.executable, "-m", "sphinx", "-b", builder, *SPHINX_OPTIONS, *cache]
+    status = subprocess.run([*sphinx, site / "source", target]).returncode or unjudged
+    if status == 0:
+        print(f"The site: {target.relative_to(ROOT) / first_page}")
+    else:
+        print("The site has defects, listed above")
     return status
 
 
-def lay_out(source):
+def lay_out(source: Path) -> None:
     """Copy pages, notebooks, figures and tables with their times, so that Sphinx reuses them; write
     generated pages."""
-    copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
-    kinds = (
-        ("docs", "*.md"),
-        ("notebooks", "*/*.ipynb"),
-        ("figures", "*.png"),
-        ("figures", "*.csv"),
-        ("tests", "*.py"),
-    )
-    for folder, pattern in kinds:
-        copied |= {
-            path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)
-        }
-    copied |= {
-        f"articles/{path.name}": path for path in (ROOT / "build" / "articles").glob("*.pdf")
-    }
-    copied |= {
-        path.relative_to(ROOT).as_posix(): path
-        for room in ROOTS
-        for path in (ROOT / room).rglob("*.py")
-    }
-    site = ROOT / "docs" / "site"
-    copied = {
-        name: path
-        for name, path in copied.items()
-        if site not in path.parents and ".ipynb_" not in name
-    }
-    copied |= {
-        path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()
-    }
-    copied["_parts/readme.md"] = ROOT / "README.md"  # the first page includes parts of it
     shutil.rmtree(source, ignore_errors=True)
-    for name, path in copied.items():
+    for name, path in copied_files().items():
         content = path.read_bytes()
         if name.endswith(".md"):  # an anchor that GitHub knows, in MyST's words
             content = re.sub(rb'<a id="([\w-]+)"></a>', rb"[]{#\1}", content)
@@ -117,6 +99,26 @@ def lay_out(source):
         write_whole(source / name, text.encode())
 
 
+def copied_files() -> dict[str, Path]:
+    """What is copied, by its place in the site; files of docs/site stand at the top."""
+    site = ROOT / "docs" / "site"
+    paths = [ROOT / page for page in PAGES if (ROOT / page).is_file()]
+    for folder, pattern in (*COPIED, *((room, "*.py") for room in ROOTS)):
+        paths += (ROOT / folder).rglob(pattern)
+    copied = {}
+    for path in paths:
+        name = path.relative_to(ROOT).as_posix()
+        if site not in path.parents and ".ipynb_" not in name:
+            copied[name] = path
+    for path in (ROOT / "build" / "articles").glob("*.pdf"):
+        copied[f"articles/{path.name}"] = path
+    for path in site.rglob("*"):
+        if path.is_file():
+            copied[path.relative_to(site).as_posix()] = path
+    copied["_parts/readme.md"] = ROOT / "README.md"  # the first page includes parts of it
+    return copied
+
+
 def with_links_to_api(text: str) -> str:
     """docs/map.md, whose links to code lead to the API.
 
@@ -130,7 +132,8 @@ def with_links_to_api(text: str) -> str:
             documented[value.__qualname__, file] = path
 
     def link(found: re.Match) -> str:
-        name, file = found[1], found[2]
+        name = found[1]
+        file = found[2]
         owner, _, member = name.partition(".")
         path = documented.get((owner, file))
         if path is None:
@@ -142,26 +145,30 @@ def with_links_to_api(text: str) -> str:
     return CODE_LINK.sub(link, text)
 
 
-def gallery():
+def gallery() -> str:
     """The page of all figures as cards, by paper, and the list of all notebooks."""
-    entries, text = read_notebooks(), "# Gallery\n\n"
-    text += "Each card leads to the notebook of a figure, with its outputs.\n\n"
-    shared = Counter(entry.notebook for entry in entries.values())
+    entries = read_notebooks()
+    text = "# Gallery\n\nEach card leads to the notebook of a figure, with its outputs.\n\n"
+    figures_of = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
         text += f"## {PAPERS[paper]}\n\n"
         text += ":::::{grid} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
-        text += (
-            "".join(_card(entries[name], shared[entries[name].notebook] > 1) for name in group)
-            + ":::::\n\n"
-        )
-    return text + _contents(f"/notebooks/{name}" for name in shared)
+        for name in group:
+            entry = entries[name]
+            text += _card(entry, is_one_of_several=figures_of[entry.notebook] > 1)
+        text += ":::::\n\n"
+    return text + _contents(f"/notebooks/{name}" for name in figures_of)
 
 
-def _card(entry, shared):
-    """The card of a figure: its title and place, its picture, and links."""
+def _card(entry: Notebook, is_one_of_several: bool) -> str:
+    """The card of a figure: its title and place, its picture, and links.
+
+    One of several figures of a notebook has its own name as title, any other that of the notebook.
+    """
     paper, _, label = entry.name.replace("_", " ").partition("/")
-    place, _, shown = title_of(entry.path()).rpartition(": ")
-    title = label if shared else shown
+    place, _, title = title_of(entry.path()).rpartition(": ")
+    if is_one_of_several:
+        title = label
     text = f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}\n"
     text += f":link: /notebooks/{entry.notebook}\n:link-type: doc\n"
     if (ROOT / "figures" / f"{entry.name}.png").is_file():
@@ -174,39 +181,59 @@ def _card(entry, shared):
     return f"{text}\n:::\n::::\n\n"
 
 
-def _contents(names):
+def _contents(names: Iterable[str]) -> str:
     """A list of pages that Sphinx needs and no reader sees."""
     return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
-def public_names():
+class PublicName(NamedTuple):
+    """What a user imports, by one of its paths."""
+
+    path: str  # such as tplrepro.published.algorithm_1
+    value: object
+
+
+def public_names() -> dict[str, object]:
     """The value of each public name by its path; what has several paths is listed under the
     shortest."""
-    paths, found = [], {}
-    for roof in map(importlib.import_module, ROOFS):
-        below = [
-            part.name
-            for part in pkgutil.iter_modules(roof.__path__, f"{roof.__name__}.")
-            if part.ispkg
-        ]
-        for room in [roof, *map(importlib.import_module, below)]:
-            for name in getattr(room, "__all__", ()):
-                path, value = f"{room.__name__}.{name}", getattr(room, name)
-                if not inspect.ismodule(value):
-                    paths.append((path, value))
-                # such as tplrepro.published, a module and no room
-                elif not hasattr(value, "__path__"):
-                    inner = [
-                        (name, one) for name, one in vars(value).items() if inspect.isroutine(one)
-                    ]
-                    own = [(name, one) for name, one in inner if one.__module__ == value.__name__]
-                    paths += [
-                        (f"{path}.{name}", one) for name, one in own if not name.startswith("_")
-                    ]
-    for path, value in sorted(paths, key=lambda pair: pair[0].count(".")):
-        if all(value is not known for known in found.values()):
-            found[path] = value
-    return found
+    names = [name for package in packages() for name in names_of_package(package)]
+    listed = {}
+    seen = set()
+    for path, value in sorted(names, key=lambda name: name.path.count(".")):
+        if id(value) not in seen:
+            listed[path] = value
+            seen.add(id(value))
+    return listed
+
+
+def packages() -> Iterator[ModuleType]:
+    """The packages of the wheel, each followed by the packages directly below it."""
+    for roof_name in ROOFS:
+        roof = importlib.import_module(roof_name)
+        yield roof
+        for part in pkgutil.iter_modules(roof.__path__, f"{roof_name}."):
+            if part.ispkg:
+                yield importlib.import_module(part.name)
+
+
+def names_of_package(package: ModuleType) -> Iterator[PublicName]:
+    """What a package exports; of a module in it, such as tplrepro.published, the functions."""
+    for name in getattr(package, "__all__", ()):
+        path = f"{package.__name__}.{name}"
+        value = getattr(package, name)
+        is_package = hasattr(value, "__path__")  # which has names of its own
+        if not inspect.ismodule(value):
+            yield PublicName(path, value)
+        elif not is_package:
+            yield from functions_of_module(value, path)
+
+
+def functions_of_module(module: ModuleType, path: str) -> Iterator[PublicName]:
+    """The public functions that a module defines; those that it imports are listed elsewhere."""
+    for name, value in vars(module).items():
+        is_its_own = inspect.isroutine(value) and value.__module__ == module.__name__
+        if is_its_own and not name.startswith("_"):
+            yield PublicName(f"{path}.{name}", value)
 
 
 def returned_types(values: Iterable) -> dict[str, type]:
@@ -240,10 +267,10 @@ def documented_names() -> dict[str, object]:
     return public | results
 
 
-def api_pages():
+def api_pages() -> dict[str, str]:
     """Text by name: a page for each room with what it defines, each public name once, and a page of
     tables by room with a line for each name."""
-    rooms = {}
+    rooms: dict[str, dict[str, object]] = {}
     for path, value in documented_names().items():
         rooms.setdefault(_room_of(path, value), {})[path] = value
     pages = {f"docs/api/{room}.md": _room_page(room, names) for room, names in rooms.items()}
@@ -256,7 +283,7 @@ def api_pages():
     return pages | {"docs/api/index.md": index + _contents(rooms)}
 
 
-def _room_of(path, value):
+def _room_of(path: str, value: object) -> str:
     """The module whose page describes a name: a room of the papers, or another package."""
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         return path.rpartition(".")[0]
@@ -266,13 +293,13 @@ def _room_of(path, value):
     return f"{roof}.{inside.split('.')[0]}"
 
 
-def _room_page(room, names):
+def _room_page(room: str, names: Mapping[str, object]) -> str:
     """The page of a room, with the values of its names by path."""
     directives = "".join(_directive(path, value) for path, value in names.items())
     return f"# {room}\n\n{_first_paragraph(room)}\n\n```{{eval-rst}}\n{directives}```\n"
 
 
-def _directive(path, value):
+def _directive(path: str, value: object) -> str:
     """What has Sphinx describe a name."""
     if inspect.isroutine(value):
         return f".. autofunction:: {path}\n\n"
@@ -283,9 +310,10 @@ def _directive(path, value):
     return f".. autoclass:: {path}\n   :members:\n\n"
 
 
-def _first_paragraph(module):
+def _first_paragraph(module: str) -> str:
     """The first paragraph of a module's docstring, on one line."""
-    paragraph = inspect.getdoc(importlib.import_module(module)).split("\n\n")[0]
+    text = inspect.getdoc(importlib.import_module(module)) or ""
+    paragraph = text.split("\n\n")[0]
     return " ".join(paragraph.split())
 
 
