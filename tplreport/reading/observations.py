@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -47,9 +48,10 @@ from tplreport.reading.times import (
     seconds_of,
     texts_of,
     with_instants,
+    zone_of,
 )
 from tplrepro.display import count_noun
-from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.sequences import MICROSECONDS, Sequences, with_even_times
 from tplrepro.progress import with_progress
 from tplrepro.validation import check_choice, warn_caller
 
@@ -72,6 +74,7 @@ class WhatWasRead:
     dropped: dict[str, int]  # reason -> number of rows that do not count
     first: dict[str, str]  # the first row, as understood
     last: dict[str, str]
+    clock: str | None = None  # whose hours the times of the sequences are, if they have any
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -83,6 +86,8 @@ class WhatWasRead:
         if self.span is not None:
             first, last = self.span
             times += f", from {first} to {last}"
+        if self.clock is not None:
+            times += f"; hours and weekdays {self.clock}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
         return (
@@ -128,11 +133,20 @@ class Table:
     last_row: dict[str, str] = field(default_factory=dict)
     span: list[Any] = field(default_factory=list)  # the first and the last time
     unit: str | None = None  # of times that are numbers
+    zones: set[str | None] = field(default_factory=set)  # of times, None for those without
+    has_offsets: bool = False  # whether local clocks differ from UTC, or may do
     ties: str | None = None  # as `same_time`: events of a log are in order
     cells_of: Callable[[pd.DataFrame], np.ndarray] | None = None  # of rows; -1 for none
     labels_of: Callable[[np.ndarray], Any] = np.asarray
     # cells that are states in any case
     declared: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def zone(self) -> str | None:
+        """The zone of all times, None if they have none, or several."""
+        if len(self.zones) != 1:
+            return None
+        return next(iter(self.zones))
 
     @property
     def box(self) -> tuple[float, float, float, float]:
@@ -471,7 +485,10 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
                 for key, codes in (("user", table.users), ("state", table.states))
                 if key in added
             }
+            if "time" in block:
+                table.zones.add(zone_of(block["time"]))
             block = with_instants(block, time_format, place, kinds)
+            table.has_offsets |= LOCAL["time"] in block
             if not is_wide:
                 added = block
             _add_block(table, added, place, lookups)
@@ -643,7 +660,8 @@ def to_sequences(
             to_states(table), step=step, max_gap=max_gap, same_time=same_time, progress=progress
         )
     _check_cuts(table, step, max_gap, same_time)
-    cutter = Cutter(step, max_gap, same_time or table.ties, table.place, bool(table.users.code_of))
+    has_users = bool(table.users.code_of)
+    cutter = Cutter(step, max_gap, same_time or table.ties, table.place, has_users, zone=table.zone)
     rows = table.rows
     of_users = with_progress(
         ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
@@ -660,13 +678,24 @@ def to_sequences(
     except pd.errors.OutOfBoundsDatetime as error:
         raise unlike_columns(error, table.source) from None
     cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
-    return Observed(
-        joined.values,
-        joined.offsets,
-        joined.labels,
-        joined.users,
-        _describe_reading(table, cutter.dropped, is_timed),
-    )
+    reading = _describe_reading(table, cutter.dropped, is_timed)
+    observed = Observed(joined.values, joined.offsets, joined.labels, joined.users)
+    if joined.times is None:
+        return replace(observed, reading=reading)
+    clock, zone = _clock_of(table)
+    timed = with_even_times(observed, joined.times, joined.step, zone)
+    return replace(timed, reading=replace(reading, clock=clock))
+
+
+def _clock_of(table: Table) -> tuple[str, str | None]:
+    """Whose clock shows the times of the sequences, in words, and the name of its zone."""
+    if isinstance(table.span[0], int | float | np.number):
+        return "in UTC, with second 0 at midnight", "UTC"
+    if table.zone is not None:
+        return f"by the clock of {table.zone}", table.zone
+    if table.has_offsets:
+        return "by local clocks, as their offsets from UTC say", "offsets from UTC"
+    return "as written, without a zone", None
 
 
 def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str | None) -> None:
@@ -845,6 +874,8 @@ class Joined:
     offsets: np.ndarray
     labels: np.ndarray
     users: np.ndarray
+    times: np.ndarray | None  # (m,), if there are any
+    step: timedelta | None  # between two values of a sequence, if it is always the same
 
 
 def _join_pieces(
@@ -855,15 +886,21 @@ def _join_pieces(
 ) -> Joined:
     """All pieces, whose states and users are codes; of users their labels, if they have any."""
     values = Spill()
+    times = Spill()
     cells_of_piece = []
     lengths = []
     owners = []
+    steps = set()
     for piece in pieces:
         codes, seen = pd.factorize(piece.states)
         values.append(codes.astype(np.int32))
         cells_of_piece.append(seen)
         lengths.append(np.diff(piece.offsets))
         owners.append(piece.owners)
+        if piece.times is not None:
+            times.append(piece.times.view(np.int64))
+        if piece.n_transitions:
+            steps.add(piece.step)
     seen = np.unique(np.concatenate([declared, *cells_of_piece]))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
     coded = Spill()
@@ -874,7 +911,13 @@ def _join_pieces(
     if users is not None:
         owner = users[owner]
     offsets = np.cumsum([0, *np.concatenate(lengths)])
-    return Joined(coded.joined(), offsets, ordered.labels, owner)
+    step = None
+    if len(steps) == 1:
+        step = steps.pop()
+    times_of_values = None
+    if times.places:
+        times_of_values = times.joined().view(MICROSECONDS)
+    return Joined(coded.joined(), offsets, ordered.labels, owner, times_of_values, step)
 
 
 def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:

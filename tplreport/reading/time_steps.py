@@ -11,21 +11,22 @@ included.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.times import LOCAL, PlaceOfRow, has_unit
+from tplreport.reading.times import LOCAL, PlaceOfRow, has_unit, zone_of
 from tplrepro.display import count_noun
-from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.sequences import MICROSECONDS, Sequences, common_step, with_even_times
 from tplrepro.validation import warn_caller
 
 OUTSIDE = -1
 DAY = 86_400  # seconds
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
+CLOCK_OF_TIME = LOCAL["time"]
 #: Reasons why rows do not count.
 BETWEEN = "between two steps"
 REPEATED = "the same user, time and state again"
@@ -39,10 +40,23 @@ class Pieces:
     states: np.ndarray  # (m,)
     offsets: np.ndarray  # (k + 1,) where each of k sequences begins, and m
     owners: np.ndarray  # (k,) codes of users
+    source: np.ndarray  # (m,) the report that each state is of
+    times: np.ndarray | None = None  # (m,) of datetime64, if there are any
+    step: timedelta | None = None  # between two states of a sequence, if it is always the same
 
-    def named(self, users: np.ndarray) -> Sequences:
+    @property
+    def n_transitions(self) -> int:
+        return len(self.states) - int((np.diff(self.offsets) > 0).sum())
+
+    def named(self, reports: "Reports") -> Sequences:
         """The sequences with the users that the codes stand for."""
-        return Sequences.from_flat(self.states, self.offsets, users[self.owners])
+        found = Sequences.from_flat(self.states, self.offsets, reports.users[self.owners])
+        if self.times is None:
+            return found
+        times = self.times
+        if reports.zone is not None:
+            times = on_clock_of(reports.zone, times)
+        return with_even_times(found, times, self.step, reports.zone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +67,7 @@ class Reports:
     group: np.ndarray  # codes of users
     states: np.ndarray
     users: np.ndarray  # (n,) what the codes stand for
+    zone: str | None  # whose clock shows the times, where they have a zone
 
 
 def fixed_steps(
@@ -96,7 +111,7 @@ def fixed_steps(
     """
     reports = _sorted_reports(frame, state, user)
     pieces, _ = _at_steps(reports.times, reports.group, reports.states, step, max_gap)
-    return pieces.named(reports.users)
+    return pieces.named(reports)
 
 
 def _at_steps(
@@ -119,7 +134,13 @@ def _at_steps(
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
     unused = states[(lengths == 0) & (states != OUTSIDE)]
-    return _cut(states[source], group[source], breaks), unused
+    pieces = _cut(states, group, source, breaks)
+    microseconds, rest = divmod(step * SECOND, second)
+    length = None
+    if rest == 0:
+        length = timedelta(microseconds=microseconds)
+    times = (index * step // (second // SECOND)).astype(MICROSECONDS)
+    return replace(pieces, times=times, step=length), unused
 
 
 def _steps_from(ticks: np.ndarray, step: int) -> np.ndarray:
@@ -162,7 +183,7 @@ def observed_sequences(
     """
     reports = _sorted_reports(frame, state, user)
     pieces = _as_reported(reports.times, reports.group, reports.states, max_gap)
-    return pieces.named(reports.users)
+    return pieces.named(reports)
 
 
 def _as_reported(
@@ -175,7 +196,12 @@ def _as_reported(
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
-    return _cut(states[inside], group[inside], np.diff(run[inside]) != 0)
+    pieces = _cut(states, group, np.flatnonzero(inside), np.diff(run[inside]) != 0)
+    if times.dtype.kind != "M":
+        return pieces
+    own_times = times[inside]
+    step = common_step(own_times, pieces.offsets)
+    return replace(pieces, times=own_times.astype(MICROSECONDS), step=step)
 
 
 class Cutter:
@@ -189,12 +215,14 @@ class Cutter:
         same_time: str | None,
         place: PlaceOfRow,
         has_users: bool,
+        zone: str | None = None,
     ):
         self.step = step
         self.max_gap = max_gap
         self.same_time = same_time
         self.place = place
         self.has_users = has_users
+        self.zone = zone
         self.seconds: float = 0  # of a step
         if step is not None:
             self.seconds = _duration(step, "step", 1000) / 1000
@@ -219,14 +247,26 @@ class Cutter:
         group = reports["user"].to_numpy()
         states = reports["cell"].to_numpy()
         if self.step is None:
-            return _as_reported(times, group, states, max_gap)
+            reported = _as_reported(times, group, states, max_gap)
+            return self._on_local_clock(reported, reports)
         found, unused = _at_steps(times, group, states, self.step, max_gap)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None:
             not_held, _ = _at_steps(times, group, states, self.step, None)
             self.held += max(0, len(found.states) - len(not_held.states))
-        return found
+        return self._on_local_clock(found, reports)
+
+    def _on_local_clock(self, pieces: Pieces, reports: pd.DataFrame) -> Pieces:
+        """The pieces with times as the clock shows them where their user is."""
+        if pieces.times is None or CLOCK_OF_TIME not in reports or self.seconds >= DAY:
+            return pieces
+        if self.zone is not None:
+            return replace(pieces, times=on_clock_of(self.zone, pieces.times))
+        clock = reports[CLOCK_OF_TIME].to_numpy()
+        ahead = clock - reports["time"].to_numpy()  # of UTC, by the offset of each report
+        local = pieces.times + ahead[pieces.source]
+        return replace(pieces, times=local.astype(MICROSECONDS))
 
     def _in_order(self, reports: pd.DataFrame) -> pd.DataFrame:
         """The rows that count, in order of time, or without times in that of the file."""
@@ -289,7 +329,7 @@ class Cutter:
         remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
         if not self.has_users:
             remedy = "user= the column that tells users apart, or " + remedy
-        has_local_times = others["time"].dtype.kind == "M" and "clock of time" not in reports
+        has_local_times = others["time"].dtype.kind == "M" and CLOCK_OF_TIME not in reports
         if has_local_times and time.hour < 4:
             remedy += (
                 "; or, if clocks went back in that night, times with their offset from UTC, such "
@@ -317,6 +357,17 @@ class Cutter:
             )
         closing = reports[~(same & (following == reports["until"]))]
         return _in_time(pd.concat([reports, closing.assign(time=closing["until"], cell=OUTSIDE)]))
+
+
+def on_clock_of(zone: str, times: np.ndarray) -> np.ndarray:
+    """What the clock of a zone shows at instants (m,) in UTC.
+
+    >>> on_clock_of("Europe/Berlin", np.array(["2024-03-31T00:59", "2024-03-31T01:00"], "M8[us]"))
+    array(['2024-03-31T01:59:00.000000', '2024-03-31T03:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    there = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone)
+    return there.tz_localize(None).to_numpy().astype(MICROSECONDS)
 
 
 def _follow_clocks(reports: pd.DataFrame) -> None:
@@ -349,13 +400,14 @@ def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> R
         columns = [user]
     _check_columns_of_reports(frame, state, columns)
     times = _times_of_reports(frame["time"])
+    zone = zone_of(frame["time"])
     keys = frame[columns[0]]
     if len(columns) > 1:
         keys = pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
     order = _order(group, times)
     states = frame[state].to_numpy()
-    return Reports(times[order], group[order], states[order], pd.Index(users).to_numpy())
+    return Reports(times[order], group[order], states[order], pd.Index(users).to_numpy(), zone)
 
 
 def _check_columns_of_reports(frame: pd.DataFrame, state: str, users: list[str]) -> None:
@@ -440,7 +492,9 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     return round(seconds * second)
 
 
-def _cut(states: np.ndarray, group: np.ndarray, breaks: np.ndarray) -> Pieces:
-    """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
-    starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
-    return Pieces(states, np.append(starts, len(states)), group[starts])
+def _cut(states: np.ndarray, group: np.ndarray, source: np.ndarray, breaks: np.ndarray) -> Pieces:
+    """The states of the reports `source` (m,), cut after each position where `breaks` (m - 1,) is
+    true."""
+    starts = np.flatnonzero(np.append(True, breaks)[: len(source)])
+    offsets = np.append(starts, len(source))
+    return Pieces(states[source], offsets, group[source[starts]], source)

@@ -63,6 +63,17 @@ SAMPLE = 1000
 PlaceOfRow = Callable[[int], str]  # a row -> where it stands, for messages
 
 
+def zone_of(column: pd.Series) -> str | None:
+    """The name of the zone of a column of time stamps, None if it has none."""
+    kind = column.dtype
+    if isinstance(kind, pd.ArrowDtype):
+        return getattr(kind.pyarrow_dtype, "tz", None)
+    zone = getattr(kind, "tz", None)
+    if zone is None:
+        return None
+    return str(zone)
+
+
 def has_unit(duration: str) -> bool:
     """Whether a text may be a duration: pandas takes a number alone for nanoseconds.
 

@@ -2,6 +2,10 @@
 
 States are labels: places, pages, activities, or any whole numbers. A state's code is its position
 among the states of one analysis.
+
+Sequences know the times of their values, if there are any: as the local clock shows them, where
+there is one. Those that were cut into even steps keep the time of the first value of each sequence;
+others, and those in which a clock was changed, the time of each value.
 """
 
 from __future__ import annotations
@@ -9,10 +13,11 @@ import itertools
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import timedelta
 from numbers import Number
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +35,11 @@ from tplrepro.validation import (
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.
 BLOCK = 1 << 20
+#: Times are kept as those, and a step is a whole number of them.
+MICROSECONDS = np.dtype("datetime64[us]")
+#: Monday at midnight, with which weeks begin, and so does a day.
+MONDAY = np.datetime64("1970-01-05", "us")
+AnySequences = TypeVar("AnySequences", bound="Sequences")
 #: Whole numbers from this size on become floats in an array, in which large labels are equal.
 FIRST_INEXACT = 2**63
 
@@ -49,6 +59,11 @@ class Sequences(FrozenArrays):
     offsets: np.ndarray  # (k + 1,); sequence i is values[offsets[i] : offsets[i + 1]]
     labels: np.ndarray  # (n,), what each code stands for: a cell, a page, an area
     users: np.ndarray  # (k,), the user of each sequence; a user may have several
+    _: KW_ONLY
+    starts: np.ndarray | None = None  # (k,), time of the first value of each; the others by `step`
+    times: np.ndarray | None = None  # (m,), time of each value, where `starts` do not tell it
+    step: timedelta | None = None  # between two values of a sequence, if it is always the same
+    zone: str | None = None  # whose clock shows the times; None if they have no zone
 
     def __post_init__(self):
         offsets = as_numbers(
@@ -71,6 +86,9 @@ class Sequences(FrozenArrays):
         object.__setattr__(self, "offsets", offsets.astype(np.int64))
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "users", users)
+        object.__setattr__(self, "starts", _checked_times(self.starts, len(users), "starts"))
+        object.__setattr__(self, "times", _checked_times(self.times, len(values), "times"))
+        _check_clock(self.starts, self.times, self.step)
         super().__post_init__()
 
     @classmethod
@@ -145,10 +163,8 @@ class Sequences(FrozenArrays):
 
     def select(self, which: ArrayLike) -> Self:
         """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
-        which = np.asarray(which)
-        starts = self.offsets[:-1][which]
-        stops = self.offsets[1:][which]
-        return self.gather(starts, stops, which)
+        numbers = np.arange(len(self))[np.asarray(which)]
+        return self.gather(self.offsets[numbers], self.offsets[numbers + 1], numbers)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Sequences]:
         """These sequences in parts of about `size` values; the value at a cut is in both parts, so
@@ -200,8 +216,61 @@ class Sequences(FrozenArrays):
         new_places = np.arange(offsets[-1])
         distances = np.repeat(starts - offsets[:-1], lengths)
         places = distances + new_places
-        values = np.asarray(self.values[places])
-        return replace(self, values=values, offsets=offsets, users=self.users[owner])
+        times = self.times
+        if times is not None:
+            times = np.asarray(times[places])
+        first_times = self.starts
+        if first_times is not None:
+            length = np.timedelta64(self.step, "us")
+            first_times = first_times[owner] + length * (starts - self.offsets[owner])
+        return replace(
+            self,
+            values=np.asarray(self.values[places]),
+            offsets=offsets,
+            users=self.users[owner],
+            starts=first_times,
+            times=times,
+        )
+
+    def phases(self, period: timedelta) -> np.ndarray:
+        """How many steps before each value a period began, such as a day.
+
+        Parameters
+        ----------
+        period : datetime.timedelta
+            A multiple of the step. Days begin at midnight, weeks at midnight before Monday, by the
+            clock of the times.
+
+        Returns
+        -------
+        array (m,) of whole numbers below p, the steps of a period
+
+        Raises
+        ------
+        ValueError
+            Without times or an even step, or if no whole number of steps is a period.
+
+        Examples
+        --------
+        >>> noon = np.array(["2024-05-01T12:00"], "datetime64[us]")
+        >>> hours = dict(starts=noon, step=timedelta(hours=6))
+        >>> Sequences([0, 1, 1], [0, 3], labels=["a", "b"], users=[7], **hours).phases(
+        ...     timedelta(days=1)
+        ... ).tolist()
+        [2, 3, 0]
+        """
+        p = steps_of_period(self.step, period)
+        length = np.timedelta64(self.step, "us")
+        if self.times is not None:
+            return (self.times - MONDAY) // length % p
+        if self.starts is None:
+            raise ValueError(
+                "sequences must know their times, found none; read them with a column of time "
+                "stamps, and step="
+            )
+        first = (self.starts - MONDAY) // length % p
+        distance = first - self.offsets[:-1]
+        return (np.repeat(distance, self.lengths) + np.arange(len(self.values))) % p
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, in the order of their first appearance."""
@@ -239,6 +308,136 @@ def _check_offsets(offsets: np.ndarray, n_values: int) -> None:
             f"offsets must rise from 0 to the number of values, {n_values}, found {found}; "
             "give one more than the sequences"
         )
+
+
+def _checked_times(times: Any, size: int, name: str) -> np.ndarray | None:
+    """Times (size,) without a zone, to the microsecond, or None."""
+    if times is None:
+        return None
+    times = np.asanyarray(times)
+    if times.shape != (size,) or times.dtype.kind != "M" or np.isnat(times).any():
+        raise ValueError(
+            f"{name} must be {size} times of type datetime64, found {times.dtype}, shape "
+            f"{times.shape}; give one for each {'sequence' if name == 'starts' else 'value'}"
+        )
+    if times.dtype == MICROSECONDS:
+        return times
+    return times.astype(MICROSECONDS)
+
+
+def _check_clock(
+    starts: np.ndarray | None, times: np.ndarray | None, step: timedelta | None
+) -> None:
+    if starts is not None and (step is None or times is not None):
+        raise ValueError(
+            "starts must come with the step that tells the other times, and without times, found "
+            f"step={step}; give starts and step, or times"
+        )
+    if step is not None and step <= timedelta(0):
+        raise ValueError(f"step must be positive, found {step}; give such as timedelta(hours=1)")
+
+
+def steps_of_period(step: timedelta | None, period: timedelta) -> int:
+    """How many steps a period has.
+
+    Parameters
+    ----------
+    step : datetime.timedelta or None
+    period : datetime.timedelta
+
+    Returns
+    -------
+    int >= 1
+
+    Raises
+    ------
+    ValueError
+        Without a step, and for a period that is no multiple of it.
+    """
+    if step is None:
+        raise ValueError(
+            "phases need sequences with one time step, found none or several; read them with "
+            "step= such as '1h'"
+        )
+    if period % step:
+        raise ValueError(
+            f"a period must be a whole number of steps, found {period} and steps of {step}; choose "
+            "a step that divides it"
+        )
+    return period // step
+
+
+def with_even_times(
+    sequences: AnySequences, times: np.ndarray, step: timedelta | None, zone: str | None
+) -> AnySequences:
+    """The sequences with the times of their values.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    times : array (m,) of datetime64, as the local clock shows them
+    step : datetime.timedelta or None
+        Between two values of a sequence, if it is always the same.
+    zone : str or None
+        Whose clock that is.
+
+    Returns
+    -------
+    Sequences with `starts` in place of times, if these tell the others by the step
+
+    Raises
+    ------
+    ValueError
+        For another number of times.
+    """
+    if step is None or not _are_even(times, sequences.offsets, step):
+        return replace(sequences, times=times, step=step, zone=zone)
+    is_filled = sequences.lengths > 0
+    starts = np.full(len(sequences), MONDAY)
+    starts[is_filled] = times[sequences.offsets[:-1][is_filled]]
+    return replace(sequences, starts=starts, step=step, zone=zone)
+
+
+def _are_even(times: np.ndarray, offsets: np.ndarray, step: timedelta) -> bool:
+    """Whether times (m,) of one sequence after the other are a step apart in each of them."""
+    length = np.timedelta64(step, "us")
+    for begin in range(0, len(times), BLOCK):
+        differences = np.diff(times[begin : begin + BLOCK + 1])
+        first, last = np.searchsorted(offsets, [begin + 1, begin + 1 + len(differences)])
+        differences[offsets[first:last] - begin - 1] = length  # to another sequence
+        if (differences != length).any():
+            return False
+    return True
+
+
+def common_step(times: np.ndarray, offsets: np.ndarray) -> timedelta | None:
+    """The step between two values of a sequence, if it is always the same and positive.
+
+    Parameters
+    ----------
+    times : array (m,) of datetime64, instants of one sequence after the other
+    offsets : array (k + 1,)
+        Where each sequence begins, and m.
+
+    Returns
+    -------
+    datetime.timedelta, or None
+
+    Examples
+    --------
+    >>> common_step(np.array([0, 60, 120, 7, 67], "datetime64[m]"), np.array([0, 3, 5]))
+    datetime.timedelta(seconds=3600)
+    """
+    differences = np.diff(times)
+    is_inside = np.ones(len(times), dtype=bool)
+    is_inside[offsets[:-1][np.diff(offsets) > 0]] = False
+    inside = differences[is_inside[1:]]
+    if inside.size == 0 or (inside != inside[0]).any():
+        return None
+    microseconds, rest = divmod(inside[0], np.timedelta64(1, "us"))
+    if rest or microseconds <= 0:
+        return None
+    return timedelta(microseconds=int(microseconds))
 
 
 def as_sequences(
@@ -304,7 +503,7 @@ def _recode(coded: Sequences, labels: np.ndarray) -> Sequences:
             f"unknown state {unknown!r} in the sequences; the states allowed are "
             f"{labels[:5].tolist()}{more}: raise n_states, add it to states, or drop it"
         )
-    return Sequences(codes, coded.offsets, labels, coded.users)
+    return replace(coded, values=codes, labels=labels)
 
 
 def count_transitions(
@@ -447,7 +646,25 @@ def _from_frame(frame: Any) -> Sequences:
     is_first = np.append(True, is_another)[: len(users)]
     starts = np.flatnonzero(is_first)
     offsets = np.append(starts, len(users))
-    return Sequences.from_flat(ordered["state"].to_numpy(), offsets, users[starts])
+    found = Sequences.from_flat(ordered["state"].to_numpy(), offsets, users[starts])
+    return _with_times_of_column(found, ordered["time"])
+
+
+def _with_times_of_column(sequences: Sequences, column: Any) -> Sequences:
+    """The sequences with the times of a column, if it holds time stamps."""
+    if column.dtype.kind != "M":
+        return sequences
+    import pandas as pd
+
+    stamps = pd.DatetimeIndex(column)
+    zone = None
+    instants = local = stamps
+    if stamps.tz is not None:
+        zone = str(stamps.tz)
+        instants = stamps.tz_convert(None)
+        local = stamps.tz_localize(None)
+    step = common_step(instants.to_numpy(), sequences.offsets)
+    return with_even_times(sequences, local.to_numpy().astype(MICROSECONDS), step, zone)
 
 
 def _check_frame(frame: Any) -> None:

@@ -172,14 +172,16 @@ class TransitionMatrix(FrozenArrays):
         >>> P.states, P.probabilities.round(6).tolist()
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
-        from tplrepro.markov.sequences import count_transitions, rename_columns
+        from tplrepro.markov.sequences import as_sequences, count_transitions, rename_columns
 
-        sequences = rename_columns(sequences, {"user": user, "time": time, "state": state})
-        counts, labels = count_transitions(sequences, n_states, states, direction)
+        renamed = rename_columns(sequences, {"user": user, "time": time, "state": state})
+        data = as_sequences(renamed, n_states, states)
+        counts, labels = count_transitions(data, direction=direction)
+        names: list | None = labels
         are_positions = n_states is not None or isinstance(states, range)
         if are_positions and labels == list(range(len(labels))):
-            return cls.from_counts(counts, smoothing, None, sparse)
-        return cls.from_counts(counts, smoothing, labels, sparse)
+            names = None
+        return cls.from_counts(counts, smoothing, names, sparse, step=data.step)
 
     @classmethod
     def from_counts(
@@ -188,6 +190,8 @@ class TransitionMatrix(FrozenArrays):
         smoothing: float = 0.0,
         states: Iterable | None = None,
         sparse: bool | None = None,
+        *,
+        step: str | timedelta | None = None,
     ) -> Self:
         """The maximum-likelihood estimate (count + s) / (row total + n s) from counts of steps.
 
@@ -202,6 +206,8 @@ class TransitionMatrix(FrozenArrays):
             By default those of the counts, else 0..n-1.
         sparse : bool, optional
             Whether the matrix is sparse; by default from 4,096 states on.
+        step : str, datetime.timedelta or None
+            How long a step takes, if that is known.
 
         Returns
         -------
@@ -231,9 +237,9 @@ class TransitionMatrix(FrozenArrays):
         if sparse is None:
             sparse = n >= SPARSE_FROM
         if not sparse:
-            return cls((matrix.toarray() + smoothing) / totals[:, None], states=labels)
+            return cls((matrix.toarray() + smoothing) / totals[:, None], states=labels, step=step)
         matrix.data = (matrix.data + smoothing) / np.repeat(totals, np.diff(matrix.indptr))
-        return cls(matrix, states=labels, background=smoothing / totals)
+        return cls(matrix, states=labels, background=smoothing / totals, step=step)
 
     @classmethod
     def random(cls, n: int, *, rng: RngLike, zeros: float = 0.0) -> Self:

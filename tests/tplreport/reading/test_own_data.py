@@ -259,7 +259,8 @@ def test_three_calls_are_one_and_say_what_was_read():
     )
     assert found.reading.lines == (
         "Read: user from 'who', time from 'day', state from 'x'",
-        "Times: time stamps, from 2024-01-01 00:00:00 to 2024-01-03 00:00:00",
+        "Times: time stamps, from 2024-01-01 00:00:00 to 2024-01-03 00:00:00; hours and weekdays "
+        "as written, without a zone",
         "Rows: 2 of 3 count; not 1: without a state, which ends a sequence",
         "first row: user 1, time 2024-01-02 00:00:00, state 1.5; "
         "last row: user 1, time 2024-01-03 00:00:00, state None",

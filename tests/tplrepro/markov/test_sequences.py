@@ -2,6 +2,9 @@
 hand."""
 
 import itertools
+import pickle
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partialmethod
 from unittest import mock
 
@@ -13,7 +16,9 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.markov import Sequences, as_sequences, count_transitions
+from tplrepro.markov.sequences import with_even_times
 
+HOUR = timedelta(hours=1)
 LISTS = st.lists(st.lists(st.sampled_from([3, 5, 8, 10**9]), max_size=5), max_size=8)
 STATES = st.lists(st.lists(st.integers(0, 4), max_size=8), min_size=1, max_size=6).filter(any)
 
@@ -153,3 +158,115 @@ def test_maximum_likelihood_recovers_the_chain_of_a_path_and_many_states_stay_sp
     many = tpl.TransitionMatrix.from_sequences([range(5000), [0]], smoothing=0.1)
     assert many.is_sparse
     assert many.background[0] == pytest.approx(0.1 / (1 + 500))
+
+
+def plain_times(sequences):
+    """The times of all values as ISO texts, in a loop."""
+    times = []
+    for k, length in enumerate(sequences.lengths):
+        for i in range(length):
+            place = sequences.offsets[k] + i
+            if sequences.times is not None:
+                times.append(sequences.times[place])
+            else:
+                times.append(sequences.starts[k] + i * np.timedelta64(sequences.step, "us"))
+    return [str(time) for time in times]
+
+
+def timed_sequences(seed, even):
+    """Sequences, some of them empty, and the times of their values."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 6, rng.integers(1, 8))
+    offsets = np.cumsum([0, *lengths])
+    values = rng.integers(0, 3, offsets[-1])
+    starts = np.datetime64("2024-02-28", "us") + rng.integers(0, 10**7, len(lengths))
+    step = timedelta(minutes=int(rng.integers(1, 500)))
+    times = np.repeat(starts, lengths) + np.concatenate(
+        [np.arange(length) * np.timedelta64(step, "us") for length in [*lengths, 0]]
+    )
+    sequences = Sequences(values, offsets, np.arange(3), rng.integers(0, 3, len(lengths)))
+    if even:
+        timed = with_even_times(sequences, times, step, None)
+        assert timed.times is None
+    else:
+        times = times + rng.integers(0, 10**6, len(times))
+        timed = replace(sequences, times=times)
+    return timed, [str(time) for time in times]
+
+
+@given(seed=st.integers(0, 10**6), even=st.booleans())
+def test_parts_of_sequences_keep_their_times(seed, even):
+    sequences, times = timed_sequences(seed, even)
+    assert plain_times(sequences) == times
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(0, len(sequences), 4)
+    expected = []
+    for k in chosen:
+        expected += times[sequences.offsets[k] : sequences.offsets[k + 1]]
+    assert plain_times(sequences.select(chosen)) == expected
+    mask = rng.random(len(sequences)) < 0.5
+    assert plain_times(sequences.select(mask)) == plain_times(
+        sequences.select(np.flatnonzero(mask))
+    )
+    starts, stops, owner = sequences.stretches(2)
+    expected = []
+    for start, stop in zip(starts, stops, strict=True):
+        expected += times[start:stop]
+    assert plain_times(sequences.gather(starts, stops, owner)) == expected
+    copied = pickle.loads(pickle.dumps(sequences))
+    assert plain_times(copied) == times
+    assert copied.step == sequences.step
+    if len(sequences.values):
+        assert plain_times(as_sequences(sequences, 5)) == times
+
+
+@given(seed=st.integers(0, 10**6))
+def test_phases_are_steps_since_midnight_or_monday(seed):
+    sequences, _ = timed_sequences(seed, even=True)
+    for step, period in [(timedelta(hours=3), timedelta(days=1)), (HOUR, timedelta(days=7))]:
+        regular = replace(sequences, step=step)
+        expected = []
+        for text in plain_times(regular):
+            time = datetime.fromisoformat(text)
+            midnight = datetime(time.year, time.month, time.day)
+            if period.days == 7:
+                midnight -= timedelta(days=time.weekday())
+            expected.append((time - midnight) // step)
+        assert regular.phases(period).tolist() == expected
+
+
+def test_a_frame_with_time_stamps_keeps_them_by_its_clock():
+    times = pd.date_range("2024-10-26T22:00", periods=8, freq="1h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"user": "a", "time": times, "state": range(8)})
+    found = as_sequences(frame)
+    assert plain_times(found) == [
+        str(np.datetime64(time, "us")) for time in times.tz_localize(None).to_numpy()
+    ]
+    assert (found.step, found.zone) == (HOUR, "Europe/Berlin")
+    assert found.phases(timedelta(days=1)).tolist() == [22, 23, 0, 1, 2, 2, 3, 4]
+    assert tpl.TransitionMatrix.from_sequences(frame, smoothing=0.1).step == HOUR
+    assert as_sequences(frame.drop(index=3)).step is None
+    assert as_sequences(frame.assign(time=range(8))).times is None
+    arrow = as_sequences(frame.astype({"time": "timestamp[us, tz=Europe/Berlin][pyarrow]"}))
+    assert plain_times(arrow) == plain_times(found)
+    assert arrow.zone == found.zone
+
+
+@pytest.mark.parametrize(
+    ("clock", "message"),
+    [
+        ({"starts": [1]}, "starts must be 1 times of type datetime64"),
+        ({"times": np.array(["2024", "NaT"], "M8[us]")}, "times must be 2 times"),
+        ({"starts": np.array(["2024"], "M8[us]")}, "starts must come with the step"),
+        ({"step": timedelta(0)}, "step must be positive"),
+    ],
+)
+def test_times_that_do_not_fit_are_refused(clock, message):
+    with pytest.raises(ValueError, match=message):
+        Sequences([0, 1], [0, 2], labels=[0, 1], users=[0], **clock)
+
+
+def test_a_period_must_be_whole_steps():
+    sequences = replace(timed_sequences(1, even=True)[0], step=timedelta(hours=7))
+    with pytest.raises(ValueError, match="whole number of steps.*choose a step that divides it"):
+        sequences.phases(timedelta(days=1))
