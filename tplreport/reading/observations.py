@@ -915,7 +915,7 @@ def _join_pieces(
     if len(steps) == 1:
         step = steps.pop()
     times_of_values = None
-    if times.places:
+    if times.size:
         times_of_values = times.joined().view(MICROSECONDS)
     return Joined(coded.joined(), offsets, ordered.labels, owner, times_of_values, step)
 
