@@ -23,7 +23,7 @@ class Strategy:
     """One mechanism for T counts, whose strategy matrix A has no negative entries.
 
     `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A,
-    `sums` (T,) is the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its
+    `sums` (T,) is the sum, `squares` (T,) the sum of squares, and `products` (T,) the sum of its
     products with all columns.
     """
 
@@ -31,7 +31,7 @@ class Strategy:
     variances: np.ndarray
     sums: np.ndarray
     squares: np.ndarray
-    together: np.ndarray
+    products: np.ndarray
 
 
 def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
@@ -55,9 +55,9 @@ def each_answer(widths: np.ndarray, window: int) -> Strategy:
     time = np.arange(1, horizon + 1)
     last_answer = np.minimum(time + window - 1, horizon)
     width_up_to = np.concatenate(([0.0], np.cumsum(widths)))
-    together = width_up_to[last_answer] - width_up_to[time - 1]
+    products = width_up_to[last_answer] - width_up_to[time - 1]
     answers = (last_answer - time + 1).astype(float)
-    return Strategy("each answer", np.ones(horizon), answers, answers, together)
+    return Strategy("each answer", np.ones(horizon), answers, answers, products)
 
 
 def binary_tree(widths: np.ndarray) -> Strategy:
@@ -67,9 +67,9 @@ def binary_tree(widths: np.ndarray) -> Strategy:
     ]
     matrix = tree_matrix(widths.size)
     nodes_of_count = matrix.sum(axis=0)
-    together = matrix.T @ matrix.sum(axis=1)
+    products = matrix.T @ matrix.sum(axis=1)
     return Strategy(
-        "binary tree", np.array(nodes, dtype=float), nodes_of_count, nodes_of_count, together
+        "binary tree", np.array(nodes, dtype=float), nodes_of_count, nodes_of_count, products
     )
 
 
@@ -79,8 +79,8 @@ def square_root(horizon: int) -> Strategy:
     root = np.cumprod(np.concatenate(([1.0], (2.0 * time - 1.0) / (2.0 * time))))
     sums = np.cumsum(root)
     squares = np.cumsum(root**2)
-    together = fftconvolve(sums, root[::-1])[horizon - 1 :]
-    return Strategy("square root", squares, sums[::-1], squares[::-1], together)
+    products = fftconvolve(sums, root[::-1])[horizon - 1 :]
+    return Strategy("square root", squares, sums[::-1], squares[::-1], products)
 
 
 def nodes_between(start: int, stop: int) -> int:
@@ -128,12 +128,12 @@ def gaussian_noise_at(
 
     def keeps(precision: float) -> bool:
         squares = strategy.squares * precision**2
-        together = strategy.together * precision**2
-        budgets = gaussian_budgets_of_columns(squares, together, delta, n_states, sensitivity)
+        products = strategy.products * precision**2
+        budgets = gaussian_budgets_of_columns(squares, products, delta, n_states, sensitivity)
         if budgets.max() > level:
             return False
         return temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
 
-    whole = mu / (sensitivity * np.sqrt(strategy.together.sum()))
+    whole = mu / (sensitivity * np.sqrt(strategy.products.sum()))
     uncorrelated = mu / (sensitivity * np.sqrt(strategy.squares.max()))
     return 1.0 / largest_within(keeps, whole, uncorrelated, tolerance=1e-7, logarithmic=True)

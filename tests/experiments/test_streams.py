@@ -47,7 +47,7 @@ def test_strategies_are_those_of_their_matrices(T, window):
 def check_columns(strategy, matrix):
     np.testing.assert_allclose(strategy.sums, tf.event_level_budgets(matrix, 1.0))
     np.testing.assert_allclose(strategy.squares, (matrix**2).sum(axis=0))
-    np.testing.assert_allclose(strategy.together, (matrix.T @ matrix).sum(axis=1))
+    np.testing.assert_allclose(strategy.products, (matrix.T @ matrix).sum(axis=1))
 
 
 def fewest_nodes(start, stop):
@@ -103,11 +103,11 @@ def test_gaussian_noise_of_a_stream_keeps_the_level():
     ]
     for strategy in streams.strategies(40):
         scale = streams.gaussian_noise_at(1.0, 1e-5, strategy, chain, 2, np.sqrt(2))
-        whole = np.sqrt(2 * strategy.together.sum()) / tf.gaussian_mu(1.0, 1e-5)
+        whole = np.sqrt(2 * strategy.products.sum()) / tf.gaussian_mu(1.0, 1e-5)
         assert scale <= whole * (1 + 1e-12)
-        squares, together = strategy.squares / scale**2, strategy.together / scale**2
+        squares, products = strategy.squares / scale**2, strategy.products / scale**2
         budgets = linear_mechanisms.gaussian_budgets_of_columns(
-            squares, together, 1e-5, 2, np.sqrt(2)
+            squares, products, 1e-5, 2, np.sqrt(2)
         )
         assert (
             scale == pytest.approx(whole)

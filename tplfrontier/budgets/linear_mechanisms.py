@@ -61,7 +61,9 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
     """
     scaled = _scale_strategy(strategy, scale, sensitivity)
     sums = scaled.weights.sum(axis=0)
-    return _sum_rounded_up(sums > 0.0, [(sums * scaled.up, scaled.exponent)])
+    is_used = sums > 0.0
+    budgets = _Scaled(sums * scaled.up, scaled.exponent)
+    return _sum_rounded_up(is_used, [budgets])
 
 
 def gaussian_event_level_budgets(
@@ -105,44 +107,85 @@ def gaussian_event_level_budgets(
     """
     scaled = _scale_strategy(strategy, scale, sensitivity)
     weights = scaled.weights
-    quantile = _quantile(weights.shape[1], delta, n_states)
+    horizon = weights.shape[1]
+    quantile = _quantile_of_changes(horizon, delta, n_states)
     sums = weights.sum(axis=0)
     squares = (weights * weights).sum(axis=0)
+    products = weights.T @ weights.sum(axis=1)  # of a column with all columns
     norms = np.where(sums < SMALL, sums, np.sqrt(squares))
-    together = weights.T @ weights.sum(axis=1)
-    change_of_means = (together - squares / 2.0) * scaled.up
-    change_of_noise = norms * quantile * scaled.up
-    return _sum_rounded_up(
-        sums > 0.0, [(change_of_means, 2 * scaled.exponent), (change_of_noise, scaled.exponent)]
-    )
+    shift = (products - squares / 2.0) * scaled.up
+    deviation = norms * quantile * scaled.up
+    change_of_means = _Scaled(shift, 2 * scaled.exponent)
+    change_of_noise = _Scaled(deviation, scaled.exponent)
+    is_used = sums > 0.0
+    return _sum_rounded_up(is_used, [change_of_means, change_of_noise])
 
 
 def gaussian_budgets_of_columns(
-    squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
+    squares: np.ndarray, products: np.ndarray, delta: float, n_states: int, sensitivity: float
 ) -> np.ndarray:
-    """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1
-    (T,)."""
+    """The budgets of `gaussian_event_level_budgets` from sums over the columns of A = abs(strategy)
+    / scale.
+
+    Parameters
+    ----------
+    squares : ndarray (T,)
+        The sum of the squares of each column.
+    products : ndarray (T,)
+        The sum of the products of each column with all columns, A' A 1.
+    delta : float
+        Above 0 and below 1.
+    n_states : int >= 1
+        The number of values that the data of one person have at each time.
+    sensitivity : float > 0
+        By how much the numbers of one time change with the data of that time, in the L2 norm.
+
+    Returns
+    -------
+    ndarray (T,)
+        In nats, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For numbers outside their ranges.
+    """
     width = check_sensitivity(sensitivity)
-    quantile = _quantile(squares.size, delta, n_states)
-    change_of_means = width * (width * (together - squares / 2.0))
+    quantile = _quantile_of_changes(squares.size, delta, n_states)
+    change_of_means = width * (width * (products - squares / 2.0))
     change_of_noise = width * np.sqrt(squares) * quantile
-    return (change_of_means + change_of_noise) * (1.0 + 1e-12)
+    budgets = change_of_means + change_of_noise
+    return budgets * (1.0 + 1e-12)
 
 
-def _quantile(horizon: int, delta: float, n_states: int) -> float:
+def _quantile_of_changes(horizon: int, delta: float, n_states: int) -> float:
     """q of theorem 1', rounded up, at least 0."""
-    changes = horizon * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
-    quantile = -float(ndtri(check_delta(delta) / changes))
-    return max(quantile, 0.0) * (1.0 + 1e-13) + 1e-15
+    states = check_horizon(n_states, "n_states")
+    other_states = max(n_states - 1, 1)
+    changes = horizon * states * other_states
+    share = check_delta(delta) / changes
+    quantile = -float(ndtri(share))
+    at_least_zero = max(quantile, 0.0)
+    return at_least_zero * (1.0 + 1e-13) + 1e-15
 
 
-def _sum_rounded_up(is_used: np.ndarray, terms: list[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The sum of numbers times 2^exponent, 0 in columns that are not used, rounded up to inf if
-    need be."""
+@dataclass(frozen=True)
+class _Scaled:
+    """`numbers` times 2^`exponent`, which may be no floats."""
+
+    numbers: np.ndarray
+    exponent: int
+
+
+def _sum_rounded_up(is_used: np.ndarray, terms: list[_Scaled]) -> np.ndarray:
+    """The sum of terms, 0 in columns that are not used, rounded up to inf if need be."""
     with np.errstate(over="ignore", under="ignore"):
-        parts = [np.ldexp(numbers + UNDERFLOW, exponent) + SMALLEST for numbers, exponent in terms]
-        total = np.sum(parts, axis=0) * (1.0 + 4.0 * EPS)
-        return np.where(is_used, total, 0.0)
+        parts = []
+        for term in terms:
+            rounded_up = term.numbers + UNDERFLOW
+            parts.append(np.ldexp(rounded_up, term.exponent) + SMALLEST)
+        total = np.sum(parts, axis=0)
+        return np.where(is_used, total * (1.0 + 4.0 * EPS), 0.0)
 
 
 @dataclass(frozen=True)
@@ -157,6 +200,29 @@ class _ScaledStrategy:
 
 def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _ScaledStrategy:
     """Mantissas and exponents are divided separately, as their products may be no floats."""
+    weights = _check_strategy(strategy)
+    answers = weights.shape[0]
+    scales = _check_scales(scale, answers)
+    check_entries(weights.data, "entries of the strategy, over the scale,")
+    entries_of_answers = np.diff(weights.indptr)
+    answer = np.repeat(np.arange(answers), entries_of_answers)
+    entry, entry_power = np.frexp(weights.data)
+    noise, noise_power = np.frexp(scales[answer])
+    width, width_power = np.frexp(check_sensitivity(sensitivity))
+    quotient = entry * width / noise  # below 2
+    power = entry_power - noise_power + width_power
+    is_positive = entry > 0.0
+    largest_powers = power[is_positive] + 1
+    exponent = int(largest_powers.max(initial=-5000))
+    with np.errstate(under="ignore"):
+        scaled = np.ldexp(quotient, power - exponent)
+        weights.data = scaled + SMALLEST * is_positive
+    up = 1.0 + (sum(weights.shape) + 8) * EPS
+    return _ScaledStrategy(weights, exponent, up)
+
+
+def _check_strategy(strategy: Any) -> csr_array:
+    """The absolute values of a strategy matrix, (R, T)."""
     matrix = strategy
     if not hasattr(strategy, "tocsr"):
         matrix = as_numbers(strategy, "strategy must be numbers", "give rows")
@@ -164,20 +230,7 @@ def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _Sca
         raise ValueError(
             f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer"
         )
-    scales = _check_scales(scale, matrix.shape[0])
-    weights = csr_array(abs(csr_array(matrix)))
-    check_entries(weights.data, "entries of the strategy, over the scale,")
-    rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-    entry, entry_power = np.frexp(weights.data)
-    noise, noise_power = np.frexp(scales[rows])
-    width, width_power = np.frexp(check_sensitivity(sensitivity))
-    powers = entry_power - noise_power + width_power + 1
-    exponent = int(powers[entry > 0.0].max(initial=-5000))
-    with np.errstate(under="ignore"):
-        scaled = np.ldexp(entry * width / noise, powers - 1 - exponent)
-        weights.data = scaled + SMALLEST * (entry > 0.0)
-    up = 1.0 + (sum(weights.shape) + 8) * EPS
-    return _ScaledStrategy(weights, exponent, up)
+    return csr_array(abs(csr_array(matrix)))
 
 
 def _check_scales(scale: ArrayLike, answers: int) -> np.ndarray:

@@ -39,8 +39,9 @@ class EndlessBudgets(FrozenArrays):
     def budgets(self, horizon: int) -> np.ndarray:
         """The budgets of the first `horizon` releases, (horizon,)."""
         horizon = check_horizon(horizon)
-        later = max(horizon - self.first.size, 0)
-        return np.concatenate([self.first[:horizon], np.full(later, self.tail)])
+        first = self.first[:horizon]
+        later = np.full(horizon - first.size, self.tail)
+        return np.concatenate([first, later])
 
     @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
@@ -65,10 +66,12 @@ class EndlessBudgets(FrozenArrays):
         """
         p = _check_stopping_probability(stopping_probability)
         power = check_power(error)
-        reached = (1.0 - p) ** np.arange(self.first.size + 1)
-        error_of_first = (reached[:-1] / self.first**power).sum()
-        error_of_tail = reached[-1] / p / self.tail**power
-        return float(error_of_first + error_of_tail)
+        count = self.first.size
+        reached = (1.0 - p) ** np.arange(count + 1)  # Pr(T >= t)
+        errors = reached[:count] / self.first**power
+        expected_tail = reached[count] / p
+        error_of_tail = expected_tail / self.tail**power
+        return float(errors.sum() + error_of_tail)
 
 
 def allocate_with_stopping(
@@ -160,18 +163,25 @@ def _local_optima(
     count = problem.count
     starts = [np.append(best.budgets(count), best.tail)]
     if count <= MANY_STARTS:
-        for shape in _shapes(problem, constant, p):
+        for shape in _starting_shapes(problem, constant, p):
             starts.append(problem.fit(shape, tolerance=1e-3))
-    knots = _knots(count)
-    results = [problem.result(problem.solve(start, knots)) for start in starts]
-    return [budgets for budgets in results if budgets is not None]
+    knots = _choose_knots(count)
+    optima = []
+    for start in starts:
+        solution = problem.solve(start, knots)
+        budgets = problem.result(solution)
+        if budgets is not None:
+            optima.append(budgets)
+    return optima
 
 
-def _knots(count: int) -> np.ndarray:
+def _choose_knots(count: int) -> np.ndarray:
     """The first budgets that are unknowns, and the tail: all up to `EACH`, then ever fewer."""
-    knots = np.append(np.arange(min(count, EACH)), count)
+    dense = np.arange(min(count, EACH))
+    knots = np.append(dense, count)
     if count > EACH:
-        sparse = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int)
+        spaced = np.geomspace(EACH, count - 1, 12)
+        sparse = np.rint(spaced).astype(int)
         knots = np.unique(np.append(knots, sparse))
     return knots
 
@@ -206,53 +216,66 @@ class Endless(LeastError):
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None
+        first = budgets[:-1]
         tail = float(budgets[-1])
-        count = budgets.size - 1
+        almost_tail = tail * (1.0 + SAME)
         # the tail's budget leaks no more
-        while count > 0 and tail <= budgets[count - 1] <= tail * (1.0 + SAME):
-            count -= 1
-        return EndlessBudgets(budgets[:count], tail)
+        while first.size > 0 and tail <= first[-1] <= almost_tail:
+            first = first[:-1]
+        return EndlessBudgets(first, tail)
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         backward, forward = self.sides
         tail = budgets[-1]
-        dtail = change[-1]
-        limit_b, slope_b = _supremum(backward, tail)
-        limit_f, slope_f = _supremum(forward, tail)
-        if not np.isfinite(limit_b + limit_f):
+        tail_change = change[-1]
+        bpl_limit = _limit_for_constant(backward, tail)
+        fpl_limit = _limit_for_constant(forward, tail)
+        limits = bpl_limit.leakage + fpl_limit.leakage
+        if not np.isfinite(limits):
             infinite = np.full(budgets.size + 1, np.inf)
-            return infinite, np.zeros((budgets.size + 1, change.shape[1]))
-        bpl, dbpl = self.backward.ascend(budgets, change)
+            return infinite, np.zeros((infinite.size, change.shape[1]))
+        bpl, bpl_change = self.backward.ascend(budgets, change)
         # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
-        budgets_from_end = budgets[::-1].copy()
-        budgets_from_end[0] = limit_f
+        from_end = budgets[::-1].copy()
+        from_end[0] = fpl_limit.leakage
         change_from_end = change[::-1].copy()
-        change_from_end[0] = slope_f * dtail
-        fpl_from_end, dfpl_from_end = self.forward.ascend(budgets_from_end, change_from_end)
+        change_from_end[0] = fpl_limit.slope * tail_change
+        fpl_from_end, fpl_change_from_end = self.forward.ascend(from_end, change_from_end)
         tpl = bpl + fpl_from_end[::-1] - budgets
-        derivative = dbpl + dfpl_from_end[::-1] - change
-        limit = limit_b + limit_f - tail
-        dlimit = (slope_b + slope_f - 1.0) * dtail
-        return np.append(tpl, limit), np.vstack([derivative, dlimit])
+        tpl_change = bpl_change + fpl_change_from_end[::-1] - change
+        slope_of_limit = bpl_limit.slope + fpl_limit.slope - 1.0
+        tpl_with_limit = np.append(tpl, limits - tail)
+        return tpl_with_limit, np.vstack([tpl_change, slope_of_limit * tail_change])
 
 
-def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, float]:
-    """The supremum for a constant budget, and its derivative 1 / (1 - L') at the fixed point."""
+@dataclass(frozen=True)
+class _Limit:
+    """The supremum of a leakage in nats, and its derivative by the constant budget (`slope`)."""
+
+    leakage: float
+    slope: float
+
+
+def _limit_for_constant(loss: PrivacyLossFunction | None, epsilon: float) -> _Limit:
+    """The supremum for a constant budget, whose derivative is 1 / (1 - L') at the fixed point."""
     if loss is None:
-        return epsilon, 1.0
+        return _Limit(epsilon, slope=1.0)
     supremum = float(loss.supremum(epsilon))
     if not np.isfinite(supremum):
-        return supremum, 0.0
-    return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15)
+        return _Limit(supremum, slope=0.0)
+    rest = 1.0 - loss.slope_at(supremum)
+    return _Limit(supremum, slope=1.0 / max(rest, 1e-15))
 
 
-def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
+def _starting_shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
     size = problem.weights.size
     first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)
-    yield np.append(first, np.full(size - 1, constant))
+    rest = np.full(size - 1, constant)
+    yield np.append(first, rest)
     # optimal under perfect correlation, where the sum of all budgets is bounded
-    yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
+    exponents = np.arange(size) / (1 + problem.power)
+    yield (1.0 - p) ** exponents
 
 
 def _check_stopping_probability(p: float) -> float:
