@@ -158,12 +158,14 @@ class _Series:
 
     def shifts(self, budgets: np.ndarray) -> np.ndarray:
         """The distances of two normal laws of variance 1 that budgets stand for."""
-        return self.mu * np.sqrt(budgets / self.epsilon)
+        shares = budgets / self.epsilon
+        return self.mu * np.sqrt(shares)
 
     def budgets(self, epsilons: np.ndarray | float) -> np.ndarray:
         """The budget of a single release with each epsilon at delta."""
         shifts = np.asarray(gaussian_mu(epsilons, self.delta))
-        return self.epsilon * (shifts / self.mu) ** 2
+        shares = (shifts / self.mu) ** 2
+        return self.epsilon * shares
 
     def profile(self, budgets: np.ndarray) -> TemporalPrivacyProfile:
         with optional_import():
@@ -184,7 +186,8 @@ class _Series:
         profile = self.profile(budgets)
         if self.adds_up:
             return float(profile.user_level.epsilon(self.delta))
-        return float(np.max(profile.epsilon(self.delta)))
+        leakages = profile.epsilon(self.delta)
+        return float(np.max(leakages))
 
     def fit(self, budgets: np.ndarray) -> np.ndarray:
         """The largest multiple of the budgets that is within (epsilon, delta)."""
@@ -198,41 +201,6 @@ def _are_identities(losses: list[PrivacyLossFunction | None]) -> bool:
     return all(loss is not None and loss.is_identity for loss in losses)
 
 
-class _BudgetStep:
-    """An approximate step of correlation, from the budget before it to the budget after it."""
-
-    def __init__(self, loss: PrivacyLossFunction, series: _Series):
-        budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)
-        shifts = series.shifts(budgets)
-        largest = float(gaussian_epsilon(shifts[-1], series.delta))
-        losses = np.linspace(0.0, largest, LOSSES)
-        slopes = np.expm1(np.minimum(losses, 700.0))
-        eta = np.maximum(loss.support(slopes), SMALLEST)
-        before = np.log(eta + slopes) - np.log(eta)  # 1 + slopes / eta may overflow
-        epsilons = np.zeros(POINTS)
-        for k, shift in enumerate(shifts.tolist()):
-            deltas = np.maximum(eta * gaussian_delta(shift, before), SMALLEST)
-            epsilons[k] = _zero_of_logs(np.log(deltas / series.delta), losses)
-        after = np.maximum.accumulate(series.budgets(epsilons))
-        self.after = np.minimum(after, budgets).tolist()
-        self.width = float(budgets[1])
-
-    def __call__(self, budget: float) -> tuple[float, float]:
-        """The budget after the step, linear between points, and its slope."""
-        cell = min(int(budget / self.width), POINTS - 2)
-        slope = (self.after[cell + 1] - self.after[cell]) / self.width
-        return self.after[cell] + slope * (budget - cell * self.width), slope
-
-
-def _zero_of_logs(logs: np.ndarray, losses: np.ndarray) -> float:
-    """The loss at which falling logarithms reach 0, linear between two losses; 0 if at none."""
-    point = int(np.argmax(logs <= 0.0))
-    if point == 0:
-        return 0.0
-    fall = logs[point - 1] - logs[point]
-    return losses[point - 1] + losses[1] * logs[point - 1] / fall
-
-
 @dataclass(frozen=True)
 class _Point:
     """A leakage and its derivative (N,) by the unknowns; or those of a budget."""
@@ -241,14 +209,65 @@ class _Point:
     derivative: np.ndarray
 
 
+class _BudgetStep:
+    """An approximate step of correlation, from the budget before it to the budget after it, linear
+    between `POINTS` budgets."""
+
+    def __init__(self, loss: PrivacyLossFunction, series: _Series):
+        budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)
+        shifts = series.shifts(budgets)
+        epsilons = _epsilons_after_step(loss, shifts, series.delta)
+        after = series.budgets(epsilons)
+        rising = np.maximum.accumulate(after)
+        self.after = np.minimum(rising, budgets).tolist()
+        self.width = float(budgets[1])
+
+    def follow(self, before: _Point) -> _Point:
+        """The budget after the step, and its derivative."""
+        budget = before.leakage
+        cell = min(int(budget / self.width), POINTS - 2)
+        start = self.after[cell]
+        end = self.after[cell + 1]
+        slope = (end - start) / self.width
+        from_start = budget - cell * self.width
+        return _Point(start + slope * from_start, slope * before.derivative)
+
+
+def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: float) -> np.ndarray:
+    """The epsilon at delta of a normal shift after a step of correlation, for each of rising
+    shifts."""
+    largest = float(gaussian_epsilon(shifts[-1], delta))
+    losses = np.linspace(0.0, largest, LOSSES)
+    slopes = np.expm1(np.minimum(losses, 700.0))
+    eta = np.maximum(loss.support(slopes), SMALLEST)
+    losses_before = np.log(eta + slopes) - np.log(eta)  # 1 + slopes / eta may overflow
+    epsilons = np.zeros(shifts.size)
+    for k, shift in enumerate(shifts.tolist()):
+        after_step = eta * gaussian_delta(shift, losses_before)
+        deltas = np.maximum(after_step, SMALLEST)
+        epsilons[k] = _find_zero(np.log(deltas / delta), losses)
+    return epsilons
+
+
+def _find_zero(logarithms: np.ndarray, losses: np.ndarray) -> float:
+    """The loss at which falling logarithms reach 0, linear between two losses; 0 if at none."""
+    first_within = int(np.argmax(logarithms <= 0.0))
+    if first_within == 0:
+        return 0.0
+    last_above = first_within - 1
+    height = logarithms[last_above]
+    fall = height - logarithms[first_within]
+    width = losses[1]
+    return losses[last_above] + width * height / fall
+
+
 def _point_after(step: _BudgetStep | None, before: _Point | None, budget: _Point) -> _Point:
     """A step of Eq. (13) of [1] with the approximation for L, and its derivative."""
     if step is None or before is None:
         return budget
-    after, slope = step(before.leakage)
-    return _Point(
-        leakage=budget.leakage + after, derivative=budget.derivative + slope * before.derivative
-    )
+    after = step.follow(before)
+    leakage = budget.leakage + after.leakage
+    return _Point(leakage, budget.derivative + after.derivative)
 
 
 class _LeastVariance(LeastError):
@@ -263,50 +282,73 @@ class _LeastVariance(LeastError):
         self.correction = correction
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        bpl, dbpl = _accumulate_with_derivative(self.before, budgets, change)
-        fpl_from_end, dfpl_from_end = _accumulate_with_derivative(
-            self.after[::-1], budgets[::-1], change[::-1]
-        )
-        tpl = bpl + fpl_from_end[::-1] - budgets + self.correction
-        return tpl, dbpl + dfpl_from_end[::-1] - change
+        bpl = _accumulate_leakages(self.before, budgets, change)
+        steps_from_end = self.after[::-1]
+        fpl_from_end = _accumulate_leakages(steps_from_end, budgets[::-1], change[::-1])
+        fpl = fpl_from_end.leakages[::-1]
+        fpl_derivative = fpl_from_end.derivative[::-1]
+        tpl = bpl.leakages + fpl - budgets + self.correction
+        return tpl, bpl.derivative + fpl_derivative - change
 
 
-def _accumulate_with_derivative(
-    steps: list, budgets: np.ndarray, change: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Leakages along budgets (T,) by Eq. (13) of [1], and their derivative (T, N) from theirs."""
+@dataclass(frozen=True)
+class _Leakages:
+    """Leakages (T,) and their derivative (T, N) by the unknowns."""
+
+    leakages: np.ndarray
+    derivative: np.ndarray
+
+
+def _accumulate_leakages(steps: list, budgets: np.ndarray, change: np.ndarray) -> _Leakages:
+    """Leakages along budgets (T,), with the derivative (T, N), by Eq. (13) of [1]."""
     points: Any = map(_Point, budgets.tolist(), change)
-    step: Any = _point_after
-    accumulated: Any = [*leakages_in_turn([None, *steps], points, step=step)]
-    leakages = np.array([point.leakage for point in accumulated])
-    return leakages, np.array([point.derivative for point in accumulated])
+    point_after: Any = _point_after
+    accumulated: Any = [*leakages_in_turn([None, *steps], points, step=point_after)]
+    leakages = [point.leakage for point in accumulated]
+    derivative = [point.derivative for point in accumulated]
+    return _Leakages(np.array(leakages), np.array(derivative))
 
 
 def _approximate_least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
     """Budgets (T,) in the proportions of the least total variance, by the corrected
     approximation."""
-    steps: dict[PrivacyLossFunction | None, _BudgetStep | None] = {None: None}
-    for loss in {*series.before, *series.after}:
-        if loss is not None:
-            steps[loss] = _BudgetStep(loss, series)
+    steps = _approximate_steps(series)
     before = [steps[loss] for loss in series.before]
     after = [steps[loss] for loss in series.after]
-    is_alike = len(set(before)) == len(set(after)) == 1
     budgets = start
     correction = np.zeros(start.size)
     for _ in range(CORRECTIONS):
         problem = _LeastVariance(series.epsilon, before, after, correction)
-        begin = problem.fit(budgets, tolerance=1e-9)
-        if is_alike and start.size > MANY:
-            solutions = solve_on_knots(problem, [begin])
-        else:
-            solutions = [problem.solve(begin)]
-        best = min(map(problem.fit, solutions), key=problem.cost)
+        best = _solve_approximation(problem, budgets)
         budgets = np.exp(np.log(best).round(DIGITS))
-        leakages = np.minimum(series.leakages(budgets), 4.0 * series.epsilon)  # may be inf
+        most = 4.0 * series.epsilon
+        leakages = np.minimum(series.leakages(budgets), most)  # may be inf
         approximate, _derivative = problem.tpl(budgets, np.empty((budgets.size, 0)))
         error = series.budgets(leakages) - approximate
         correction = correction + error
         if np.abs(error).max() <= SETTLED * series.epsilon:
             break
     return budgets
+
+
+def _approximate_steps(series: _Series) -> dict[PrivacyLossFunction | None, _BudgetStep | None]:
+    """The approximate step of each different loss function, None for a side without one."""
+    steps: dict[PrivacyLossFunction | None, _BudgetStep | None] = {None: None}
+    for loss in {*series.before, *series.after}:
+        if loss is not None:
+            steps[loss] = _BudgetStep(loss, series)
+    return steps
+
+
+def _solve_approximation(problem: _LeastVariance, start: np.ndarray) -> np.ndarray:
+    """Budgets (T,) of the least variance within epsilon by the approximation."""
+    within = problem.fit(start, tolerance=1e-9)
+    different_steps = {*problem.before}
+    different_steps_after = {*problem.after}
+    is_alike = len(different_steps) == len(different_steps_after) == 1
+    if is_alike and start.size > MANY:
+        solutions = solve_on_knots(problem, [within])
+    else:
+        solutions = [problem.solve(within)]
+    candidates = map(problem.fit, solutions)
+    return min(candidates, key=problem.cost)
