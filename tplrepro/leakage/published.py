@@ -146,8 +146,7 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
     """
     q = np.asarray(q, dtype=float)
     d = np.asarray(d, dtype=float)
-    are_rows = q.ndim > 0 and d.ndim > 0
-    if not are_rows or q.shape[-1] != d.shape[-1]:
+    if q.shape[-1:] != d.shape[-1:] or q.ndim == 0:
         raise ValueError(
             f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; "
             "pass two rows"
@@ -176,8 +175,10 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
         d_before = d_arr[..., :-1]
         d_here = d[..., 1:]
         excess_here = excess[..., 1:]
-        denominator = np.zeros_like(q_arr)
-        denominator[..., 1:] = excess_before * d_here - d_before * excess_here
+        first_term = excess_before * d_here
+        second_term = d_before * excess_here
+        denominator = np.zeros_like(q_arr)  # 0 for the first column, whose point is inf
+        denominator[..., 1:] = first_term - second_term
         # the ratios fall, so a negative one is rounding
         np.maximum(denominator, 0.0, out=denominator)
         a_arr = np.log1p(excess / denominator)  # line 11
@@ -199,17 +200,19 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     rows = as_transition_matrix(P).toarray()
     n = rows.shape[0]
     n_others = n - 1
-    shape = n * n_others, n
-    tables = PrecomputedTables(qM=np.empty(shape), dM=np.empty(shape), aM=np.empty(shape))
+    shape = (n * n_others, n)
+    q_table = np.empty(shape)
+    d_table = np.empty(shape)
+    a_table = np.empty(shape)
     for i in range(n):
         first = i * n_others
         pairs = slice(first, first + n_others)
         others = np.delete(rows, i, axis=0)
         q_arr, d_arr, a_arr = piecewise_coefficients(rows[i], others)
-        tables.qM[pairs] = q_arr
-        tables.dM[pairs] = d_arr
-        tables.aM[pairs] = a_arr
-    return tables
+        q_table[pairs] = q_arr
+        d_table[pairs] = d_arr
+        a_table[pairs] = a_arr
+    return PrecomputedTables(q_table, d_table, a_table)
 
 
 def algorithm_3(alpha: float, tables: PrecomputedTables, epsilon: float = 0.0) -> float:
@@ -318,7 +321,8 @@ def algorithm_4(
     else:
         tables = algorithm_2(P_or_tables)
     if not tables.qM.any():  # line 1
-        return PiecewiseFunction(qArr=np.zeros(1), dArr=np.zeros(1), aArr=np.zeros(1), a_1=a_1)
+        zero = np.zeros(1)
+        return PiecewiseFunction(qArr=zero, dArr=zero, aArr=zero, a_1=a_1)
     at_left = _largest_loss(a_1, tables)  # line 2
     at_right = _largest_loss(a_m, tables)  # line 3
     pieces: list[Piece] = []  # from left to right
@@ -333,18 +337,20 @@ def algorithm_4(
         highest = _largest_loss(middle, tables).coefficients
         waiting.append(SubDomain(middle, highest, domain.right, domain.last))  # line 16, later
         waiting.append(SubDomain(domain.left, domain.first, middle, highest))  # line 15
+    q_arr = [piece.coefficients.q for piece in pieces]
+    d_arr = [piece.coefficients.d for piece in pieces]
+    a_arr = [piece.right for piece in pieces]
     return PiecewiseFunction(
-        qArr=np.array([piece.coefficients.q for piece in pieces]),
-        dArr=np.array([piece.coefficients.d for piece in pieces]),
-        aArr=np.array([piece.right for piece in pieces]),
-        a_1=a_1,
+        qArr=np.array(q_arr), dArr=np.array(d_arr), aArr=np.array(a_arr), a_1=a_1
     )
 
 
 def _append_piece(pieces: list[Piece], piece: Piece) -> None:
     """Append a piece; sub-domains with the same coefficients become one."""
-    if pieces and pieces[-1].coefficients == piece.coefficients:
-        pieces.pop()
+    if pieces:
+        last = pieces[-1]
+        if last.coefficients == piece.coefficients:
+            pieces.pop()
     pieces.append(piece)
 
 
@@ -394,11 +400,15 @@ def algorithm_5(
     values = check_alpha(alpha)
     epsilon = _check_leakage(epsilon, "epsilon")
     q_arr, d_arr, a_arr, a_1 = piecewise
+    is_single = values.ndim == 0
     if not q_arr.any():  # line 1
-        return epsilon if values.ndim == 0 else np.full(values.shape, epsilon)
+        if is_single:
+            return epsilon
+        return np.full(values.shape, epsilon)
     a_m = a_arr[-1]
-    is_beyond_an_end = (values < a_1) | (values > a_m)
-    is_outside = (values != 0) & is_beyond_an_end
+    is_below = values < a_1
+    is_above = values > a_m
+    is_outside = (values != 0) & (is_below | is_above)
     if is_outside.any():
         first_outside = values[is_outside].flat[0]
         raise ValueError(
@@ -410,7 +420,7 @@ def algorithm_5(
     d = d_arr[k]
     loss = _log_f(q - d, d, values)
     leakage = loss + epsilon  # line 3
-    if values.ndim == 0:
+    if is_single:
         return float(leakage)
     return leakage
 
@@ -473,7 +483,8 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
     """Lines 1 to 6 of Algorithm 3 of [1]; bisects all rows of aM at once."""
     pairs, n = tables.aM.shape
     if pairs == 0:
-        return LargestLoss(0.0, Coefficients(0.0, 0.0))
+        no_columns = Coefficients(0.0, 0.0)
+        return LargestLoss(0.0, no_columns)
     q_table = tables.qM.ravel()
     d_table = tables.dM.ravel()
     a_table = tables.aM.ravel()
@@ -484,11 +495,12 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
     q = q_table[optimal]
     d = d_table[optimal]
     losses = _log_f(q - d, d, alpha)
-    k = int(np.argmax(losses))
+    k = np.argmax(losses)
+    largest = float(losses[k])
     best_q = float(q[k])
     best_d = float(d[k])
     coefficients = Coefficients(best_q, best_d)
-    return LargestLoss(float(losses[k]), coefficients)
+    return LargestLoss(largest, coefficients)
 
 
 def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> np.ndarray:
@@ -497,14 +509,13 @@ def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> n
     The rows of n falling entries begin at the positions `base` of the flat `table`.
     """
     count = np.zeros(base.size, dtype=np.intp)
-    step = 1 << (n.bit_length() - 1)
-    while step:
-        further = count + step
+    for exponent in reversed(range(n.bit_length())):
+        further = count + 2**exponent
         is_in_row = further <= n
-        last = base + np.minimum(further, n) - 1
-        is_above = is_in_row & (table[last] > alpha)
+        last_column = np.minimum(further, n) - 1
+        last_entry = table[base + last_column]
+        is_above = is_in_row & (last_entry > alpha)
         count = np.where(is_above, further, count)
-        step >>= 1
     return count
 
 
@@ -524,19 +535,25 @@ def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
         for_positive_c = 2 * rise * floor / (c + root)
         for_negative_c = (root - c) / (2 * d)
         g = np.where(c > 0, for_positive_c, for_negative_c)
-        growth = g * np.exp(epsilon)
+        growth = g * np.exp(epsilon)  # e^alpha - 1
         is_in_range = growth < np.inf
         small_limit = np.log1p(growth)
-        large_limit = epsilon + np.log(g + floor)
+        log_of_scaled = np.log(g + floor)  # of e^(alpha - epsilon)
+        large_limit = epsilon + log_of_scaled
         limit = np.where(is_in_range, small_limit, large_limit)
+    limit = np.maximum(limit, epsilon)
     is_unbounded = (d == 0) & (c <= 0)
-    limit = np.where(is_unbounded, np.inf, np.maximum(limit, epsilon))
-    return np.where(q == d, epsilon, limit)
+    limit[is_unbounded] = np.inf
+    are_equal = q == d
+    limit[are_equal] = epsilon
+    return limit
 
 
 def _scaled_factors(alpha: float | np.ndarray):
     """1 - e^-alpha and e^-alpha, as numerator and denominator of f are scaled by e^-alpha."""
-    return -np.expm1(-alpha), np.exp(-alpha)
+    rise = -np.expm1(-alpha)
+    floor = np.exp(-alpha)
+    return rise, floor
 
 
 def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
@@ -547,11 +564,13 @@ def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.n
         numerator = excess * rise
         denominator = d * rise + floor
         x = numerator / denominator  # f - 1
-        loss = np.where(excess > 0, np.log1p(x), 0.0)
-        # where d = 0
-        unbounded = alpha + np.log(numerator + floor)
+        log_f = np.log1p(x)
+        log_of_scaled = np.log(numerator + floor)  # of f e^-alpha, where d = 0
+        unbounded = alpha + log_of_scaled
+    has_excess = excess > 0
+    loss = np.where(has_excess, log_f, 0.0)
     is_large = np.asarray(alpha) > LARGEST
-    is_unbounded = (d == 0) & (excess > 0)
+    is_unbounded = has_excess & (d == 0)
     return np.where(is_unbounded & is_large, unbounded, loss)
 
 
@@ -572,7 +591,8 @@ def _intersection(first: Coefficients, last: Coefficients) -> float:
     k = numerator / denominator
     if k <= 0:
         return -np.inf
-    return float(np.log1p(k))
+    crossing = np.log1p(k)
+    return float(crossing)
 
 
 def _reaches(piece: Coefficients, top: Coefficients, alpha: float) -> bool:

@@ -65,12 +65,14 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
             scale = 900 * log(2.0)
             scaled_d = d * 2.0**900
             scaled_floor = exp(scale - alpha)
-            below = scale - log(scaled_d + scaled_floor)
+            scaled_sum = scaled_d + scaled_floor
+            below = scale - log(scaled_sum)
         exponent = log(gap) + below
+        # log(1 + e^exponent)
+        less_than_one = exp(-abs(exponent))
+        loss = log1p(less_than_one)
         if exponent > 0:
-            loss = exponent + log1p(exp(-exponent))
-        else:
-            loss = log1p(exp(exponent))
+            loss = exponent + loss
     return min(loss, alpha)
 
 
@@ -84,7 +86,9 @@ def vertex_losses(
     denominator = np.exp(-capped) + d * w
     loss = np.log1p(numerator / denominator)
     loss = np.minimum(loss, alpha)
-    is_identity = (d == 0.0) & (rest == 0.0)
+    is_never_d = d == 0.0
+    is_always_q = rest == 0.0
+    is_identity = is_never_d & is_always_q
     return np.where(is_identity, alpha, loss)
 
 
@@ -118,7 +122,8 @@ def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
     q = gap + d
     w = -expm1(-alpha)
     q_factor = q * w + exp(-alpha)  # (q u + 1) / (u + 1)
-    slope = gap / q_factor / d_factor
+    slope = gap / q_factor
+    slope = slope / d_factor
     return min(slope, 1.0)
 
 
@@ -165,7 +170,8 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
     if alpha <= LARGE:
         w = -expm1(-alpha)
         d_growth = d * exp(alpha)
-        numerator = w * (rest + d_growth)
+        growth = rest + d_growth
+        numerator = w * growth
         denominator = exp(-alpha) + q * w
         excess = numerator / denominator
     elif gap > 1e-290 and (d == 0.0 or alpha <= 2.0 * LARGE):
@@ -203,12 +209,13 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
         return _supremum_of_large_budget(d, gap, rest, epsilon)
     q = gap + d
     growth = expm1(epsilon)
-    b = (rest + d) - growth * q
-    if d == 0.0:
-        if b > 0.0:
-            u = growth / b
-            return log1p(u)
+    not_in_q = rest + d  # 1 - q + d
+    b = not_in_q - growth * q
+    if d == 0.0 and b <= 0.0:
         return inf
+    if d == 0.0:
+        u = growth / b
+        return log1p(u)
     product = 2.0 * sqrt(d) * sqrt(growth)
     root = hypot(b, product)
     if b >= 0.0:
@@ -226,9 +233,12 @@ def _supremum_of_large_budget(d: float, gap: float, rest: float, epsilon: float)
     """`vertex_supremum` by the same equation for u e^-epsilon, since e^epsilon is out of range."""
     q = gap + d
     z = exp(-epsilon)
-    b = (rest + d) * z - q
+    not_in_q = rest + d  # 1 - q + d
+    b = not_in_q * z - q
+    if gap == d == 0.0:
+        return epsilon
     if d == 0.0:
-        return epsilon if gap == 0.0 else inf
+        return inf
     product = 2.0 * sqrt(d) * sqrt(z)
     root = hypot(b, product)
     if b < 0.0:
@@ -260,14 +270,14 @@ def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
         return inf
     if loss == 0.0 or d == rest == 0.0:
         return loss
+    if loss > LARGE:
+        if d == 0.0:
+            return loss - log(gap)
+        return loss  # too little, which is safe, for d below 1e-300
     w = -expm1(-loss)
     gap_share = gap * exp(-loss)
     denominator = gap_share - d * w
-    if loss <= LARGE:
-        if denominator > 0.0:
-            u = w / denominator
-            return log1p(u)
+    if denominator <= 0.0:
         return inf
-    if d == 0.0:
-        return loss - log(gap)
-    return loss  # too little, which is safe, for d below 1e-300
+    u = w / denominator
+    return log1p(u)

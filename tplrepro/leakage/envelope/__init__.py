@@ -70,9 +70,10 @@ def joint_hull(matrix, progress: bool = True) -> np.ndarray:
         return points
     d, _, rest = points[-1, :3]
     is_nearly_disjoint = d == 0.0 and 0.0 < rest < 1e-8
-    if is_nearly_disjoint:
-        return next(_disjoint_rows(matrix), points)
-    return points
+    if not is_nearly_disjoint:
+        return points
+    disjoint = _disjoint_rows(matrix)
+    return next(disjoint, points)
 
 
 def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
@@ -80,20 +81,23 @@ def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
     n = matrix.n_states
     background = np.zeros(n)
     if matrix.is_sparse:
-        background = matrix.background > 0
+        background = (matrix.background > 0).astype(float)
     rows = csr_array(matrix.probabilities, dtype=float, copy=True)
     stored = np.diff(rows.indptr)
     background_of_entries = np.repeat(background, stored)
     is_positive = rows.data > 0
-    rows.data = is_positive - background_of_entries.astype(float)
+    rows.data = is_positive - background_of_entries
     for first in range(0, n, dense.BLOCK):
         stop = min(first + dense.BLOCK, n)
         supports = [matrix.row(i) > 0 for i in range(first, stop)]
         support = np.array(supports, dtype=float)
         support_sizes = support.sum(axis=1)
         # the number of columns in which both are above 0
-        common = support @ rows.T + np.outer(support_sizes, background)
-        for i, j in np.argwhere(common == 0.0):
+        common_of_background = np.outer(support_sizes, background)
+        common_of_entries = support @ rows.T
+        common = common_of_entries + common_of_background
+        are_disjoint = common == 0.0
+        for i, j in np.argwhere(are_disjoint):
             disjoint = (0.0, 1.0, 0.0, first + i, j)
             yield np.array([disjoint])
 
@@ -135,7 +139,8 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     sizes = [len(points) for points in found]
     first = np.cumsum([0, *sizes])
     points = np.concatenate(found)
-    return recursion.accumulate_for_each(points, first, np.array(budgets))
+    contiguous = np.array(budgets)
+    return recursion.accumulate_for_each(points, first, contiguous)
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
@@ -145,7 +150,8 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
         points = np.concatenate(_hulls_of_small(matrices))
         d = points[:, 0]
         rest = points[:, 2]
-        is_nearly_disjoint = (d == 0.0) & (rest < 1e-8)
+        is_tiny = rest < 1e-8
+        is_nearly_disjoint = is_tiny & (d == 0.0)
         # without the exact decision of `joint_hull`, on the safe side
         points[is_nearly_disjoint, 1] = 1.0
         points[is_nearly_disjoint, 2] = 0.0
@@ -174,10 +180,14 @@ def compile_kernels() -> None:
     """Compile all kernels that are not stored compiled, before something is timed or run in several
     processes."""
     compiled.announce_steps(compiled.WORTH)
-    matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
-    walk = np.random.default_rng(0).integers(0, 300, 3000)
-    sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
-    for P in (matrix, sparse):
+    rng = np.random.default_rng(0)
+    matrix = TransitionMatrix.random(60, rng=rng)
+    walk = rng.integers(0, 300, 3000)
+    walks = [walk]
+    sparse_matrix = TransitionMatrix.from_sequences(
+        walks, n_states=300, smoothing=0.01, sparse=True
+    )
+    for P in (matrix, sparse_matrix):
         joint_hull(P)
         best_vertex(P, 1.0)
     one_small = np.full((1, 2, 2), 0.5)
