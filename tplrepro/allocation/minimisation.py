@@ -76,7 +76,8 @@ class LeastError:
         raise NotImplementedError
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
-        leakages, _ = self.tpl(budgets, np.empty((budgets.size, 0)))
+        no_unknowns = np.empty((budgets.size, 0))
+        leakages, _ = self.tpl(budgets, no_unknowns)
         return leakages.max()
 
     def fit(self, budgets: np.ndarray, **options) -> np.ndarray:
@@ -87,7 +88,8 @@ class LeastError:
     def cost(self, budgets: np.ndarray) -> float:
         """The error in units of the error of budgets alpha, so at least 1."""
         errors = (self.alpha / budgets) ** self.power
-        return float(self.weights @ errors)
+        total = self.weights @ errors
+        return float(total)
 
     def solve(self, start: np.ndarray, knots: np.ndarray | None = None) -> np.ndarray:
         """Budgets that SLSQP reaches from a start.
@@ -109,21 +111,24 @@ class LeastError:
         if knots is None:
             knots = np.arange(self.weights.size)
         programme = _ProgrammeOnKnots(self, start, knots)
+        bounds = np.column_stack([programme.lower, programme.upper])
+        constraint = {
+            "type": "ineq",
+            "fun": lambda x: programme.constraint(x).slack,
+            "jac": lambda x: programme.constraint(x).derivative,
+        }
         with one_blas_thread(), Bar(None, "least error", "iteration") as bar:
-            solution = minimize(
+            result = minimize(
                 programme.scaled_cost,
                 programme.start,
                 jac=True,
                 method="SLSQP",
-                bounds=np.column_stack([programme.lower, programme.upper]),
-                constraints={
-                    "type": "ineq",
-                    "fun": lambda x: programme.constraint(x).slack,
-                    "jac": lambda x: programme.constraint(x).derivative,
-                },
+                bounds=bounds,
+                constraints=constraint,
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
                 callback=lambda x: bar.update(),
-            ).x
+            )
+        solution = result.x
         if not np.isfinite(solution).all():
             solution = programme.start
         return programme.budgets(solution)
@@ -146,9 +151,11 @@ class _ProgrammeOnKnots:
         # x of all releases from those at the knots, (R, N).
         effects = []
         for unit in np.eye(knots.size):
-            effects.append(np.interp(releases, knots, unit))
+            effect = np.interp(releases, knots, unit)
+            effects.append(effect)
         self.spread = np.column_stack(effects)
-        x = np.log(start[knots] / problem.alpha)
+        start_shares = start[knots] / problem.alpha
+        x = np.log(start_shares)
         cost, _ = self._cost(x)
         # No term of the error may exceed the error of the start, which is feasible.
         weights = np.maximum(problem.weights[knots], LEAST_WEIGHT)
@@ -170,20 +177,28 @@ class _ProgrammeOnKnots:
         log_shares = self.spread @ x
         errors = np.exp(-power * log_shares)
         terms = self.problem.weights * errors
-        gradient = -power * (terms @ self.spread)
-        return float(terms.sum()), gradient
+        weighted = terms @ self.spread
+        gradient = -power * weighted
+        total = terms.sum()
+        return float(total), gradient
 
     def scaled_cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """The error as a share of that of the start, and its gradient (N,)."""
         cost, gradient = self._cost(x)
-        return self._scale * cost, self._scale * gradient
+        scaled_cost = self._scale * cost
+        scaled_gradient = self._scale * gradient
+        return scaled_cost, scaled_gradient
 
     def constraint(self, x: np.ndarray) -> _Constraint:
         """SLSQP asks for the slack and then, at the same x, for its derivative."""
         key = x.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._constraint(x)
-        return self._last[1]
+        if self._last is not None:
+            last_key, constraint = self._last
+            if last_key == key:
+                return constraint
+        constraint = self._constraint(x)
+        self._last = (key, constraint)
+        return constraint
 
     def _constraint(self, x: np.ndarray) -> _Constraint:
         alpha = self.problem.alpha
@@ -232,5 +247,10 @@ class Recursion:
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.announce_steps(change.size)
-        arguments = (self.vertices, self.first, self.steps, budgets, change)
-        return recursion.accumulate_with_derivative(*map(np.ascontiguousarray, arguments))
+        return recursion.accumulate_with_derivative(
+            self.vertices,
+            self.first,
+            self.steps,
+            np.ascontiguousarray(budgets),
+            np.ascontiguousarray(change),
+        )

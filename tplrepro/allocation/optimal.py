@@ -113,16 +113,27 @@ def allocate_optimally(
     size = timeline.times.size
     weights = _checked_weights(weights, size)
     if _has_no_correlation(timeline):
-        return with_index(np.full(size, alpha), index)
-    problem = OnTimeline(alpha, timeline, weights / weights.sum(), power)
-    is_one_matrix = all(step is side[0] for side in (before, after) for step in side)
-    published = [problem.fit(np.full(size, alpha / size))]
+        all_of_alpha = np.full(size, alpha)
+        return with_index(all_of_alpha, index)
+    shares = weights / weights.sum()
+    problem = OnTimeline(alpha, timeline, shares, power)
+    equal_shares = np.full(size, alpha / size)
+    published = [problem.fit(equal_shares)]
+    is_one_matrix = _are_same(before) and _are_same(after)
     if is_one_matrix:
         published.extend(_published_budgets(problem, before[0], after[0]))
-    has_knots = size > MANY and size == horizon and is_one_matrix and np.ptp(weights) == 0.0
+    is_equally_weighted = np.ptp(weights) == 0.0
+    is_long = size > MANY and size == horizon
+    has_knots = is_long and is_one_matrix and is_equally_weighted
     solutions = _solve_from_starts(problem, published[:2], has_knots)
-    candidates = [*published, *map(problem.fit, solutions)]
-    return with_index(min(candidates, key=problem.cost), index)
+    fitted = map(problem.fit, solutions)
+    best = min([*published, *fitted], key=problem.cost)
+    return with_index(best, index)
+
+
+def _are_same(steps: list) -> bool:
+    """Whether all steps have one loss function."""
+    return all(step is steps[0] for step in steps)
 
 
 def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
@@ -132,8 +143,8 @@ def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
     numbers = as_numbers(weights, "weights must be numbers", "give one a release")
     with np.errstate(all="ignore"):
         shares = numbers / numbers.sum()
-    counts = (numbers > 0) & (shares > 0)
-    if numbers.shape != (size,) or not counts.all():
+    is_counted = (numbers > 0) & (shares > 0)
+    if numbers.shape != (size,) or not is_counted.all():
         raise ValueError(
             f"weights must hold a finite number greater than 0 for each of the {size} releases, "
             f"found {numbers}; no share of their sum may round to 0: "
@@ -145,12 +156,14 @@ def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
 def _has_no_correlation(timeline: Timeline) -> bool:
     """Whether each leakage is its budget: no step adds anything."""
 
-    def adds_nothing(loss: PrivacyLossFunction | None) -> bool:
+    for loss in [*timeline.backward, *timeline.forward]:
         if loss is None:
-            return True
-        return loss.is_zero and not (timeline.pauses and loss.ties)
-
-    return all(map(adds_nothing, [*timeline.backward, *timeline.forward]))
+            continue
+        if not loss.is_zero:
+            return False
+        if timeline.pauses and loss.ties:
+            return False
+    return True
 
 
 def _solve_from_starts(
@@ -161,7 +174,8 @@ def _solve_from_starts(
     shapes = [problem.fit(shape, tolerance=ROUGHLY) for shape in _shapes(problem)]
     starts = published + shapes
     if problem.weights.size > FEW:
-        starts = sorted(starts, key=problem.cost)[:2]
+        by_cost = sorted(starts, key=problem.cost)
+        starts = by_cost[:2]
     if not has_knots:
         return [problem.solve(start) for start in starts]
     if problem.alpha <= CURVED:
@@ -183,11 +197,15 @@ class OnTimeline(LeastError):
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = self.backward.ascend(budgets, change)
-        fpl_from_end, dfpl_from_end = self.forward.ascend(budgets[::-1], change[::-1])
+        from_end = budgets[::-1]
+        change_from_end = change[::-1]
+        fpl_from_end, dfpl_from_end = self.forward.ascend(from_end, change_from_end)
         fpl = fpl_from_end[::-1]
         dfpl = dfpl_from_end[::-1]
-        leakages = [bpl + fpl - budgets]
-        derivatives = [dbpl + dfpl - change]
+        tpl = bpl + fpl - budgets
+        dtpl = dbpl + dfpl - change
+        leakages = [tpl]
+        derivatives = [dtpl]
         # Before the first release and after the last one, there is less leakage than at that
         # release.
         for pause in self.timeline.pauses:
@@ -207,7 +225,8 @@ class OnTimeline(LeastError):
                 leakage += pause.loss_after.at(fpl_after)
                 slope = pause.loss_after.slope_at(fpl_after)
                 derivative += slope * dfpl[m]
-            leakages.append(np.array([leakage]))
+            leakage_of_pause = np.array([leakage])
+            leakages.append(leakage_of_pause)
             derivatives.append(derivative[None])
         return np.concatenate(leakages), np.concatenate(derivatives)
 
@@ -232,17 +251,18 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
     if first + last >= size:
         return np.arange(size)
     middle = size // 2
-    knots = {*range(first), *range(size - last, size), middle}
-    inside = range(first, size - last)
-    for position, direction in ((first - 1, 1), (size - last, -1)):
+    first_of_last = size - last
+    knots = {*range(first), *range(first_of_last, size), middle}
+    for position, direction in ((first - 1, 1), (first_of_last, -1)):
         distance = 1.0
-        while (
-            inside.start <= position + direction * distance < inside.stop
-            and abs(position - middle) > distance
-        ):
+        while abs(position - middle) > distance:
+            following = position + direction * distance
+            if not first <= following < first_of_last:
+                break
             distance *= growth
             position += direction * round(distance)
-            knots.add(min(max(position, 0), size - 1))
+            within = min(max(position, 0), size - 1)
+            knots.add(within)
     return np.array(sorted(knots))
 
 
@@ -286,8 +306,9 @@ def _knots_where_unequal(budgets: np.ndarray) -> np.ndarray:
     if middle.size:
         first = int(middle[0]) + 4
         last = size - int(middle[-1]) + 3
-    if first + last > MAX_KNOTS - 20:
-        share = (MAX_KNOTS - 60) / (first + last)
+    n_knots = first + last
+    if n_knots > MAX_KNOTS - 20:
+        share = (MAX_KNOTS - 60) / n_knots
         first = int(first * share)
         last = int(last * share)
         growth = 1.1
@@ -301,9 +322,12 @@ def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
     is_few = size <= FEW
     is_curved = problem.alpha > CURVED
     if np.ptp(problem.weights) > 0.0:
-        yield problem.weights ** (1.0 / (1 + problem.power))
+        exponent = 1.0 / (1 + problem.power)
+        yield problem.weights**exponent
     is_odd = steps % 2 == 1
-    is_end = (steps == 0) | (steps == size - 1)
+    is_first = steps == 0
+    is_last = steps == size - 1
+    is_end = is_first | is_last
     if is_few:
         yield np.where(is_odd, 1.0, 0.2)
     if is_curved or not is_few:
@@ -320,7 +344,8 @@ def _published_budgets(
     """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
     times = problem.timeline.times
     horizon = problem.timeline.horizon
-    yield allocate_by_quantification(problem.alpha, backward, forward, horizon)[times]
+    quantified = allocate_by_quantification(problem.alpha, backward, forward, horizon)
+    yield quantified[times]
     with suppress(NoFiniteSupremumError):
         budget = allocate_by_upper_bound(problem.alpha, backward, forward)
         yield np.full(times.size, budget)

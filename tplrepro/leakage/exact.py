@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -138,7 +139,8 @@ def exact_leakage(
     after = setting.after[::-1]
     past = np.zeros((T, n, n))
     future = np.zeros((T, n, n))
-    for t in with_progress(range(1, T), "exact leakage", "time"):
+    times = range(1, T)
+    for t in with_progress(times, "exact leakage", "time"):
         earlier = _side(t, setting.before, boxes)
         later = _side(t, after, reversed_boxes)
         past[t] = _largest_log_ratios(earlier, past[t - 1])
@@ -194,7 +196,8 @@ def worst_outputs(
     boxes = _boxes(budgets, n, None)
     earlier = _side(time, setting.before, boxes)
     times_after = T - 1 - time
-    later = _side(times_after, setting.after[::-1], boxes.reversed())
+    after = setting.after[::-1]
+    later = _side(times_after, after, boxes.reversed())
     start = np.zeros((n, n))
     past = _largest_log_ratios(earlier, start)
     future = _largest_log_ratios(later, start)
@@ -205,8 +208,10 @@ def worst_outputs(
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
     # In the order in which `_attain` returns them: away from `time`.
-    _mark_worst_outputs(high[:time][::-1], earlier, past, i, j)
-    _mark_worst_outputs(high[time + 1 :], later, future, i, j)
+    high_before = high[:time][::-1]
+    high_after = high[time + 1 :]
+    _mark_worst_outputs(high_before, earlier, past, i, j)
+    _mark_worst_outputs(high_after, later, future, i, j)
     return WorstOutputs((int(i), int(j)), high)
 
 
@@ -242,7 +247,7 @@ def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
         return ratios
     are_same = np.eye(n, dtype=bool)
     pairs = np.argwhere(~are_same)
-    n_blocks = -(-(n**3) // 2**16)
+    n_blocks = ceil(n**3 / 2**16)
     for block in np.array_split(pairs, n_blocks):
         i, j = block.T
         start_gains = np.expm1(start[i, j])
@@ -303,10 +308,13 @@ def _mark_worst_outputs(
 ) -> None:
     """Mark in `high` (t, n), the last time first, the outputs that attain the ratio of states i and
     j."""
-    if side.chain:
-        gains = np.expm1(ratios[i, [j]])
-        _, patterns = _attain(side, np.array([i]), np.array([j]), gains)
-        high[: len(patterns)] = np.concatenate(patterns)
+    if not side.chain:
+        return
+    gains = np.expm1(ratios[i, [j]])
+    one_i = np.array([i])
+    one_j = np.array([j])
+    _, patterns = _attain(side, one_i, one_j, gains)
+    high[: len(patterns)] = np.concatenate(patterns)
 
 
 class _Boxes(NamedTuple):
@@ -325,22 +333,27 @@ class _Boxes(NamedTuple):
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
     if released is None:
         released = np.arange(n)
-    states = np.unique(check_codes(released, n, "released"))
+    codes = check_codes(released, n, "released")
+    states = np.unique(codes)
     if states.size == 0:
         raise ValueError(
             "released must name at least one state, found none; leave it out for all states"
         )
     # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only
     # one.
-    height = 1.0 if states.size in (1, n) else 0.5
-    is_released = np.isin(np.arange(n), states)
-    high = is_released * height
-    low = -high if states.size < n else np.zeros(n)
+    height = 0.5
+    if states.size in (1, n):
+        height = 1.0
+    high = np.zeros(n)
+    high[states] = height
+    low = np.zeros(n)
+    if states.size < n:
+        low = -high
     local = high[:, None] - low
     np.fill_diagonal(local, 0.0)
-    lower = np.expm1(np.multiply.outer(budgets, low))
-    upper = np.expm1(np.multiply.outer(budgets, high))
-    return _Boxes(lower, upper, local)
+    log_lower = np.multiply.outer(budgets, low)
+    log_upper = np.multiply.outer(budgets, high)
+    return _Boxes(np.expm1(log_lower), np.expm1(log_upper), local)
 
 
 class _Setting(NamedTuple):
@@ -358,7 +371,9 @@ def _check_setting(
 ) -> _Setting:
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
-    n = 2 if states is None else len(states)
+    n = 2
+    if states is not None:
+        n = len(states)
     T = budgets.size
     total = budgets.sum()
     work = float(n) ** 4 * float(T) ** 2
@@ -411,10 +426,11 @@ def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
         return None
     check_is_exact(matrix)
     P = as_transition_matrix(getattr(matrix, "matrix", matrix))
-    rows = dense_array(
-        P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound"
-    )
-    return TransitionMatrix(rows, P.states) if P.is_sparse else P
+    remedy = "take fewer states, or temporal_privacy_leakage, the upper bound"
+    rows = dense_array(P, MAX_DENSE, remedy)
+    if P.is_sparse:
+        return TransitionMatrix(rows, P.states)
+    return P
 
 
 def with_joint(
@@ -431,7 +447,8 @@ def with_joint(
     n = past.shape[1]
     backward = past + single
     forward = single + future
-    joint = (backward + future).reshape(epsilons.size, -1)
+    tpl = backward + future
+    joint = tpl.reshape(epsilons.size, -1)
     best = joint.argmax(axis=1)
     i, j = np.unravel_index(best, (n, n))
     return ExactLeakage(

@@ -66,9 +66,8 @@ class Sequences(FrozenArrays):
     zone: str | None = None  # whose clock shows the times; None if they have no zone
 
     def __post_init__(self):
-        offsets = as_numbers(
-            self.offsets, "offsets must be whole numbers", "say where each sequence begins"
-        )
+        must = "offsets must be whole numbers"
+        offsets = as_numbers(self.offsets, must, "say where each sequence begins")
         labels = _as_label_array(self.labels)
         users = _as_label_array(self.users)
         checked_states(labels.tolist())
@@ -80,7 +79,8 @@ class Sequences(FrozenArrays):
                 f"found {len(users)}; repeat a user with several"
             )
         for start in range(0, len(values), BLOCK):
-            check_codes(values[start : start + BLOCK], len(labels), "values")
+            block = values[start : start + BLOCK]
+            check_codes(block, len(labels), "values")
             _release_memory(values)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "offsets", offsets.astype(np.int64))
@@ -150,7 +150,8 @@ class Sequences(FrozenArrays):
 
     @property
     def n_transitions(self) -> int:
-        return int(np.maximum(self.lengths - 1, 0).sum())
+        transitions = np.maximum(self.lengths - 1, 0)
+        return int(transitions.sum())
 
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
@@ -184,12 +185,14 @@ class Sequences(FrozenArrays):
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Cut sequences after so many steps: where each piece begins and ends in `values`, and its
         sequence."""
-        n_pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
+        n_pieces = np.ceil((self.lengths - 1) / steps).astype(np.int64)
+        n_pieces = np.maximum(n_pieces, 1)
         owner = np.repeat(np.arange(len(self)), n_pieces)
         first_piece = np.cumsum(n_pieces) - n_pieces
         number = np.arange(owner.size) - first_piece[owner]  # of each piece in its sequence
         starts = self.offsets[owner] + steps * number
-        stops = np.minimum(starts + steps + 1, self.offsets[owner + 1])
+        ends = self.offsets[owner + 1]
+        stops = np.minimum(starts + steps + 1, ends)
         return starts, stops, owner
 
     def gather(self, starts: np.ndarray, stops: np.ndarray, owner: np.ndarray) -> Self:
@@ -280,9 +283,8 @@ class Sequences(FrozenArrays):
         return grouped
 
     def __repr__(self) -> str:
-        return (
-            f"Sequences({len(self)} sequences, {len(self.values)} values, {self.n_states} states)"
-        )
+        n_values = len(self.values)
+        return f"Sequences({len(self)} sequences, {n_values} values, {self.n_states} states)"
 
 
 def _checked_values(values: Any) -> np.ndarray:
@@ -302,7 +304,9 @@ def _check_offsets(offsets: np.ndarray, n_values: int) -> None:
     ends = []
     if offsets.ndim == 1 and offsets.size:
         ends = offsets[[0, -1]].tolist()
-    if ends != [0, n_values] or not (np.diff(offsets) >= 0).all() or (offsets % 1).any():
+    is_rising = np.diff(offsets) >= 0
+    is_fraction = offsets % 1 != 0
+    if ends != [0, n_values] or not is_rising.all() or is_fraction.any():
         found = np.array2string(offsets, threshold=6, edgeitems=2)
         raise ValueError(
             f"offsets must rise from 0 to the number of values, {n_values}, found {found}; "
@@ -487,7 +491,8 @@ def as_sequences(
         states = coded.labels
         if coded.labels.dtype.kind in "iu":
             states = range(n_states)
-    return _recode(coded, _as_label_array(checked_states(states, n_states)))
+    checked = checked_states(states, n_states)
+    return _recode(coded, _as_label_array(checked))
 
 
 def _recode(coded: Sequences, labels: np.ndarray) -> Sequences:
@@ -497,11 +502,14 @@ def _recode(coded: Sequences, labels: np.ndarray) -> Sequences:
     new_codes = np.array([position.get(label, -1) for label in seen], dtype=np.int64)
     codes = new_codes[coded.values]
     if codes.min() < 0:
-        unknown = seen[coded.values[np.argmin(codes)]]
-        more = "..." if len(labels) > 5 else ""
+        first_unknown = np.argmin(codes)
+        unknown = seen[coded.values[first_unknown]]
+        allowed = f"{labels[:5].tolist()}"
+        if len(labels) > 5:
+            allowed += "..."
         raise ValueError(
             f"unknown state {unknown!r} in the sequences; the states allowed are "
-            f"{labels[:5].tolist()}{more}: raise n_states, add it to states, or drop it"
+            f"{allowed}: raise n_states, add it to states, or drop it"
         )
     return replace(coded, values=codes, labels=labels)
 
@@ -549,7 +557,9 @@ def count_transitions(
     counts = scipy.sparse.csr_array((data.n_states, data.n_states))
     for block in data.blocks():
         earlier, later = block.transitions()
-        steps = (earlier, later) if direction == "forward" else (later, earlier)
+        steps = (earlier, later)
+        if direction == "backward":
+            steps = (later, earlier)
         ones = np.ones(earlier.size)
         counts_of_block = scipy.sparse.coo_array((ones, steps), shape=counts.shape)
         counts = counts + counts_of_block.tocsr()
@@ -608,7 +618,9 @@ def _code_values_seen(data: Any) -> Sequences:
     for user, sequence in _users_and_sequences(data):
         users.append(user)
         arrays.append(_one_dimensional(sequence, position=len(arrays)))
-    nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
+    nonempty = [array for array in arrays if array.size]
+    if not nonempty:
+        nonempty = [np.empty(0, np.int32)]
     # Together, int64 and uint64 would become floats, in which large labels are equal.
     dtype: Any = None
     if np.result_type(*nonempty).kind not in "iuO":
@@ -633,12 +645,14 @@ def _users_and_sequences(data: Any) -> Iterator[tuple[Any, Any]]:
 def _from_frame(frame: Any) -> Sequences:
     _check_frame(frame)
     ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
-    repeated = ordered[ordered.duplicated(["user", "time"])]
+    is_repeated = ordered.duplicated(["user", "time"])
+    repeated = ordered[is_repeated]
     if len(repeated):
         user, time = repeated.iloc[0][["user", "time"]]
+        rows = count_noun(len(repeated), "row")
         raise ValueError(
-            f"a user must have one row at a time, found {count_noun(len(repeated), 'row')} beyond "
-            f"it, such as of {user!r} at {time}; "
+            f"a user must have one row at a time, found {rows} beyond it, "
+            f"such as of {user!r} at {time}; "
             "drop them, or use tr.read_sequences with same_time="
         )
     users = ordered["user"].to_numpy()
@@ -690,8 +704,10 @@ def _sequences_of_user(value: Any) -> list:
     if isinstance(value, str) or not np.iterable(value):
         return [value]
     items: Any = value if hasattr(value, "__len__") else list(value)
-    is_single = np.ndim(next(iter(items), 0)) == 0
-    return [items] if is_single else list(items)
+    first = next(iter(items), 0)
+    if np.ndim(first) == 0:
+        return [items]
+    return list(items)
 
 
 def _one_dimensional(sequence: Any, position: int) -> np.ndarray:
@@ -723,7 +739,8 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     if labels.dtype.kind in "Ofc":
         converted = [_as_label(label) for label in labels.tolist()]
         is_no_label = [label is None for label in converted]
-        is_wrong |= np.array([*is_no_label, True], dtype=bool)[codes]  # code -1 is the last
+        is_no_label.append(True)  # code -1, missing
+        is_wrong |= np.array(is_no_label)[codes]
         labels = _as_label_array(converted)
     if is_wrong.any():
         first = int(np.argmax(is_wrong))

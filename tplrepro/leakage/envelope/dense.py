@@ -22,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise, product
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +84,13 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     sample = spread_pairs(n)
     excesses = screens.excesses_of_pairs(rows, sample, SEED_SLOPES, step)
     rank = int(USUAL * n)
-    usual = np.sort(excesses)[:, rank]
+    sorted_excesses = np.sort(excesses)
+    usual = sorted_excesses[:, rank]
     best = excesses.argmax(axis=1)
+    best_pairs = sample[best]
     search = _Search(rows, columns, far)
-    points = search.first_hull(different, sample[best])
-    blocks = -(-n // BLOCK)
+    points = search.first_hull(different, best_pairs)
+    blocks = ceil(n / BLOCK)
     limits = [block * n // blocks for block in range(blocks + 1)]
     from tplrepro.progress import Bar
 
@@ -117,8 +120,8 @@ def first_different_row(rows: np.ndarray) -> int | None:
 
 @dataclass(frozen=True)
 class _Search:
-    """Which pairs of rows are outside a hull; `far` holds a slope from which on the excess over a
-    row d is 0."""
+    """Which pairs of rows are outside a hull; `far` (n,) holds for each row d a slope from which on
+    no row q has an excess over it."""
 
     rows: np.ndarray
     columns: screens.Columns
@@ -133,15 +136,16 @@ class _Search:
         points = hulls.grow_hull(points, rows, best, self.far)
         for share in CLIMBS:
             hull = hulls.edges_of_hull(points)
-            slopes = hull[hulls.SLOPE]
             starts = _starts_of_pairs(points)
             edges = []
             for start, stop in pairwise([*starts, len(points)]):
                 n_vertices = stop - start
-                edges.append(start + int(share * n_vertices))
+                further = int(share * n_vertices)
+                edges.append(start + further)
+            slopes = hull[hulls.SLOPE, edges]
             pairs = points[starts, 3:].astype(np.int64)
             partners = pairs.repeat(2, axis=0)
-            screens.improve_partners(self.columns, rows, slopes[edges], partners)
+            screens.improve_partners(self.columns, rows, slopes, partners)
             points = hulls.grow_hull(points, rows, partners, self.far)
         return points
 
@@ -158,9 +162,9 @@ class _Search:
         def mark_part(k: int) -> None:
             first = bounds[k]
             last = bounds[k + 1]
-            screens.mark_outside(
-                self.rows, self.columns, self.far, hull, screen, start + first, marks[first:last]
-            )
+            first_d = start + first
+            part = marks[first:last]
+            screens.mark_outside(self.rows, self.columns, self.far, hull, screen, first_d, part)
 
         for_each(mark_part, parts, threads)
         return marks
@@ -170,8 +174,8 @@ def _starts_of_pairs(points: np.ndarray) -> list[int]:
     """Where the vertices of each pair of rows begin among the vertices (K, 5) of a hull."""
     pairs = points[:, 3:].tolist()
     starts = [0]
-    for k in range(1, len(pairs)):
-        if pairs[k] != pairs[k - 1]:
+    for k, (before, pair) in enumerate(pairwise(pairs), start=1):
+        if pair != before:
             starts.append(k)
     return starts
 
@@ -210,13 +214,15 @@ def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
     Vertex, with d = gap = 0 if all rows are equal
     """
     n = rows.shape[0]
-    inverse = 1.0 / np.expm1(alpha)
+    u = np.expm1(alpha)
+    inverse = 1.0 / u
     columns = screens.columns_of(rows)
 
     def improve(first: int, stop: int, best: Tangent) -> Tangent:
         """The steepest tangent to a pair with a row d of first..stop, if steeper."""
-        found = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
-        return max(best, Tangent(*found))
+        slope, i, j = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
+        tangent = Tangent(slope, i, j)
+        return max(best, tangent)
 
     n_first = min(n, FIRST)
     no_tangent = Tangent(0.0, -1, -1)
@@ -226,7 +232,9 @@ def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
     bounds = np.linspace(n_first, n, parts + 1).astype(int)
 
     def improve_part(k: int) -> Tangent:
-        return improve(bounds[k], bounds[k + 1], best)
+        first = bounds[k]
+        stop = bounds[k + 1]
+        return improve(first, stop, best)
 
     results = for_each(improve_part, parts, threads)
     _, i, j = max(results)
@@ -256,8 +264,8 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
     lowering = BELOW * (1.0 - shares)
     caps = support * (1.0 - lowering)
     has_room = shares < 1.0
-    enough = 100.0 * screens.sum_error(far.size)
-    is_high = support > enough
+    rounding = screens.sum_error(far.size)
+    is_high = support > 100.0 * rounding
     sorted_far = np.sort(far)
     last_rank = far.size - 1
     for share in SETTLED:
@@ -265,11 +273,13 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
         usual_far = sorted_far[rank]
         last_needed = min(usual_far, slopes[-1])
         is_last = slopes >= last_needed
-        edge = np.flatnonzero(has_room | is_high | is_last)
-        chosen = screens.fewest_caps(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)
+        is_possible = has_room | is_high | is_last
+        edge = np.flatnonzero(is_possible)
+        slopes_there = slopes[edge]
+        caps_there = caps[edge]
+        chosen = screens.fewest_caps(slopes_there, caps_there, edge, usual_far, hull, MOST_SLOPES)
         if chosen.size:
-            edge = edge[chosen]
-            return Screen(slopes[edge], caps[edge], edge)
+            return Screen(slopes_there[chosen], caps_there[chosen], edge[chosen])
     return NO_SCREEN
 
 
@@ -283,23 +293,27 @@ def part_count(threads: int) -> int:
 def spread_pairs(n: int) -> np.ndarray:
     """n pairs of different rows, spread evenly: a Kronecker sequence of the plastic number."""
     numbers = np.arange(n)[:, None]
-    points, _ = np.modf(0.5 + numbers * PLASTIC)
-    pairs = (n * points).astype(np.int64)
+    steps = numbers * PLASTIC
+    points, _ = np.modf(0.5 + steps)  # in a square of side 1
+    scaled = n * points
+    pairs = scaled.astype(np.int64)
     first = pairs[:, 0]
     second = pairs[:, 1]
     is_same = first == second
-    pairs[:, 1] = (second + is_same) % n
+    different = second + is_same
+    pairs[:, 1] = different % n
     return pairs
 
 
 def steepest_vertex(points: np.ndarray, inverse: float) -> Vertex:
     """The one of `points` (m, 5) to which the line from (-inverse, 0) is steepest."""
-    run = points[:, 0] + inverse
+    d = points[:, 0]
     rise = points[:, 1]
+    run = d + inverse
     slopes = rise / run
     steepest = np.argmax(slopes)
-    d, gap, rest = points[steepest, :3].tolist()
-    return Vertex(d, gap, rest)
+    numbers = points[steepest, :3].tolist()
+    return Vertex(*numbers)
 
 
 def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:
@@ -318,4 +332,6 @@ def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:
 
     with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # starts threads only when they have work
         others = pool.map(take_turns, range(threads - 1))
-        return [*take_turns(), *chain.from_iterable(others)]
+        results = take_turns()
+        results.extend(chain.from_iterable(others))
+    return results

@@ -111,9 +111,9 @@ def joint_hull(
             d = found[:, 0]
             by_d = np.argsort(d, kind="stable")
             search.points = hulls.hull_in_order(found[by_d])
-            visited = GROUP * len(results)
             left = search.n - bar.n
-            bar.update(min(visited, left))
+            visited = min(GROUP * len(results), left)
+            bar.update(visited)
             if hulls.is_diagonal(search.points):
                 break
         left = search.n - bar.n
@@ -137,7 +137,8 @@ def best_vertex(probabilities: csr_array, background: np.ndarray, alpha: float) 
     -------
     Vertex, with d = gap = 0 if L = 0
     """
-    inverse = 1.0 / np.expm1(alpha)
+    u = np.expm1(alpha)
+    inverse = 1.0 / u
     search = _TangentSearch(probabilities, background, inverse)
     if search.best.slope == 0.0:
         return Vertex(d=0.0, gap=0.0, rest=1.0)
@@ -245,18 +246,21 @@ def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
     rows_of_groups = matrix.data, matrix.indices, group_starts
     columns = csr_array(rows_of_groups, shape=shape).tocsc()
     group = columns.indices
-    column = np.repeat(np.arange(n), np.diff(columns.indptr))
+    stored = np.diff(columns.indptr)
+    column = np.repeat(np.arange(n), stored)
     cell = column * n_groups + group
-    run = np.flatnonzero(np.diff(cell, prepend=-1))
+    is_new_cell = np.diff(cell, prepend=-1) != 0
+    run = np.flatnonzero(is_new_cell)
     run_bounds = np.append(run, cell.size)
     length = np.diff(run_bounds)
     # Only columns that all of them store are known to be larger than the smallest entry.
     members = np.diff(bounds)
-    is_stored_by_all = length == members[group[run]]
+    group_of_runs = group[run]
+    is_stored_by_all = length == members[group_of_runs]
     least_of_runs = np.minimum.reduceat(columns.data, run)
     least = least_of_runs[is_stored_by_all]
     common = run[is_stored_by_all]
-    place = group[common], column[common]
+    place = (group[common], column[common])
     least_entries = csr_array((least, place), shape=shape)
     low_of_groups = np.minimum.reduceat(low, first)
     return sparse_rows(least_entries, low_of_groups, low_of_groups)
@@ -329,31 +333,37 @@ class _Search:
         Ends where tau leaves no row q for the groups to come.
         """
         starts = range(0, self.n, GROUP)
-        rounds = range(0, len(starts), self.threads)
+        n_groups = len(starts)
+        rounds = range(0, n_groups, self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
             for number, at in enumerate(rounds):
                 # they cost a pass over all entries, and old ones are only wider
                 if number < 16 or number % 16 == 0:
                     tau = self._tau()
                 now = starts[at : at + self.threads]
-                least = self.low[now[0]]
-                self.selected = np.flatnonzero(tau > least)
+                first = now[0]
+                least = self.low[first]
+                may_be_outside = tau > least
+                self.selected = np.flatnonzero(may_be_outside)
                 if not self.selected.size:
                     return
                 if self.threads > 1:
                     results = pool.map(self.visit, now, self.work)
                     yield list(results)
                 else:
-                    yield [self.visit(now[0], self.work[0])]
+                    result = self.visit(first, self.work[0])
+                    yield [result]
 
     def _tau(self) -> np.ndarray:
         """The smallest entry from which on no row d brings row q = i out of the hull, (n,)."""
         top, size = self.top
         numbers = np.arange(self.n)
         row_starts = self.rows.start[:-1] + numbers
-        per_column = self.reach(top) / size
+        reached = self.reach(top)
+        per_column = reached / size
         tau = np.maximum.reduceat(per_column, row_starts)
-        return np.maximum(tau, 0.0) * sparse_pairs.ROOM
+        tau = np.maximum(tau, 0.0)
+        return tau * sparse_pairs.ROOM
 
     def left_over(
         self, first: int, slopes: np.ndarray, caps: np.ndarray, work: Workspace
@@ -365,13 +375,14 @@ class _Search:
         low = self.low[first]
         high = self.low[stop - 1]
         rows = self.rows
-        excess = sparse_pairs.excess_over(low, self.selected, rows, *self.top, slopes)
+        top, size = self.top
+        excess = sparse_pairs.excess_over(low, self.selected, rows, top, size, slopes)
         no_fall = np.zeros_like(excess)
         bounds = Bounds(self.selected, low, excess, no_fall, slopes, caps)
         left = may_exceed(bounds, rows, group, self.groups, work)
         candidates = self.selected[left]
         excess = excess[left]
-        at_high = sparse_pairs.excess_over(high, candidates, rows, *self.top, slopes)
+        at_high = sparse_pairs.excess_over(high, candidates, rows, top, size, slopes)
         # on the chord: the excess is convex in low
         distance = max(high - low, 1e-300)
         fall = (excess - at_high) / distance
@@ -423,10 +434,12 @@ class _TangentSearch(_Search):
 
     def _steepen(self, first: int, stop: int, bounds: Bounds, work: Workspace) -> Tangent:
         """The steepest tangent to a pair of a candidate and a row d of first..stop, if steeper."""
-        found = sparse_pairs.steepen_tangent(
-            first, stop, bounds, self.rows, work, self.inverse, self.best.slope
+        best = self.best
+        slope, i, j = sparse_pairs.steepen_tangent(
+            first, stop, bounds, self.rows, work, self.inverse, best.slope
         )
-        return max(self.best, Tangent(*found))
+        tangent = Tangent(slope, i, j)
+        return max(best, tangent)
 
     def reach(self, q: np.ndarray) -> np.ndarray:
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
