@@ -27,16 +27,16 @@ ROOMS = {
         *("tests/tplrepro/leakage/test_loss_function.py", "tests/tplrepro/leakage/test_errors.py"),
         *("tests/tplrepro/leakage/test_filter.py", "tests/tplrepro/leakage/test_prior_free.py"),
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
-        "tests/tplfrontier/chains/test_confidence.py::test_a_state_that_was_never_left_may_do_anything",
+        "tests/tplfrontier/chains/test_confidence.py::test_a_state_that_was_never_left_may_lead_to_any_state",
     ],
     "tplrepro/leakage/vertex.py": [
         "tests/tplrepro/leakage/test_loss_function.py",
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
-        "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
+        "tests/tplrepro/leakage/test_kernels.py::test_a_long_array_of_budgets_has_the_leakages_of_single_steps",
     ],
     "tplrepro/leakage/envelope/recursion.py": [
         "tests/tplrepro/leakage/test_kernels.py::test_the_compiled_recursion_is_the_plain_one_bit_for_bit",
-        "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
+        "tests/tplrepro/leakage/test_kernels.py::test_a_long_array_of_budgets_has_the_leakages_of_single_steps",
         "tests/tplreport/people/test_population.py::test_many_users_at_a_time_have_the_bits_of_one_at_a_time",
     ],
     "tplrepro/leakage/temporal.py": [
@@ -44,8 +44,8 @@ ROOMS = {
     ],
     "tplrepro/leakage/accumulation.py": [
         "tests/tplrepro/leakage/test_temporal.py",
-        "tests/tplrepro/leakage/test_kernels.py::test_many_budgets_at_once_have_the_leakages_of_one_after_the_other",
-        "tests/tplrepro/leakage/test_kernels.py::test_the_recursion_ends_where_it_is_known",
+        "tests/tplrepro/leakage/test_kernels.py::test_a_long_array_of_budgets_has_the_leakages_of_single_steps",
+        "tests/tplrepro/leakage/test_kernels.py::test_leakages_are_recomputed_only_up_to_the_first_known_one",
         "tests/tplfrontier/profiles/test_event_accountant.py::test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere",
     ],
     "tplrepro/allocation/published.py": [

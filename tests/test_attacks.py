@@ -635,7 +635,7 @@ CASES = {
 @pytest.mark.parametrize(
     ("check", "cases"), CASES.items(), ids=lambda one: getattr(one, "__name__", None)
 )
-def test_no_case_is_on_the_wrong_side_of_its_oracle(check, cases, share):
+def test_no_random_case_is_on_the_unsafe_side_of_its_oracle(check, cases, share):
     with localcontext(prec=60), mpmath.workdps(60):
         for seed in range(max(2, int(share * cases))):
             check(np.random.default_rng(seed))

@@ -36,7 +36,7 @@ GUESSES = (
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_a_guess_at_a_call_works(guess):
+def test_calls_that_a_reader_of_readme_guesses_work(guess):
     P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
     known = {"tpl": tpl, "np": np, "pd": pd, "datasets": datasets}
     eval(guess, known | {"P": P, "r": tpl.temporal_privacy_leakage([0.1] * 5, P, P)})

@@ -42,7 +42,7 @@ print(*sorted(rooms), sep="\\n")
     ],
     ids=["matrix to budgets", "table to budgets", "configuration to record"],
 )
-def test_a_walk_is_short(steps, most, tmp_path, monkeypatch):
+def test_a_run_imports_no_more_files_than_promised(steps, most, tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
     (tmp_path / "visits.csv").write_text(
         "user,time,state\n" + "".join(f"a,{t},{t % 3}\n" for t in range(9))

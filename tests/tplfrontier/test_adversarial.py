@@ -267,7 +267,7 @@ def test_a_single_state_leaks_nothing_and_two_releases_that_hide_little_add_up()
 @pytest.mark.parametrize(
     ("check", "cases"), CHECKS.items(), ids=lambda one: getattr(one, "__name__", None)
 )
-def test_no_case_is_below_its_oracle(check, cases, share):
+def test_no_bound_of_a_random_case_is_below_its_oracle(check, cases, share):
     with mpmath.workdps(50):
         for seed in range(max(2, int(share * cases))):
             check(seed)

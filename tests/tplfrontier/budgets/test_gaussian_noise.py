@@ -30,7 +30,7 @@ FOUR = matrices(4, ("dense", "zeros", "smoothed", "near_identity", "sharp", "spa
 
 
 @pytest.mark.parametrize("cases", [8, pytest.param(300, marks=pytest.mark.slow)])
-def test_within_the_level_by_profiles_and_by_the_exact_law_and_least_variance_is_no_worse(cases):
+def test_allocated_noise_keeps_the_level_and_has_no_more_variance_than_equal_noise(cases):
     both = st.sampled_from([TWO, FOUR]).flatmap(lambda side: st.tuples(side, side))
     settings(max_examples=cases)(given(LEVELS, both, st.integers(1, 4))(check_level))()
 

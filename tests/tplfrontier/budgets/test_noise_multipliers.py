@@ -40,7 +40,7 @@ COUNTS = [[60, 40]] * 4
     ],
     ids=str,
 )
-def test_multipliers_are_no_budgets(levels):
+def test_noise_multipliers_are_refused_as_budgets(levels):
     """24 releases at 7 nats each were made of multipliers of 7.09."""
     message = "must be privacy budgets in nats, found multipliers of Gaussian noise; release"
     with pytest.raises(ValueError, match=f"epsilons {message}"):
@@ -61,7 +61,7 @@ def test_a_publisher_refuses_multipliers_without_a_delta(tmp_path):
     assert made.remaining == PLAN[0]
 
 
-def test_budgets_are_no_multipliers():
+def test_budgets_are_refused_as_noise_multipliers():
     budgets = tpl.allocate_by_quantification(1.0, P, P, 4, index=list("abcd"))
     with pytest.raises(ValueError, match="found budgets in nats; release counts with epsilons="):
         tr.release_counts(
@@ -79,7 +79,7 @@ def test_budgets_are_no_multipliers():
         ({}, 'needs epsilons and no noise_multipliers, found .*mechanism="opendp-gaussian"'),
     ],
 )
-def test_the_name_of_gaussian_noise_is_told(words, message, tmp_path):
+def test_errors_name_the_mechanism_of_gaussian_noise(words, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         tr.release_counts(COUNTS, noise_multipliers=PLAN, sensitivity=2, **words)
     settings = {"backward": P, "forward": P, "sensitivity": 2, "alpha": 1.0, "floor": 0.1}

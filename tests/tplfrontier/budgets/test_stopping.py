@@ -38,7 +38,7 @@ ARGUMENTS = st.floats(0.2, 0.95), st.sampled_from(["absolute", "squared"])
         pytest.param(40, (*KINDS, "strong", None), marks=pytest.mark.slow),
     ],
 )
-def test_never_above_alpha_for_any_length_and_never_worse_than_algorithm_7(count, kinds):
+def test_budgets_for_an_unknown_end_keep_alpha_and_are_no_worse_than_algorithm_7(count, kinds):
     @given(problems(kinds), *ARGUMENTS)
     @settings(max_examples=count)
     def check(problem, p, error):
@@ -66,7 +66,9 @@ def test_never_above_alpha_for_any_length_and_never_worse_than_algorithm_7(count
 @pytest.mark.parametrize("error", ["absolute", "squared"])
 @pytest.mark.parametrize(("p", "horizon"), [(0.2, 90), (0.5, 30)])
 @pytest.mark.parametrize("alpha", [1.0, 6.0])
-def test_agrees_with_a_long_known_series_of_falling_weights(alpha, p, horizon, error):
+def test_budgets_for_an_unknown_end_are_those_of_a_long_series_of_falling_weights(
+    alpha, p, horizon, error
+):
     # A series that ends asks for less and counts all but (1 - p)^T of the error, so its error is a
     # lower bound.
     weights = (1 - p) ** np.arange(horizon)
@@ -82,7 +84,7 @@ def test_agrees_with_a_long_known_series_of_falling_weights(alpha, p, horizon, e
     assert alpha * (1 - 1e-9) < largest <= alpha
 
 
-def test_tends_to_algorithm_7_as_the_series_gets_longer():
+def test_budgets_for_an_unknown_end_tend_to_algorithm_7_for_long_series():
     constant, few = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD), (1e-2, 1e-4, 1e-6)
     endless = [tf.allocate_with_stopping(1.0, BACKWARD, FORWARD, p) for p in few]
     assert [one.tail for one in endless] == pytest.approx([constant] * 3, rel=1e-5)

@@ -63,7 +63,7 @@ def random_counts(rng, n, steps):
     return np.array([rng.multinomial(steps, row) for row in rng.dirichlet(np.ones(n), n)])
 
 
-def test_it_is_at_least_the_loss_of_every_set_and_hardly_more():
+def test_loss_from_counts_bounds_the_loss_of_every_set_closely():
     rng = np.random.default_rng(2)
     ratios = []
     for _ in range(60):
@@ -77,7 +77,7 @@ def test_it_is_at_least_the_loss_of_every_set_and_hardly_more():
 
 
 @pytest.mark.slow
-def test_it_is_above_the_truth_as_often_as_it_says_and_the_shares_are_not():
+def test_loss_from_counts_exceeds_the_truth_as_often_as_promised():
     rng = np.random.default_rng(3)
     above = []
     for _ in range(300):
@@ -92,7 +92,7 @@ def test_it_is_above_the_truth_as_often_as_it_says_and_the_shares_are_not():
     assert plug_in < 0.9
 
 
-def test_more_steps_tighten_it_and_it_serves_wherever_a_loss_function_does():
+def test_loss_from_counts_falls_with_more_steps_and_serves_as_a_loss_function():
     counts = np.array([[80, 20], [10, 90]])
     truth = tpl.PrivacyLossFunction(counts / 100)
     losses = [tf.loss_from_counts(counts * 10**k) for k in range(8)]
@@ -165,14 +165,14 @@ def test_budgets_of_a_cycle_from_counts_are_below_those_of_its_shares():
         assert (upper.fpl >= plug_in.fpl).all()
 
 
-def test_a_state_that_was_never_left_may_do_anything():
+def test_a_state_that_was_never_left_may_lead_to_any_state():
     loss = tf.loss_from_counts([[8, 2], [0, 0]], states=["home", "work"])
     assert (loss(2.0), loss.is_identity, loss.matrix.states) == (2.0, True, ["home", "work"])
     with pytest.raises(ValueError, match="confidence must be a probability"):
         tf.loss_from_counts([[1, 1], [1, 1]], confidence=1.0)
 
 
-def test_nothing_is_computed_from_the_shares_instead(tmp_path):
+def test_loss_from_counts_refuses_what_needs_its_matrix(tmp_path):
     """Their products over skipped times, and a loss function made of them again, would leak more
     than stated."""
     loss = tf.loss_from_counts([[80, 20], [10, 90]])

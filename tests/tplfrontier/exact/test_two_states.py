@@ -92,7 +92,7 @@ def test_simulation_agrees_with_the_exact_profile_and_stays_below_the_bound(side
 
 @settings(max_examples=30)
 @given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
-def test_is_never_below_the_actual_mechanism_of_two_states_and_pair_by_pair_exact(
+def test_profiles_are_never_below_those_of_two_states_and_nearly_equal_by_pairs(
     backward, forward, shifts
 ):
     shifts = np.array(shifts)
@@ -126,7 +126,7 @@ def documented():
 @pytest.mark.parametrize(
     ("P", "shift", "horizon", "delta", "bound", "by_pairs", "actual"), documented()
 )
-def test_overshoot_is_what_the_documentation_says(
+def test_profiles_exceed_the_exact_ones_by_as_much_as_documented(
     P, shift, horizon, delta, bound, by_pairs, actual
 ):
     shifts, delta = np.full(int(horizon), float(shift)), float(delta)

@@ -179,7 +179,7 @@ def test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_
     )
 
 
-def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch):
+def test_one_more_release_recomputes_only_the_profiles_that_change(monkeypatch):
     composed, compose = [], tf.PrivacyProfile.compose
     monkeypatch.setattr(
         tf.PrivacyProfile, "compose", lambda *parts: composed.append(1) or compose(*parts)

@@ -29,7 +29,7 @@ SHIFTED = np.roll(np.eye(3), 1, axis=0)
 
 
 @pytest.mark.parametrize("steps", [THREE, [THREE, SHIFTED, THREE], [SHIFTED, THREE, SHIFTED]])
-def test_ends_are_the_pure_leakages_pair_by_pair(steps):
+def test_the_ends_of_pair_profiles_are_the_pure_leakages_of_the_pairs(steps):
     epsilons = [0.5, 1.0, 0.2, 0.7]
     r = tf.temporal_privacy_profile(epsilons, steps, steps, pairs=True)
     level = 1.0 - np.eye(3)
@@ -67,7 +67,7 @@ def test_the_largest_losses_of_a_long_run_are_not_those_of_settled_deltas(epsilo
         )
 
 
-def test_a_settled_run_is_the_recursion(monkeypatch):
+def test_extrapolated_profiles_of_a_long_run_are_those_of_the_recursion(monkeypatch):
     run = tf.temporal_privacy_profile(
         GaussianDpEvent(3.0), SWAPPED, FORWARD, horizon=100, grid=0.02, pairs=True
     )

@@ -224,7 +224,7 @@ def test_deltas_below_the_rounding_of_a_step_are_not_forgotten():
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9995])
-def test_profiles_that_are_told_ahead_round_up(rate):
+def test_extrapolated_profiles_round_up(rate):
     limit, near = np.sort(np.random.default_rng(0).random((2, 3)))[:, ::-1] * [[1.0], [0.01]]
     high, low = (np.array([*map(mpf, deltas.tolist())]) for deltas in (limit, near))
     for number, profile in enumerate(islice(approach_limit(limit, near, rate, 0.1), 3000), 1):

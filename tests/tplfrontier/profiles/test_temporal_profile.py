@@ -235,7 +235,7 @@ def test_no_mixture_leaks_more_for_a_user_who_takes_part_with_a_probability(q):
     assert np.all(hockey_stick(sampled, np.exp(LOSSES)) <= found.delta(LOSSES) + 1e-15)
 
 
-def test_approximate_concentrated_and_missing_privacy():
+def test_approximate_concentrated_and_non_private_events_have_their_profiles():
     pure = tf.PrivacyProfile.pure(0.5, grid=1e-3, delta=1e-3)
     assert (pure.epsilon(1e-3 * (1 + 1e-9)), pure.epsilon(9e-4)) == (
         pytest.approx(0.5, abs=1e-3),
@@ -305,7 +305,7 @@ def assert_told_ahead(events, P, grid, compared, steps, most):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_long_run_near_the_identity_is_told_ahead(seed, steps):
+def test_profiles_of_a_long_run_near_the_identity_are_extrapolated(seed, steps):
     """At all times, of rising and of falling runs: the shortcut starts long before the fixed
     point."""
     rng = np.random.default_rng(seed)
@@ -316,12 +316,12 @@ def test_a_long_run_near_the_identity_is_told_ahead(seed, steps):
     )
 
 
-def test_a_schedule_that_repeats_is_told_ahead(steps):
+def test_profiles_of_a_schedule_that_repeats_are_extrapolated(steps):
     events = [dp_event.GaussianDpEvent(multiplier) for multiplier in (1.0, 1.5, 2.0)]
     assert_told_ahead(events * 1000, FORWARD, 1e-3, 300, steps, 400)
 
 
-def test_a_guess_ahead_that_is_too_low_is_not_taken():
+def test_an_extrapolated_profile_that_is_too_low_is_not_used():
     """Profiles that seem to shrink by other rates than 0.741 a step, theirs: whatever is taken
     bounds the true ones."""
     loss, once = (

@@ -58,7 +58,7 @@ def test_the_rule_is_the_published_elimination():
     )
 
 
-def test_it_understates_on_every_sparse_matrix():
+def test_the_published_rule_understates_on_every_sparse_matrix():
     """Rows of 2 to 6 entries among 12 columns; never above the exact value, always below it
     here."""
     rng, ratios = np.random.default_rng(8), []
@@ -70,7 +70,7 @@ def test_it_understates_on_every_sparse_matrix():
     assert at_10 < 0.5 < at_1 < 0.95
 
 
-def test_without_zeros_it_is_exact():
+def test_the_published_rule_is_exact_for_matrices_without_zeros():
     smooth = tpl.smoothed(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 0.1)
     for rows in (tpl.TransitionMatrix.random(8, rng=np.random.default_rng(1)), smooth):
         assert PublishedLoss(rows).at(2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)

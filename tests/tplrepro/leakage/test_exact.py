@@ -98,7 +98,7 @@ def test_worst_mechanism_lists_the_same_vertices(n):
 
 @settings(max_examples=40)
 @given(cases(longest=7))
-def test_never_above_the_recursion_and_never_below_the_budget(case):
+def test_exact_leakage_lies_between_the_budget_and_the_recursion(case):
     epsilons, _, *sides = case
     r, bound = both(epsilons, *sides)
     for name in ("bpl", "fpl", "tpl"):
@@ -166,7 +166,7 @@ def test_an_identity_as_loss_function_need_not_leak_everything():
     assert r.tpl.max() == pytest.approx(5.528, abs=1e-3)
 
 
-def test_pairs_are_done_in_blocks_alike():
+def test_blocks_of_pairs_have_the_exact_leakage_of_single_pairs():
     P = np.random.default_rng(2).dirichlet(np.full(45, 0.3), size=45)  # 1,980 pairs, in two blocks
     r, bound = both([0.5] * 3, P, None)
     assert r.bpl[1] == pytest.approx(bound.bpl[1], rel=1e-12)
@@ -255,7 +255,7 @@ def test_leakage_is_that_of_a_sum_over_all_paths():
         np.testing.assert_allclose(value, expected, rtol=1e-12)
 
 
-def test_runs_are_leading_axes_and_a_summand_at_each_time_changes_nothing():
+def test_runs_are_leading_axes_and_a_constant_added_at_each_time_changes_nothing():
     rng = np.random.default_rng(1)
     logs = rng.normal(size=(4, 5, 6, 3))
     P = rng.dirichlet(np.ones(3), size=3)

@@ -19,7 +19,7 @@ from tplrepro.leakage.loss_over_steps import LossOverSteps
 BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
 
 
-def test_with_the_greatest_floor_it_is_algorithm_8_without_a_horizon():
+def test_a_filter_with_the_greatest_floor_spends_as_algorithm_8():
     floor = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
     account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor)
     budgets = []
@@ -121,7 +121,7 @@ def test_no_path_of_adaptive_releases_leaks_more(chains, horizon):
     assert paths > 7 * chains
 
 
-def test_memory_does_not_grow_and_a_refused_release_spends_nothing():
+def test_memory_of_a_filter_does_not_grow_and_a_refused_release_spends_nothing():
     account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=0.1)
     account.spend(0.1, 10)
     size = len(pickle.dumps(account))
@@ -231,7 +231,7 @@ def test_no_leakage_during_a_pause_exceeds_alpha(sides, pause):
 
 @pytest.mark.parametrize("steps", [12, 30, 100, 101])
 @pytest.mark.parametrize("forward", ["queue", "fast"])
-def test_each_time_of_a_pause_counts_in_a_delay_that_ends_at_once(forward, steps):
+def test_the_time_of_a_pause_that_leaks_most_limits_the_next_release(forward, steps):
     """States travel through a queue, in which nothing is lost, until they are mixed: each time of
     the pause counts."""
     queue = np.roll(np.eye(steps), 1, axis=1)

@@ -312,7 +312,7 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
 
 
 @pytest.mark.parametrize("size", [-8.0, 0.0, 2.0])
-def test_many_budgets_at_once_have_the_leakages_of_one_after_the_other(size):
+def test_a_long_array_of_budgets_has_the_leakages_of_single_steps(size):
     rng = np.random.default_rng(0)
     steps = [some_functions()[k] for k in rng.integers(0, 5, 5)] + some_functions()
     steps = [loss for loss in steps for _ in range(2500)]
@@ -325,7 +325,7 @@ def test_many_budgets_at_once_have_the_leakages_of_one_after_the_other(size):
 
 
 @pytest.mark.parametrize("worth", [0, math.inf])
-def test_the_recursion_ends_where_it_is_known(worth, monkeypatch):
+def test_leakages_are_recomputed_only_up_to_the_first_known_one(worth, monkeypatch):
     loss, budgets = some_functions()[1], np.random.default_rng(0).uniform(0.1, 0.2, 1000)
     known, expected = accumulate_along(loss, budgets, 0.1), accumulate_along(loss, budgets, 0.7)
     monkeypatch.setattr(Kernel, "worth", worth)

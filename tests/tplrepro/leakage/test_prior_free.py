@@ -160,7 +160,7 @@ def test_rows_of_other_supports_lose_everything_and_equal_rows_nothing():
     assert "gains nothing" in str(alike.witness(1.0))
 
 
-def test_it_takes_the_place_of_a_matrix_everywhere(rng):
+def test_a_prior_free_loss_takes_the_place_of_a_matrix_everywhere(rng):
     P = rng.uniform(0.2, 1.0, (3, 3))
     P /= P.sum(axis=1, keepdims=True)
     loss, budgets = tpl.PriorFreeLoss(P), rng.uniform(0.1, 0.5, 5)
@@ -269,7 +269,7 @@ def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
         assert chain.forward[t].states == chain.backward[t].states == ["a", "b", "c"]
 
 
-def test_an_anchor_may_raise_a_leakage():
+def test_knowing_a_state_for_certain_may_raise_a_leakage():
     """The example of docs/theory/promises.md: it is known where the user is at the end."""
     P, initial = [[0.1, 0.1, 0.8], [0.0, 0.4, 0.6], [0.4, 0.0, 0.6]], [1 / 3, 1 / 3, 1 / 3]
     chains = [

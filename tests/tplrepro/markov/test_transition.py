@@ -150,7 +150,7 @@ def test_sparse_agrees_with_its_dense_form():
     assert np.asarray(P) == pytest.approx(D.probabilities)
 
 
-def test_labels_lead_to_entries_and_equal_matrices_are_equal():
+def test_entries_are_found_by_label_and_dense_and_sparse_forms_are_equal():
     P = tpl.TransitionMatrix(FIG_2_FORWARD, states=["a", ("b", 1), "c"])
     assert (P["a", ("b", 1)], P[0, ("b", 1)], P["c"].tolist()) == (0.3, 0.3, [0.6, 0.2, 0.2])
     assert P.to_frame().loc[[("b", 1)], "c"].tolist() == [0.8]
