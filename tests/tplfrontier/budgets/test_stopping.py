@@ -66,9 +66,7 @@ def test_budgets_for_an_unknown_end_keep_alpha_and_are_no_worse_than_algorithm_7
 @pytest.mark.parametrize("error", ["absolute", "squared"])
 @pytest.mark.parametrize(("p", "horizon"), [(0.2, 90), (0.5, 30)])
 @pytest.mark.parametrize("alpha", [1.0, 6.0])
-def test_budgets_for_an_unknown_end_are_those_of_a_long_series_of_falling_weights(
-    alpha, p, horizon, error
-):
+def test_budgets_for_an_unknown_end_are_those_of_falling_weights(alpha, p, horizon, error):
     # A series that ends asks for less and counts all but (1 - p)^T of the error, so its error is a
     # lower bound.
     weights = (1 - p) ** np.arange(horizon)
