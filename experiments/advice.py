@@ -10,6 +10,7 @@ read by what `tr.read_sequences` offers.
 import warnings
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -144,9 +145,12 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
     length = int(rng.choice([30, 100, 300]))
     alpha = float(rng.choice([0.5, 1.0, 2.0]))
     horizon = int(rng.choice([5, 10, 20]))
-    truth = _random_truth(kind, n, users, parts=3 if recording == DROPPING else 1, rng=rng)
+    parts = 1
+    if recording == DROPPING:
+        parts = 3
+    truth = _random_truth(kind, n, users, parts, rng=rng)
     walks = [truth.walk(user, truth.parts * length, rng) for user in range(users)]
-    if len({place for walk in walks for place in walk}) == 1:
+    if len(set(chain.from_iterable(walks))) == 1:
         return simulated(kind, recording, rng=rng)  # there is nothing to report on
     advice = tr.report(_read(walks, recording, rng), alpha, horizon, draws=0)
     model = recommended(advice.plans, alpha, True)

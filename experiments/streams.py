@@ -74,13 +74,26 @@ def binary_tree(widths: np.ndarray) -> Strategy:
 
 
 def square_root(horizon: int) -> Strategy:
-    """Publish the counts after a square root of the matrix of running totals."""
-    time = np.arange(1, horizon)
-    root = np.cumprod(np.concatenate(([1.0], (2.0 * time - 1.0) / (2.0 * time))))
-    sums = np.cumsum(root)
-    squares = np.cumsum(root**2)
-    products = fftconvolve(sums, root[::-1])[horizon - 1 :]
-    return Strategy("square root", squares, sums[::-1], squares[::-1], products)
+    """Publish the counts after a square root A of the matrix of running totals, which is A @ A.
+
+    A is lower triangular; the entry k below its diagonal is binomial(2k, k) / 4^k, the coefficient
+    of x^k in 1 / sqrt(1 - x). A column holds the first of these entries, and so does, from right to
+    left, a row.
+    """
+    k = np.arange(1, horizon)
+    ratios = (2.0 * k - 1.0) / (2.0 * k)  # of an entry to the one before
+    entries = np.cumprod(np.concatenate(([1.0], ratios)))
+    row_sums = np.cumsum(entries)
+    row_squares = np.cumsum(entries**2)
+    # A.T @ A @ 1: the sum over t >= j of row_sums[t] * entries[t - j], a correlation
+    products = fftconvolve(row_sums, entries[::-1])[horizon - 1 :]
+    return Strategy(
+        "square root",
+        variances=row_squares,  # an answer adds the published values by a row of A
+        sums=row_sums[::-1],
+        squares=row_squares[::-1],
+        products=products,
+    )
 
 
 def nodes_between(start: int, stop: int) -> int:

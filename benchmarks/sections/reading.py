@@ -39,15 +39,8 @@ def measure() -> Iterator[str]:
 
 
 def compare_tools(path: Path, kind: str) -> Iterator[str]:
-    """A row for each of the installed tools, which take turns."""
-    tools = [tool for tool in READERS if importlib.util.find_spec(tool)]
-    found: dict[str, list[dict]] = {tool: [] for tool in tools}
-    for _ in range(ROUNDS):
-        for tool in tools:
-            most = 0
-            if tool == "duckdb":
-                most = found["tplreport"][-1]["memory"] >> 20
-            found[tool].append(in_process(read_by, tool, str(path), most))
+    """A row for each of the installed tools."""
+    found = measure_in_turns(path)
     steps = {one["steps"] for rounds in found.values() for one in rounds}
     assert len(steps) == 1, steps
     medians = {tool: pd.DataFrame(rounds).median() for tool, rounds in found.items()}
@@ -61,6 +54,19 @@ def compare_tools(path: Path, kind: str) -> Iterator[str]:
             f"{ratios['seconds']:.2f}",
             f"{ratios['processor']:.2f}",
         )
+
+
+def measure_in_turns(path: Path) -> dict[str, list[dict]]:
+    """What each of the installed tools took in each round."""
+    tools = [tool for tool in READERS if importlib.util.find_spec(tool)]
+    found: dict[str, list[dict]] = {tool: [] for tool in tools}
+    for _ in range(ROUNDS):
+        for tool in tools:
+            most = 0
+            if tool == "duckdb":
+                most = found["tplreport"][-1]["memory"] >> 20
+            found[tool].append(in_process(read_by, tool, str(path), most))
+    return found
 
 
 def read_by(tool: str, path: str, most: int) -> dict[str, float]:

@@ -49,29 +49,30 @@ def judge(
     statement does not hold and no cause is given, or it holds although a cause is given.
     """
     names = names_of(claim, record or {})
-    ours = fill(claim, claim.ours, names)
-    if claim.printed:
-        ours += f" (printed: {', '.join(str(text) for text in claim.printed.values())})"
+    ours = our_result(claim, names)
     part = fill(claim, claim.part, names)
     why = fill(claim, claim.why, names)
     note = fill(claim, claim.note, names)
     check_tests(claim, outcomes or {})
     points = points_of(claim, names)
     holding = [holds_at(claim, point) for point in points]
-    if all(holding) and (why or part):
-        raise ClaimError(
-            f"{claim.id}: holds ({ours}), though a cause is given why not; "
-            "drop part and why, or look again"
-        )
-    if not all(holding) and not why:
-        raise ClaimError(f"{claim.id}: does not hold ({ours}), and no cause is given; say why")
+    holds = all(holding)
+    check_cause(claim, ours, holds, is_explained=bool(why), is_in_part=bool(part))
     if claim.swept:
         part = sweep_in_words(claim, points, holding)
-    kind = kind_of(claim, names, all(holding), part)
+    kind = kind_of(claim, names, holds, part)
     words = str(kind) + cause_in_words(kind, part, why)
     if note:
         words += f". {note}"
     return Verdict(kind, words, ours, tuple(holding))
+
+
+def our_result(claim: Claim, names: Mapping[str, Any]) -> str:
+    """Our numbers in words, followed by those that the paper prints."""
+    ours = fill(claim, claim.ours, names)
+    if claim.printed:
+        ours += f" (printed: {', '.join(map(str, claim.printed.values()))})"
+    return ours
 
 
 def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:
@@ -85,6 +86,19 @@ def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:
             )
 
 
+def check_cause(
+    claim: Claim, ours: str, holds: bool, *, is_explained: bool, is_in_part: bool
+) -> None:
+    """ClaimError unless a statement that does not hold says why, and one that holds does not."""
+    if holds and (is_explained or is_in_part):
+        raise ClaimError(
+            f"{claim.id}: holds ({ours}), though a cause is given why not; "
+            "drop part and why, or look again"
+        )
+    if not holds and not is_explained:
+        raise ClaimError(f"{claim.id}: does not hold ({ours}), and no cause is given; say why")
+
+
 def points_of(claim: Claim, names: Mapping[str, Any]) -> list[Point]:
     """Each value of a swept choice; a single point if nothing is swept."""
     if not claim.swept:
@@ -96,15 +110,13 @@ def points_of(claim: Claim, names: Mapping[str, Any]) -> list[Point]:
                 f"{claim.id}: {name} must have a number for each of {len(values)} values; "
                 "record them"
             )
+    swept = [
+        known for name in claim.swept["each"] for known in (name, f"{name}_low", f"{name}_high")
+    ]
     points = []
     for place, value in enumerate(values):
-        here = dict(names)
-        for name in claim.swept["each"]:
-            for known in (name, f"{name}_low", f"{name}_high"):
-                if known in names:
-                    here[known] = names[known][place]
-        here["value"] = value
-        points.append(Point(value, here))
+        here = {known: names[known][place] for known in swept if known in names}
+        points.append(Point(value, {**names, **here, "value": value}))
     return points
 
 
@@ -126,8 +138,10 @@ def holds_at(claim: Claim, point: Point) -> bool:
 
 def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> Kind:
     """The kind of verdict on a statement that holds, in part or not at all."""
+    if holds and claim.erratum:
+        return Kind.WITH_ERRATUM
     if holds:
-        return Kind.WITH_ERRATUM if claim.erratum else Kind.REPRODUCED
+        return Kind.REPRODUCED
     if not claim.by_record and not claim.test:
         return Kind.NOT_CHECKABLE
     if part and (claim.part_if is None or evaluate(claim, claim.part_if, names)):
@@ -137,8 +151,11 @@ def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> K
 
 def cause_in_words(kind: Kind, part: str, why: str) -> str:
     """What follows the kind: the part that holds, and the cause."""
-    if kind in (Kind.REPRODUCED, Kind.WITH_ERRATUM):
-        return f", {part}" if part else ""
+    holds = kind in (Kind.REPRODUCED, Kind.WITH_ERRATUM)
+    if holds and not part:
+        return ""
+    if holds:
+        return f", {part}"
     if kind == Kind.IN_PART:
         return f": {part}; {why}"
     return f": {why}"

@@ -13,6 +13,8 @@ def _is_close(a: Any, b: Any, rtol: float = 1e-9, atol: float = 0.0) -> bool:
     return bool(np.allclose(a, b, rtol=rtol, atol=atol))
 
 
+#: Keys of a number that is recorded with its interval.
+ENDS = {"value", "low", "high"}
 #: What an expression may call.
 FUNCTIONS = {
     "abs": abs,
@@ -44,7 +46,9 @@ def paths_of(claim: Claim, name: str) -> list[list]:
     """The places of a claim's number in the results: one, or those of a list that the claim makes
     of several."""
     given = (claim.numbers or {})[name]
-    several = given["of"] if isinstance(given, dict) else [given]
+    several = [given]
+    if isinstance(given, dict):
+        several = given["of"]
     return [path if isinstance(path, list) else [path] for path in several]
 
 
@@ -76,20 +80,26 @@ def names_of(claim: Claim, record: Mapping) -> dict[str, Any]:
     for name in claim.numbers or {}:
         value = recorded(claim, name, record)
         if _is_interval(value):
-            names[name] = _as_number(value["value"])
-            names[f"{name}_low"] = _as_number(value["low"])
-            names[f"{name}_high"] = _as_number(value["high"])
+            names |= _names_of_interval(name, value)
         elif isinstance(value, list) and value and all(map(_is_interval, value)):
-            names[name] = _as_number([interval["value"] for interval in value])
-            names[f"{name}_low"] = _as_number([interval["low"] for interval in value])
-            names[f"{name}_high"] = _as_number([interval["high"] for interval in value])
+            columns = {key: [interval[key] for interval in value] for key in ENDS}
+            names |= _names_of_interval(name, columns)
         else:
             names[name] = _as_number(value)
     return names
 
 
+def _names_of_interval(name: str, interval: Mapping[str, Any]) -> dict[str, Any]:
+    """A number, or a list of them, and the ends of its interval, or of theirs."""
+    return {
+        name: _as_number(interval["value"]),
+        f"{name}_low": _as_number(interval["low"]),
+        f"{name}_high": _as_number(interval["high"]),
+    }
+
+
 def _is_interval(value: Any) -> bool:
-    return isinstance(value, dict) and {"value", "low", "high"} <= value.keys()
+    return isinstance(value, dict) and ENDS <= value.keys()
 
 
 def _as_number(value: Any) -> Any:
@@ -139,7 +149,7 @@ class _Filling(string.Formatter):
         value, interval = value_and_interval
         try:
             if isinstance(value, np.ndarray | list | tuple):
-                return self._in_list(value, interval, spec)
+                return self._format_list(value, interval, spec)
             text = format(value, spec)
             if interval is None:
                 return text
@@ -150,7 +160,9 @@ class _Filling(string.Formatter):
                 f"{self.claim.id}: cannot write {value!r} as {spec!r}: {error}; correct it"
             ) from None
 
-    def _in_list(self, values, interval, spec: str) -> str:
+    def _format_list(self, values, interval, spec: str) -> str:
+        """Numbers between commas, each followed by its interval; `interval` holds all lower and all
+        upper ends, or is None."""
         parts = np.ravel(values).tolist()
         intervals: list[tuple | None] = [None] * len(parts)
         if interval is not None:

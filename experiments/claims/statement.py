@@ -51,13 +51,7 @@ class Claim:
             raise ClaimError(
                 f"{self.id}: about must be 'the paper' or 'ours', found {self.about!r}; correct it"
             )
-        for field, wanted in KEYS.items():
-            held = getattr(self, field)
-            if held and set(held) != wanted:
-                raise ClaimError(
-                    f"{self.id}: {field} must have {sorted(wanted)}, found {sorted(held)}; "
-                    "correct it"
-                )
+        self._check_keys()
         if self.swept and self.part:
             raise ClaimError(
                 f"{self.id}: part must be empty, because swept renders it, found {self.part!r}; "
@@ -65,6 +59,15 @@ class Claim:
             )
         for text in (self.printed or {}).values():
             PrintedNumber.parse(self.id, text)
+
+    def _check_keys(self) -> None:
+        for field, wanted in KEYS.items():
+            held = getattr(self, field)
+            if held and set(held) != wanted:
+                raise ClaimError(
+                    f"{self.id}: {field} must have {sorted(wanted)}, found {sorted(held)}; "
+                    "correct it"
+                )
 
     def _check_one_way(self) -> None:
         only_says_why = bool(self.why) and not self.by_record and not self.test

@@ -1,6 +1,6 @@
 """Exact expectations over all outputs of the first releases of a sequence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,15 @@ class History:
             yield History(probability, self.belief.observe(int(y), response))
 
 
+def continue_all(histories: Sequence[History], responses: Sequence[Response]) -> list[History]:
+    """All histories by one output longer, each after its own response."""
+    return [
+        following
+        for history, response in zip(histories, responses, strict=True)
+        for following in history.continued(response)
+    ]
+
+
 def expected_release(
     mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
 ) -> ExpectedRelease:
@@ -42,11 +51,7 @@ def expected_release(
     responses: list[Response] = []
     for k in range(costs.size):
         if k > 0:
-            histories = [
-                following
-                for history, response in zip(histories, responses, strict=True)
-                for following in history.continued(response)
-            ]
+            histories = continue_all(histories, responses)
         responses = [mechanism.response(history.belief.current) for history in histories]
         costs[k] = sum(
             history.probability * response.cost(distance)

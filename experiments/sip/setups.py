@@ -104,16 +104,18 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     test: dict = {}
     for user, own in sequences.by_user().items():
         training[user] = [sequence[: sequence.size // 2] for sequence in own if sequence.size >= 2]
-        pieces = []
-        for sequence in own:
-            starts = range(sequence.size // 2, sequence.size - length + 1, length)
-            pieces += [sequence[start : start + length] for start in starts]
+        pieces = [piece for sequence in own for piece in _pieces_of_second_half(sequence, length)]
         count = len(pieces)
         if most is not None:
             count = min(count, most)
         chosen = np.linspace(0, len(pieces) - 1, count).astype(int)
         test[user] = [pieces[i] for i in chosen]
     return training, test
+
+
+def _pieces_of_second_half(sequence: np.ndarray, length: int) -> list[np.ndarray]:
+    starts = range(sequence.size // 2, sequence.size - length + 1, length)
+    return [sequence[start : start + length] for start in starts]
 
 
 class TwoStepNoise(NamedTuple):
