@@ -81,12 +81,11 @@ class ExactGaussianProfile:
     def delta(self, epsilon: float) -> np.ndarray:
         """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
         epsilon = as_scalar(check_alpha(epsilon, "epsilon"), "epsilon")
-        return np.array([self._delta(t, epsilon) for t in range(self._shifts.size)])
+        times = range(self._shifts.size)
+        return np.array([self._delta_at(t, epsilon) for t in times])
 
     def epsilon(self, delta: float) -> np.ndarray:
         """The exact epsilon at `delta` >= 1e-15, in nats for each time (T,)."""
-        from scipy.optimize import brentq
-
         delta = check_probability(delta, "delta")
         if delta < 1e-15:
             raise ValueError(
@@ -94,31 +93,42 @@ class ExactGaussianProfile:
             )
         epsilons = np.zeros(self._shifts.size)
         for t in range(epsilons.size):
-
-            def excess(epsilon: float, t: int = t) -> float:
-                return self._delta(t, epsilon) - delta
-
-            if excess(0.0) > 0.0:
-                high = 1.0
-                while excess(high) > 0.0:
-                    high *= 2
-                epsilons[t] = brentq(excess, 0.0, high, xtol=1e-12)
+            epsilons[t] = self._epsilon_at(t, delta)
         return epsilons
 
-    def _delta(self, t: int, x: float) -> float:
-        """The delta of all releases at time t, for the worse order of the two states."""
-        from scipy.special import log_ndtr, ndtr
+    def _epsilon_at(self, t: int, delta: float) -> float:
+        from scipy.optimize import brentq
 
+        def excess(epsilon: float) -> float:
+            return self._delta_at(t, epsilon) - delta
+
+        if excess(0.0) <= 0.0:
+            return 0.0
+        high = 1.0
+        while excess(high) > 0.0:
+            high *= 2
+        return brentq(excess, 0.0, high, xtol=1e-12)
+
+    def _delta_at(self, t: int, x: float) -> float:
+        """The delta of all releases at time t, for the worse order of the two states."""
         shift = self._shifts[t]
         ratios = self._ratios[t].ratios
         given_0, given_1 = self._ratios[t].probabilities
-        deltas = [0.0]
-        for ratio, numerator in ((ratios, given_1), (-ratios, given_0)):
-            excess = (ratio - x) / shift
-            # the weights' ratio is e^ratio
-            above = np.exp(x - ratio + log_ndtr(excess - shift / 2))
-            deltas.append((ndtr(excess + shift / 2) - above) @ numerator)
-        return max(deltas)
+        delta_of_1 = _divergences_of_normal(ratios, shift, x) @ given_1
+        delta_of_0 = _divergences_of_normal(-ratios, shift, x) @ given_0
+        return max(0.0, delta_of_1, delta_of_0)
+
+
+def _divergences_of_normal(ratios: np.ndarray, shift: float, x: float) -> np.ndarray:
+    """The hockey-stick divergences at e^x of a release `shift` apart, whose log ratio is added to
+    each ratio of other releases, over the probability of that ratio given the first state."""
+    from scipy.special import log_ndtr, ndtr
+
+    excess = (ratios - x) / shift
+    first = ndtr(excess + shift / 2)
+    # the probability of a ratio given the second state is smaller by e^ratio
+    log_second = log_ndtr(excess - shift / 2)
+    return first - np.exp(x - ratios + log_second)
 
 
 @dataclass(frozen=True)
@@ -130,12 +140,11 @@ class LogRatios:
     probabilities: np.ndarray
 
     def add(self, other: LogRatios) -> LogRatios:
-        """Those of past and future releases together, which are independent given the state."""
-        products = self.probabilities[:, :, None] * other.probabilities[:, None]
-        return LogRatios(
-            ratios=np.add.outer(self.ratios, other.ratios).ravel(),
-            probabilities=products.reshape(2, -1),
-        )
+        """The log ratios of past and future releases together, which are independent given the
+        state."""
+        ratios = np.add.outer(self.ratios, other.ratios)
+        probabilities = self.probabilities[:, :, None] * other.probabilities[:, None]
+        return LogRatios(ratios.ravel(), probabilities.reshape(2, -1))
 
 
 #: What no release tells.
@@ -161,24 +170,39 @@ def _ratios_after_release(
 ) -> LogRatios:
     """What a release and those before it tell about the next state, on a grid of this step."""
     ratios = before.ratios
-    reach = shift**2 / 2 + 12 * shift
-    first = (ratios.min() - reach) // step
-    last = (ratios.max() + reach) // step
-    grid = step * np.arange(first, last)
-    if ratios.size * grid.size > MAX_WORK:
+    grid = _grid_around(ratios, shift, step)
+    work = ratios.size * grid.size
+    if work > MAX_WORK:
         raise ValueError(
             f"the log ratios of {releases} releases must fit {MAX_WORK:g} pairs of grid points, "
-            f"found {ratios.size * grid.size:.3g}; "
+            f"found {work:.3g}; "
             "take fewer releases, more noise or temporal_privacy_profile"
         )
     mean = shift**2 / 2
     distances = grid - ratios[:, None]
     scores = [(distances + mean) / shift, (distances - mean) / shift]
-    density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
-    probabilities = (before.probabilities[:, None] @ density)[:, 0]
-    kept = probabilities.max(axis=0) > NEGLIGIBLE
+    highest_density = step / (shift * np.sqrt(2 * np.pi))
+    density = np.exp(-np.square(scores) / 2) * highest_density
+    given_before = before.probabilities[:, None]
+    probabilities = (given_before @ density)[:, 0]
+    is_kept = probabilities.max(axis=0) > NEGLIGIBLE
+    next_ratios = _ratios_after_step(grid, matrix)
+    return LogRatios(ratios=next_ratios[is_kept], probabilities=matrix @ probabilities[:, is_kept])
+
+
+def _grid_around(ratios: np.ndarray, shift: float, step: float) -> np.ndarray:
+    """Multiples of `step` that a release `shift` apart reaches from these log ratios."""
+    reach = shift**2 / 2 + 12 * shift
+    first = (ratios.min() - reach) // step
+    last = (ratios.max() + reach) // step
+    return step * np.arange(first, last)
+
+
+def _ratios_after_step(ratios: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """log (p_11 e^l + p_10) / (p_01 e^l + p_00) for each log ratio l."""
     with np.errstate(divide="ignore"):
-        (stay_in_0, leave_0), (leave_1, stay_in_1) = np.log(matrix)
-    given_1 = np.logaddexp(stay_in_1 + grid, leave_1)
-    given_0 = np.logaddexp(leave_0 + grid, stay_in_0)
-    return LogRatios((given_1 - given_0)[kept], matrix @ probabilities[:, kept])
+        log_p = np.log(matrix)
+    (stay_in_0, leave_0), (leave_1, stay_in_1) = log_p
+    given_1 = np.logaddexp(stay_in_1 + ratios, leave_1)
+    given_0 = np.logaddexp(leave_0 + ratios, stay_in_0)
+    return given_1 - given_0
