@@ -168,17 +168,22 @@ def correlate_series_noise(
     change = check_level(change, "change")
     K = _covariance_of_few_times(covariance)
     T = len(K)
+    _check_band(band, T)
+    answers = _check_workload(workload, T)
+    shape = _BandedNoise(T, band)
+    cost = shape.coefficients(answers.T).sum(axis=1)
+    variance = _least_equal_variances(mu, K, change)[0]
+    start = np.append(variance, np.zeros(band))
+    return _find_least_noise(mu, K, change, shape, cost, start)
+
+
+def _check_band(band: int, T: int) -> None:
     is_whole = isinstance(band, (int, np.integer)) and not isinstance(band, bool)
     if not is_whole or not 0 <= band < T:
         raise ValueError(
             f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; "
             "give how many lags"
         )
-    answers = _check_workload(workload, T)
-    shape = _BandedNoise(T, band)
-    cost = shape.coefficients(answers.T).sum(axis=1)
-    start = np.append(_least_equal_variances(mu, K, change)[0], np.zeros(band))
-    return _find_least_noise(mu, K, change, shape, cost, start)
 
 
 def _check_workload(workload: ArrayLike | None, T: int) -> np.ndarray:
@@ -221,15 +226,20 @@ class _BandedNoise:
 
     def noise(self, x: np.ndarray) -> np.ndarray:
         """The covariance of the noise, (T, T)."""
-        nearest = np.minimum(self._distance, self.band)
-        return np.where(self._distance <= self.band, x[nearest], 0.0)
+        is_within = self._distance <= self.band
+        lags = np.minimum(self._distance, self.band)
+        return np.where(is_within, x[lags], 0.0)
 
     def coefficients(self, v: np.ndarray) -> np.ndarray:
         """a with v^T noise v = a^T x for each column v of (T, k), (band + 1, k)."""
-        lags = np.arange(self.band + 1)
-        sums = np.array([np.sum(v[: self.T - lag] * v[lag:], axis=0) for lag in lags])
-        orders = np.where(lags > 0, 2.0, 1.0)
-        return sums * orders[:, None]
+        rows = []
+        for lag in range(self.band + 1):
+            earlier = v[: self.T - lag]
+            later = v[lag:]
+            rows.append(np.sum(earlier * later, axis=0))
+        coefficients = np.array(rows)
+        coefficients[1:] *= 2.0  # both orders of two times
+        return coefficients
 
 
 def _find_least_noise(
@@ -299,12 +309,14 @@ class _CuttingPlanes:
     @property
     def is_solved(self) -> bool:
         """Whether the cost of the best noise is within `GAP` of the least."""
-        return bool(self._cost @ self.best <= (1.0 + GAP) * self.lowest)
+        cost = self._cost @ self.best
+        return bool(cost <= (1.0 + GAP) * self.lowest)
 
     @property
     def gap(self) -> float:
         """How far the cost of the best noise is above the lower bound, as a share."""
-        return self._cost @ self.best / self.lowest - 1.0
+        cost = self._cost @ self.best
+        return cost / self.lowest - 1.0
 
     def improve(self) -> bool:
         """Solve a linear program, and cut near its solution; False where this ends."""
@@ -333,42 +345,53 @@ class _CuttingPlanes:
         if self._shape.is_correlated:
             x = self._require_semidefinite(x)
         tightest = self._tightest(x)
-        is_short = tightest.values < 1.0
         v = tightest.v
-        least = 1.0 - np.sum(v * (self._K @ v), axis=0) + self._variances
+        values = tightest.values
+        is_short = values < 1.0
+        of_series = np.sum(v * (self._K @ v), axis=0)
+        least = 1.0 - of_series + self._variances
         self._require(v[:, is_short], least[is_short])
-        missing = 1.0 - tightest.values[is_short]
-        gained = (self._inner_values - tightest.values)[is_short]
-        share = np.max(missing / gained, initial=0.0)
+        missing = 1.0 - values
+        gained = self._inner_values - values
+        shares = missing[is_short] / gained[is_short]
+        share = np.max(shares, initial=0.0)
         mixed = (1.0 - share) * x + share * self._inner
         if self._cost @ mixed < self._cost @ self.best:
             self.best = mixed
 
     def _require(self, v: np.ndarray, least: np.ndarray) -> None:
         """Add the constraints v^T noise v >= least, for each column v."""
-        self._rows.append(self._shape.coefficients(v).T)
+        coefficients = self._shape.coefficients(v)
+        self._rows.append(coefficients.T)
         self._least.append(least)
 
     def _require_waves_of_variance(self) -> None:
         """The variance of each wave is at least 0."""
         T = len(self._K)
-        phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
-        waves = np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))
+        frequencies = np.linspace(0.0, np.pi, 2 * T)
+        phases = np.outer(np.arange(T), frequencies)
+        cosines = np.cos(phases)
+        sines = np.sin(phases[:, 1:-1])  # the first and the last are 0
+        waves = np.hstack((cosines, sines))
         self._require(waves, np.zeros(waves.shape[1]))
 
     def _require_semidefinite(self, x: np.ndarray) -> np.ndarray:
         """Cut where the noise has no variance, and return it with as much more at each time."""
-        eigenvalues, vectors = np.linalg.eigh(self._shape.noise(x))
-        negative = vectors[:, eigenvalues < 0.0]
+        covariance = self._shape.noise(x)
+        eigenvalues, vectors = np.linalg.eigh(covariance)
+        is_negative = eigenvalues < 0.0
+        negative = vectors[:, is_negative]
         self._require(negative, np.zeros(negative.shape[1]))
+        missing = max(-eigenvalues[0], 0.0)
         raised = x.copy()
-        raised[0] += max(-eigenvalues[0], 0.0) * (1.0 + 1e-9)
+        raised[0] += missing * (1.0 + 1e-9)
         return raised
 
     def _tightest(self, x: np.ndarray) -> _Tightest:
         fit = regress_values(self._K, self._shape.noise(x))
         values = fit.remaining * self._variances / fit.explained
-        return _Tightest(values, fit.weights * (self._variances / fit.explained))
+        factors = self._variances / fit.explained
+        return _Tightest(values, fit.weights * factors)
 
 
 @dataclass(frozen=True)
@@ -415,8 +438,10 @@ def _keeps_mu(
     mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float
 ) -> bool:
     if not isinstance(covariance, LinearGaussianSeries):
-        mu = mu * (1.0 - _rounding_of_mu(check_covariance(covariance), noise))
-    largest = change * np.sqrt(information(covariance, noise).max())
+        rounding = _rounding_of_mu(check_covariance(covariance), noise)
+        mu = mu * (1.0 - rounding)
+    most_information = information(covariance, noise).max()
+    largest = change * np.sqrt(most_information)
     return largest <= _level_of_computed_mu(mu, covariance, len(noise))
 
 
@@ -436,12 +461,16 @@ def _rounding_of_mu(K: np.ndarray, noise: np.ndarray) -> float:
     """
     fit = regress_values(K, noise)
     variances = np.diagonal(K)
-    v = abs(fit.weights) * (variances / fit.explained)
+    factors = variances / fit.explained
+    v = abs(fit.weights) * factors
     if noise.ndim == 1:
         noise = np.diag(noise)
-    sizes = np.sum(v * (abs(K + noise) @ v), axis=0) + variances
+    covariance_of_outputs = K + noise
+    absolute = abs(covariance_of_outputs) @ v
+    sizes = np.sum(v * absolute, axis=0) + variances
     shares = sizes * fit.explained / (fit.remaining * variances)
-    return float(len(K) * 2.0**-51 * shares.max())
+    rounding_of_sum = len(K) * 2.0**-51
+    return float(rounding_of_sum * shares.max())
 
 
 def _covariance_of_few_times(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
