@@ -66,7 +66,8 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     >>> round(algorithm_1([[0.8, 0.2], [0.0, 1.0]], 0.1, epsilon=0.1), 6)
     0.180784
     """
-    rows = as_transition_matrix(P).toarray()
+    matrix = as_transition_matrix(P)
+    rows = matrix.toarray()
     alpha = _check_leakage(alpha, "alpha")
     epsilon = _check_leakage(epsilon, "epsilon")
     largest = 0.0  # line 1
@@ -197,7 +198,8 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     array([[0. , 0. ],
            [0.2, 0.2]])
     """
-    rows = as_transition_matrix(P).toarray()
+    matrix = as_transition_matrix(P)
+    rows = matrix.toarray()
     n = rows.shape[0]
     n_others = n - 1
     shape = (n * n_others, n)
@@ -528,8 +530,9 @@ def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     """
     rise, floor = _scaled_factors(epsilon)
     c = (1 - q + d) * floor - q * rise
+    right_side = rise * floor
     # not the root of a sum of squares: c^2 and d e^-epsilon may underflow
-    product = 2 * np.sqrt(d) * np.sqrt(rise * floor)
+    product = 2 * np.sqrt(d) * np.sqrt(right_side)
     root = np.hypot(c, product)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for_positive_c = 2 * rise * floor / (c + root)

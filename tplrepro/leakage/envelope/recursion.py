@@ -46,15 +46,18 @@ def run_along(vertices, last, budgets):
     last_row = vertices.shape[0] - 1
     fixed = -1.0  # the budget with which the last leakage is a fixed point
     for t in range(budgets.size):
-        if budgets[t] != fixed:
-            leakage = budgets[t]
+        budget = budgets[t]
+        if budget != fixed:
+            leakage = budget
             if not isnan(last):
                 at = vertex_at(vertices, np.int64(0), last_row, last)
                 d = vertices[at, D]
                 gap = vertices[at, GAP]
                 rest = vertices[at, REST]
                 leakage += scale * vertex_loss(d, gap, rest, last / scale)
-            fixed = budgets[t] if leakage == last else -1.0
+            fixed = -1.0
+            if leakage == last:
+                fixed = budget
             last = leakage
         leakages[t] = last
     return leakages
@@ -67,7 +70,10 @@ def accumulate_compiled(table, last, budgets):
     """
     # Copies, since for read-only arrays, and for reversed ones, kernels would be compiled again.
     vertices = np.array(table)
-    return run_along(vertices, nan if last is None else last, np.array(budgets))
+    budgets = np.array(budgets)
+    if last is None:
+        last = nan
+    return run_along(vertices, last, budgets)
 
 
 @kernel()
@@ -81,19 +87,23 @@ def accumulate_with_derivative(vertices, first, steps, budgets, change):
     leakages = budgets.copy()
     derivative = change.copy()
     for t in range(1, budgets.size):
-        if steps[t - 1] >= 0:
-            alpha = leakages[t - 1]
-            at = first[steps[t - 1]]
-            while alpha >= vertices[at, UNTIL]:
-                at += 1
-            d = vertices[at, D]
-            gap = vertices[at, GAP]
-            rest = vertices[at, REST]
-            scale = vertices[at, SCALE]
-            leakages[t] += scale * vertex_loss(d, gap, rest, alpha / scale)
-            slope = vertex_slope(d, gap, rest, alpha / scale)
-            for n in range(change.shape[1]):
-                derivative[t, n] += slope * derivative[t - 1, n]
+        before = t - 1
+        function = steps[before]
+        if function < 0:
+            continue
+        alpha = leakages[before]
+        at = first[function]
+        while alpha >= vertices[at, UNTIL]:
+            at += 1
+        d = vertices[at, D]
+        gap = vertices[at, GAP]
+        rest = vertices[at, REST]
+        scale = vertices[at, SCALE]
+        scaled = alpha / scale
+        leakages[t] += scale * vertex_loss(d, gap, rest, scaled)
+        slope = vertex_slope(d, gap, rest, scaled)
+        for n in range(change.shape[1]):
+            derivative[t, n] += slope * derivative[before, n]
     return leakages, derivative
 
 
@@ -122,8 +132,10 @@ def accumulate_for_each(points, first, budgets):
             gap = points[v, GAP]
             next_d = points[v + 1, D]
             next_gap = points[v + 1, GAP]
-            vertices[v, UNTIL] = vertex_crossing(d, gap, next_d, next_gap)
-            is_decided = is_decided and not isnan(vertices[v, UNTIL])
+            crossing = vertex_crossing(d, gap, next_d, next_gap)
+            vertices[v, UNTIL] = crossing
+            if isnan(crossing):
+                is_decided = False
         if is_decided:
             along = run_along(vertices[start : last + 1], nan, budgets)
             for t in range(budgets.size):  # assigning a whole row would take seconds to compile

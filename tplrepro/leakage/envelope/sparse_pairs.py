@@ -42,11 +42,14 @@ def sums_of_largest(rows):
         stop = rows.start[i + 1]
         stored = stop - k
         missing = n - stored
-        b = rows.background[i] if missing > 0 else 0.0
+        b = 0.0
+        if missing > 0:
+            b = rows.background[i]
         total = 0.0
         count = 0.0
         for at in range(k + i, stop + i + 1):
-            if at == k + i and (k == stop or value[k] < b):  # the background's turn
+            is_background_left = at == k + i
+            if is_background_left and (k == stop or value[k] < b):
                 total += missing * b
                 count += missing
             else:
@@ -62,19 +65,21 @@ def sums_of_largest(rows):
 def scatter_row(j, rows, work):
     """Write row j into the workspace as d; returns its numbers of runs and of entries, and
     background."""
-    runs = 0
-    for k in range(rows.start[j], rows.start[j + 1]):
+    first = rows.start[j]
+    stop = rows.start[j + 1]
+    run = -1
+    for k in range(first, stop):
         c = rows.column[k]
         value = rows.value[k]
         work.dense[c] = value
-        if runs == 0 or value != work.run_value[runs - 1]:
-            work.run_value[runs] = value
-            work.run_size[runs] = 0
-            runs += 1
-        work.run_size[runs - 1] += 1
-        work.run_of[c] = runs - 1
-    stop = rows.start[j + 1]
-    stored = stop - rows.start[j]
+        if run < 0 or value != work.run_value[run]:
+            run += 1
+            work.run_value[run] = value
+            work.run_size[run] = 0
+        work.run_size[run] += 1
+        work.run_of[c] = run
+    runs = run + 1
+    stored = stop - first
     for k in range(stored):
         least = rows.value[stop - 1 - k]
         work.sum_of_least[k + 1] = work.sum_of_least[k] + least
@@ -208,7 +213,9 @@ def exceeds_a_level(i, rows, slope, level, b_d, dense):
         if not value > level:
             break  # nor are the entries after it, which fall
         d = dense[rows.column[k]]
-        if value > slope * (d if d >= 0.0 else b_d):
+        if d < 0.0:
+            d = b_d
+        if value > slope * d:
             return True
     return False
 
@@ -325,7 +332,9 @@ def steepen_tangent(first, stop, bounds, rows, work, inverse, best):  # noqa: PL
             if i == j:
                 continue
             pair, _ = compress_pair(i, rows, scattered, work)
-            if excess_of_pair(*pair, best) > best * inverse * (1.0 + TIE):
+            support = best * inverse
+            excess = excess_of_pair(*pair, best)
+            if excess > support * (1.0 + TIE):
                 slope = best_slope(*pair, inverse, best)
                 if slope > best:
                     best = slope
