@@ -145,7 +145,7 @@ def test_own_data_get_the_verdict_and_the_report_of_the_command(page):
     assert_fits(page, "data")
 
 
-def test_no_script_of_an_address_runs(browser, address):
+def test_a_script_in_the_address_does_not_run(browser, address):
     script = quote('"><script>window.foreign = 1</script>')
     for theme in (script, f"dark&anything={script}"):
         page = Page(browser, f"{address}&theme={theme}", "light")

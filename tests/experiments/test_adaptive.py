@@ -9,7 +9,7 @@ from experiments import adaptive
 BACKWARD, FORWARD = np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([[0.8, 0.2], [0.1, 0.9]])
 
 
-def test_each_plan_keeps_delta_and_the_choice_nearly_doubles_it():
+def test_each_fixed_plan_keeps_delta_and_choosing_between_two_nearly_doubles_it():
     two = adaptive.plans(1.0, 1e-5, BACKWARD, FORWARD, second=0.9)
     for second in (two.response, two.reveal):
         fixed = adaptive.largest_delta(1.0, two.first, [second] * 3, BACKWARD, FORWARD)
@@ -20,7 +20,7 @@ def test_each_plan_keeps_delta_and_the_choice_nearly_doubles_it():
     assert 1.7e-5 < chosen <= 2e-5
 
 
-def test_the_deltas_are_those_of_profiles_for_a_fixed_plan():
+def test_the_delta_of_a_fixed_plan_is_near_the_bound_of_profiles():
     """An upper bound by profiles, whose releases are those of the plan."""
     two = adaptive.plans(1.0, 1e-5, BACKWARD, FORWARD, second=0.9)
     losses = 0.004 * np.arange(500)

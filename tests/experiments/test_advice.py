@@ -9,7 +9,7 @@ from experiments import advice
 
 
 @pytest.mark.parametrize("kind", advice.KINDS)
-def test_plans_keep_their_promise(kind):
+def test_simulated_plans_keep_alpha_and_cheaper_ones_are_cheaper(kind):
     """Doubted reports recommend α/T, and a cheaper plan is cheaper."""
     rng = np.random.default_rng(8)
     recordings = advice.RECORDINGS[:: 3 if kind == "many states" else 1]  # which take seconds each

@@ -23,7 +23,7 @@ def plain_strategies(T, window):
 
 @pytest.mark.parametrize("T", [1, 2, 5, 8, 13])
 @pytest.mark.parametrize("window", [None, 3])
-def test_strategies_are_those_of_their_matrices(T, window):
+def test_strategies_have_the_column_sums_of_their_matrices(T, window):
     made = {strategy.name: strategy for strategy in streams.strategies(T, window)}
     for name, (matrix, decode) in plain_strategies(T, window).items():
         check_columns(made[name], matrix)
@@ -124,14 +124,14 @@ def test_gaussian_noise_of_a_stream_keeps_the_level():
         ([["a"]], 1.0, "strategy must be numbers"),
     ],
 )
-def test_what_is_no_linear_mechanism_is_refused(strategy, scale, message):
+def test_a_strategy_of_no_linear_mechanism_is_refused(strategy, scale, message):
     with pytest.raises(ValueError, match=message):
         tf.event_level_budgets(strategy, scale)
     with pytest.raises(ValueError, match=message):
         tf.gaussian_event_level_budgets(strategy, scale, 1e-5, n_states=2)
 
 
-def test_budgets_of_strategies_are_numbers_and_none_is_below_0():
+def test_strategies_of_infinite_entries_are_refused_and_no_budget_is_negative():
     for entry in (np.nan, np.inf):
         with pytest.raises(
             ValueError, match="entries of the strategy, over the scale, must be finite numbers"

@@ -51,7 +51,7 @@ def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
 @pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.parametrize(("there", "missing"), [("Geolife", "Kosarak"), ("Kosarak", "Geolife")])
-def test_with_one_of_two_recorded_sets_headings_and_record_say_which(
+def test_headings_and_record_say_which_of_two_sets_is_recorded(
     there, missing, tmp_path, monkeypatch
 ):
     data = tmp_path / "data"
@@ -96,7 +96,7 @@ def statement_count(tree):
     return sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
 
 
-def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_run_to_run(committed):
+def test_a_committed_notebook_is_valid_titled_short_and_defines_no_algorithm(committed):
     """Functions of more than a few lines, and classes, belong in the package."""
     _, notebook, code = committed
     nbformat.validate(notebook)
@@ -154,7 +154,7 @@ def test_opening_and_saving_in_jupyterlab_changes_nothing(committed, tmp_path):
     assert (tmp_path / "one.ipynb").read_text() == path.read_text()
 
 
-def test_was_run_from_top_to_bottom_without_errors_warnings_addresses_and_names_of_machines(
+def test_a_committed_notebook_was_run_from_top_to_bottom_without_errors_and_names_no_machine(
     committed,
 ):
     *_, code = committed
@@ -302,7 +302,9 @@ LONG |= {f"dphmm2016/{name}" for name in ("fig10", "fig11", "fig13")}
     ],
     ids=str,
 )
-def test_changed_parameters_give_a_figure(name, parameters, tmp_path, monkeypatch):
+def test_a_notebook_with_changed_parameters_saves_its_figure(
+    name, parameters, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
     monkeypatch.setenv("TPLREPRO_PICTURES", "no")
     monkeypatch.setattr("matplotlib.pyplot.show", draw)

@@ -162,7 +162,7 @@ def test_each_mistake_is_said_beside_its_field_and_leaves_the_last_result(page):
     assert "file.csv must be at most 5 MB here, found 5.1 MB" in page.problems[0]
 
 
-def test_even_a_fault_of_the_page_is_a_message(page, monkeypatch):
+def test_a_fault_in_the_page_itself_is_shown_as_a_message(page, monkeypatch):
     monkeypatch.setattr(leakage_page, "analyse", lambda *args, **kwargs: 1 / 0)
     page.epsilon.entry.value = 0.2
     assert page.problems[0].startswith("Unexpected ZeroDivisionError: division by zero.")
@@ -176,7 +176,7 @@ def test_a_typed_number_stays_though_a_slider_rounds_it(page):
     assert (page.horizon.slider.value, page.analysis.inputs.horizon) == (100, 500)
 
 
-def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer_is_replaced(
+def test_slow_parts_wait_for_the_last_change_and_a_figure_without_an_answer_is_replaced(
     page, monkeypatch
 ):
     """As on a machine that is too slow for anywidget."""
@@ -199,7 +199,7 @@ def test_what_is_slow_waits_until_changes_rest_and_a_figure_that_does_not_answer
 
 
 @pytest.mark.parametrize("name", ["epsilon", "alpha"])
-def test_a_move_of_a_slider_is_little_work(page, name):
+def test_moving_a_slider_runs_few_lines_of_code(page, name):
     """Some 40,000 lines of Python (20 ms) for 50 states and 100 releases, with what is sent."""
     page.chain.entry.value = "50 states, smoothed"
     page.horizon.entry.value = 100

@@ -128,7 +128,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.parametrize("name", ["theme", "template", "next", "v", "session_id", "anything"])
-def test_no_parameter_of_an_address_stands_in_the_page(server, ask, name):
+def test_the_page_holds_no_parameter_of_its_address(server, ask, name):
     token = server[2]
     bad = urlencode({name: SCRIPT})
     status, _, text = ask(f"/?token={token}&{bad}")
@@ -140,7 +140,7 @@ def test_no_parameter_of_an_address_stands_in_the_page(server, ask, name):
 @pytest.mark.parametrize(
     ("asked", "used"), [("light", "light"), ("dark", "dark"), ("../../other", "light")]
 )
-def test_of_themes_there_are_two(server, ask, asked, used):
+def test_a_theme_is_light_or_dark_and_any_other_becomes_light(server, ask, asked, used):
     status, _, text = ask(f"/?token={server[2]}&{urlencode({'theme': asked})}")
     assert status == 200
     assert f'"jupyterLabTheme": "{used}"' in text

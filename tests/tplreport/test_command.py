@@ -109,7 +109,7 @@ def test_budgets_keep_alpha(run, scheme):
     assert (0.4 if scheme in ("composed", "constant") else 0.99) < worst <= 1.0
 
 
-def test_budgets_of_data_withstand_what_they_leave_possible(run, tmp_path):
+def test_budgets_for_data_keep_alpha_for_chains_that_the_data_leave_possible(run, tmp_path):
     rng = np.random.default_rng(0)
     rows = [(f"p{who}", day, int(rng.integers(2))) for who in range(30) for day in range(60)]
     pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv("visits.csv", index=False)
@@ -163,7 +163,7 @@ def test_publishing_again_gives_the_same_values_and_keeps_times_and_whole_number
     assert len(json.loads(run("ledger", "own.sqlite", "--noisy", "--json")[1])) == 3
 
 
-def test_labels_that_are_no_times_are_kept_by_numbering_rows(run, tmp_path):
+def test_numbered_rows_keep_a_column_of_labels_that_are_no_times(run, tmp_path):
     (tmp_path / "counts.csv").write_text("Datum;Zahl\nMo;1,5\nDi;2,5\n")
     words = ("publish", "own.sqlite", "counts.csv", *NEW[:-2], "--time-column", "Datum")
     status, _, errors = run(*words)
@@ -317,7 +317,7 @@ def test_budgets_without_a_heading_are_all_read(run, tmp_path):
         ("--budgets", "noise_multiplier\n7\n7\n", "own.csv: there must be one column epsilon"),
     ],
 )
-def test_a_text_that_may_be_two_things_is_refused(run, tmp_path, option, text, message):
+def test_an_ambiguous_text_is_refused(run, tmp_path, option, text, message):
     (tmp_path / "own.csv").write_text(text)
     (tmp_path / "budgets.csv").write_text("0.1\n0.1\n")
     files = {"--matrix": "moves.csv", "--budgets": "budgets.csv"} | {option: "own.csv"}
@@ -418,7 +418,7 @@ DIFFERENT = [[[0.9, 0.1], [0.1, 0.9]], [[0.2, 0.8], [0.8, 0.2]]] * 10
 
 
 @pytest.mark.filterwarnings("default:do not rely on the chain")
-def test_publishing_asks_of_the_data_what_a_report_asks(run, tmp_path):
+def test_publishing_makes_the_same_checks_of_data_as_a_report(run, tmp_path):
     visits_of(DIFFERENT, "visits.csv")
     words = ("publish", "own.sqlite", "counts.csv", "--data", "visits.csv", "--alpha", 1)
     words += ("--sensitivity", 2, "--step", "1h")
@@ -670,7 +670,7 @@ def test_json_has_no_infinity_and_a_gaussian_plan_has_leakages(run, tmp_path):
     assert command._as_json([np.inf, {"a": float("nan")}, 1.5]) == '[null, {"a": null}, 1.5]'
 
 
-def test_steps_below_a_millisecond_are_printed_apart(run, tmp_path):
+def test_times_of_steps_below_a_millisecond_are_printed_in_full(run, tmp_path):
     rows = "time,n\n2024-05-01 08:00:00.000001,1\n2024-05-01 08:00:00.000002,2\n"
     (tmp_path / "fast.csv").write_text(rows)
     new = ("--matrix=moves.csv", "--alpha=1", "--sensitivity=1", "--floor=0.1", "--step=1us")
@@ -701,7 +701,7 @@ def ended(words, cwd, close=False, **options):
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
-def test_what_reads_the_output_may_end_first(run, tmp_path):
+def test_a_reader_of_the_output_may_end_before_the_command(run, tmp_path):
     words = ["leakage", "--matrix=moves.csv", "--epsilon=0.1", "--horizon=20000", "--json"]
     assert ended(words, tmp_path, close=True, env=ENVIRONMENT) == (141, "", "")
 
@@ -712,7 +712,7 @@ def test_an_interrupt_is_one_line(run, monkeypatch):
     assert run(*words) == (130, "", "tplrepro leakage: interrupted\n")
 
 
-def test_labels_survive_a_locale_of_ascii(run, tmp_path):
+def test_labels_beyond_ascii_are_printed_in_an_ascii_locale(run, tmp_path):
     plain = ENVIRONMENT | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     plain.pop("PYTHONIOENCODING", None)
     (tmp_path / "new.csv").write_text("time,Zürich\n2024-05-01 10:00,7\n", encoding="utf-8")

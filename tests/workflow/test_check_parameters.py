@@ -33,7 +33,7 @@ def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick
         ("value = 1", "other", "must have one cell tagged parameters, found 0; tag the cell"),
     ],
 )
-def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
+def test_the_error_for_a_wrong_parameters_cell_names_its_notebook(one, source, tag, problem):
     path = one.notebook("a/one", parameters=source)
     path.write_text(path.read_text().replace('"parameters"', f'"{tag}"'))
     (found,) = (words for words in find_problems(one.root) if "a/one.ipynb: " in words)

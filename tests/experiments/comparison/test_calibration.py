@@ -29,7 +29,7 @@ def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
 
 
 @pytest.mark.parametrize("parameter", [0.3, 2.0])
-def test_no_run_leaks_more_than_theory_allows_and_a_seed_is_one_crowd(
+def test_no_run_leaks_more_than_its_bound_and_a_seed_fixes_users_and_noise(
     setting, mechanisms, parameter
 ):
     outcomes = {
@@ -49,7 +49,7 @@ def test_no_run_leaks_more_than_theory_allows_and_a_seed_is_one_crowd(
     np.testing.assert_array_equal(np.sort(everybody.paths, axis=0), np.sort(setting.paths, axis=0))
 
 
-def test_equal_leakage_is_interpolated_as_by_hand():
+def test_the_parameter_of_equal_leakage_is_interpolated_on_logarithmic_scales():
     line = np.array([[1.0, 2.0, 4.0]])
     swept = Outcome(np.array([[0.1, 1.0, 10.0]]), line, line / 8, line, 8 / line, 3 * line, line)
     found = comparison.at_equal_leakage(swept, np.sqrt(2))

@@ -96,7 +96,7 @@ def test_schemes_of_kellaris_keep_their_promise_for_a_window(
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7, -0.4])
-def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
+def test_gaussian_likelihoods_equal_the_sum_over_all_paths(setting, correlation):
     """The joint law of all outputs given each path of the target, with the whole covariance of the
     noise."""
     rng = np.random.default_rng(6)

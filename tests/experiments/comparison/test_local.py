@@ -61,7 +61,7 @@ def test_reports_have_the_odds_and_the_variance_of_their_definition(epsilon, n, 
 
 @pytest.mark.parametrize("name", ["randomised response", "unary encoding", "published"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
-def test_counts_are_unbiased(setting, name, epsilon):
+def test_estimated_counts_are_unbiased(setting, name, epsilon):
     rng = np.random.default_rng(4)
     counts = np.array([LOCAL[name](setting, epsilon, rng=rng).counts for _ in range(400)])
     z = (counts.mean(axis=0) - setting.counts) / (counts.std(axis=0) / np.sqrt(400))
@@ -137,7 +137,7 @@ def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, name, ep
     ("name", "published"),
     [("published", sip.ConditionalRandomizedResponse), ("exact", sip.OptimalResponse)],
 )
-def test_responses_are_those_of_sip(setting, name, published):
+def test_local_likelihoods_are_those_of_the_responses_of_sip(setting, name, published):
     """The likelihoods of each user are those of the package's response, one step after the
     other."""
     mechanism, release = published(0.9), LOCAL[name](setting, 0.9, rng=np.random.default_rng(1))

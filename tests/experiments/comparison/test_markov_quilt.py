@@ -53,7 +53,7 @@ def setting_of(matrix, horizon):
 
 @pytest.mark.parametrize("matrix", CHAINS.values(), ids=CHAINS)
 @pytest.mark.parametrize("horizon", [1, 2, 5])
-def test_level_is_that_of_the_definition_and_no_release_leaks_more(matrix, horizon):
+def test_the_level_of_quilts_equals_its_definition_and_bounds_the_exact_leakage(matrix, horizon):
     setting = setting_of(matrix, horizon)
     adversary = setting.adversary
     quilts = list(by_definition(matrix, adversary.initial, horizon))
@@ -66,7 +66,7 @@ def test_level_is_that_of_the_definition_and_no_release_leaks_more(matrix, horiz
         assert exact <= quilt_level(setting, budget)
 
 
-def test_either_of_quilts_and_temporal_privacy_leakage_may_be_less():
+def test_neither_markov_quilts_nor_temporal_privacy_leakage_always_give_less():
     # Two rows have no column in common, so that L is the identity and the bound of TPL is that of
     # the group; two steps mix all states, which quilts see.
     mixing = setting_of(

@@ -11,7 +11,7 @@ from tplrepro import TransitionMatrix
 from tplrepro.markov import forward_backward
 
 
-def test_cells_that_are_ruled_out_leak_without_bound():
+def test_a_cell_that_an_output_rules_out_leaks_without_bound():
     told = [[0.0, -1.0, -2.0], [-np.inf, 0.0, -1.0]]
     assert realised_leakage(told).tolist() == [2.0, np.inf]
     # The two cells that remain are still to be told apart, those that are both ruled out are not.

@@ -31,7 +31,9 @@ PLAIN = {
 @pytest.mark.parametrize("cases", [40, pytest.param(700, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_mutated_file_is_read_wrongly_or_fails_without_its_name(tmp_path, name, packed, cases):
+def test_a_mutated_file_is_read_correctly_or_refused_by_an_error_that_names_it(
+    tmp_path, name, packed, cases
+):
     one = FORMATS[name]
     head, path = one.head.count(b"\n"), tmp_path / one.file
     one.path(tmp_path, LINES[name])

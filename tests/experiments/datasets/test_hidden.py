@@ -27,7 +27,7 @@ def test_the_fit_recovers_a_known_gaussian_chain(moving):
     assert np.abs(chain.means - [[0, 0], [3, 0], [5, 4]]).max() < 0.1
 
 
-def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving, monkeypatch):
+def test_a_fit_does_not_depend_on_units_and_warns_where_iterations_run_out(moving, monkeypatch):
     two_units = moving[1], moving[1] * 1e-5 + 7.0
     plain, scaled = (
         fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units

@@ -169,7 +169,7 @@ def test_broken_lines_are_errors_with_file_and_line(tmp_path, name, line):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_cut_last_line_is_not_silent(tmp_path, name):
+def test_a_last_line_without_an_end_gives_a_warning(tmp_path, name):
     one = FORMATS[name]
     expected = one.load(one.path(tmp_path))
     path = one.path(tmp_path, one.sound, ended=False)
@@ -205,7 +205,7 @@ def test_lines_out_of_order_are_sorted_and_repeated_times_counted_across_blocks(
         ("gowalla", FORMATS["gowalla"].sound, grid.LOS_ANGELES, [1], 3),
     ],
 )
-def test_the_box_selects_and_counts(tmp_path, name, lines, box, users, outside):
+def test_a_box_selects_rows_and_the_others_are_counted(tmp_path, name, lines, box, users, outside):
     one = FORMATS[name]
     path = one.path(tmp_path, lines)
     frame = one.load(path, box=box)
@@ -228,7 +228,9 @@ def test_the_box_selects_and_counts(tmp_path, name, lines, box, users, outside):
         ("gaze", "B_1.csv", "file without samples", "recording time x y"),
     ],
 )
-def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, columns):
+def test_files_without_rows_below_their_head_are_skipped_and_counted(
+    tmp_path, name, file, reason, columns
+):
     one = FORMATS[name]
     one.path(tmp_path, [], file, ended=False)
     frame = one.load(tmp_path)
@@ -373,7 +375,7 @@ WRONG = [
 @pytest.mark.parametrize(
     ("name", "file", "content", "message"), WRONG, ids=[row[3] for row in WRONG]
 )
-def test_what_is_wrong_with_a_file_is_named(tmp_path, name, file, content, message):
+def test_the_error_says_what_is_wrong_with_a_file(tmp_path, name, file, content, message):
     one = FORMATS[name]
     with pytest.raises(DataFormatError, match=message):
         one.load(one.path(tmp_path, content, file))
@@ -388,7 +390,7 @@ def test_an_empty_or_absent_folder_is_an_error(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_size_of_blocks_changes_nothing(tmp_path, monkeypatch, name):
+def test_the_size_of_blocks_does_not_change_what_is_read(tmp_path, monkeypatch, name):
     reader = FORMATS[name].reader
     options = {"seconds": 20.0} if reader is gaze else {}
     whole = import_module(f"experiments.datasets.{reader.__name__.rpartition('.')[2]}").synthetic(
@@ -430,7 +432,7 @@ def test_kosarak_takes_blanks_of_all_kinds_and_frames_in_any_order(tmp_path, sma
     assert kosarak.to_sequences(frame[frame["session"] != 1]).users.tolist() == [0, 2]
 
 
-def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(tmp_path):
+def test_callers_name_gaze_columns_and_units_and_samples_on_edges_are_kept(tmp_path):
     path = FORMATS["gaze"].path(tmp_path, b"s,kind,gy,gx\n0,a,1.5,2.5\n0.5,b,3,4\n")
     frame = gaze.load(path, time="s", x="gx", y="gy", unit="deg")
     assert frame[["time", "x", "y"]].to_numpy().tolist() == [[0.0, 2.5, 1.5], [0.5, 4.0, 3.0]]

@@ -83,7 +83,9 @@ def test_a_web_page_instead_of_an_archive_is_not_kept(official):
 
 
 @pytest.mark.parametrize("module", [geolife, gowalla, kosarak])
-def test_absent_sets_list_what_was_looked_for_and_how_to_get_it(module, tmp_path, monkeypatch):
+def test_the_error_for_an_absent_set_lists_places_searched_and_how_to_get_it(
+    module, tmp_path, monkeypatch
+):
     name = module.__name__.rpartition(".")[2]
     with pytest.raises(DatasetNotFoundError) as error:
         module.load()
@@ -102,7 +104,7 @@ def test_absent_sets_list_what_was_looked_for_and_how_to_get_it(module, tmp_path
         module.load()
 
 
-def test_sets_are_found_where_the_variable_says(tmp_path, monkeypatch):
+def test_sets_are_found_in_the_folder_that_the_environment_variable_names(tmp_path, monkeypatch):
     data = tmp_path / "da[t]a"  # a name that would be a pattern
     (data / "kosarak").mkdir(parents=True)
     monkeypatch.setenv(registry.DATA_VARIABLE, str(data))

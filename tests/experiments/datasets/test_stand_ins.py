@@ -46,7 +46,7 @@ def test_numbers_of_users_and_trajectories_are_checked():
         geolife.synthetic(5, n_trajectories=3)
 
 
-def test_contents_depend_on_the_check_ins_not_on_how_their_numbers_are_written(tmp_path):
+def test_contents_do_not_depend_on_how_numbers_of_check_ins_are_written(tmp_path):
     path, other = tmp_path / "a.txt", tmp_path / "b.txt.gz"
     gowalla.synthetic(30, 1, path)
     rows = [line.split("\t") for line in path.read_text().splitlines()]
@@ -179,7 +179,9 @@ def test_a_stand_in_is_replaced_by_a_whole_one_alone_and_other_data_never(
 
 
 @pytest.mark.parametrize("module", [geolife, gaze])
-def test_without_a_path_nothing_is_left_and_the_same_comes_back(module, tmp_path, monkeypatch):
+def test_a_stand_in_without_a_path_leaves_no_file_and_depends_on_its_seed_alone(
+    module, tmp_path, monkeypatch
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     first, second = module.synthetic(2, seed=1), module.synthetic(2, seed=1)
     assert list(tmp_path.iterdir()) == []

@@ -50,7 +50,7 @@ def test_mobility_model_keeps_cells_that_reach_each_other(model):
 
 
 @pytest.mark.parametrize("excluded", [None, 0.05])
-def test_evaluate_repeats_the_release(model, excluded):
+def test_evaluate_makes_the_same_releases_as_release_with_its_seeds(model, excluded):
     policy = (
         PolicyGraph.transition(model.transitions) if excluded is None else PolicyGraph.complete(16)
     )

@@ -65,7 +65,7 @@ def test_released_gaze_is_measured_in_cells():
     assert found.largest_leakage <= 0.5
 
 
-def test_a_batch_of_another_recording_is_its_own_nearest():
+def test_the_nearest_batch_elsewhere_has_distance_0_if_it_is_equal():
     batches = sip.observed_batches([[0, 1, 2, 3], [0, 1, 3, 3], [2, 2, 2, 2]], 2, 4)
     assert gaze.nearest_elsewhere(batches, 0, 2, 2) == 0.0
     # (2, 3) is half a cell from (3, 3), and from (2, 2), on average over its samples.

@@ -101,7 +101,7 @@ def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, 
         assert found[1:] == found[:1] * 2
 
 
-def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
+def test_leakages_are_the_same_for_labels_sequences_and_sparse_matrices(monkeypatch):
     users = walks(8)
     result = tr.population_leakage(users, EPSILONS)
     expected = result.tpl
@@ -130,7 +130,7 @@ def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     )
 
 
-def test_backends_and_batches_do_not_matter():
+def test_leakages_do_not_depend_on_backend_and_batch_size():
     users = walks(20)
     alone = tr.population_leakage(users, EPSILONS)
     assert (tr.population_leakage(users, EPSILONS, n_jobs=2, batch_size=3).tpl == alone.tpl).all()
@@ -148,7 +148,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("bad", "options"), BAD.values(), ids=BAD)
-def test_a_bad_user_is_named(bad, options):
+def test_the_error_names_the_user_whose_data_are_wrong(bad, options):
     users = {k: [0, 1, 2, 3, 4, k % 5, 0] for k in range(300)}
     with pytest.raises(ValueError, match="user 'Eve'"):
         tr.population_leakage(users | {"Eve": bad}, EPSILONS, batch_size=100, **options)

@@ -24,12 +24,12 @@ def clock_from(time, step):
         *(datetime(2024, 5, 1, 8), np.datetime64("2024-05-01T08"), pd.Timestamp(2024, 5, 1, 8)),
     ],
 )
-def test_one_time_is_written_in_several_ways(time):
+def test_one_time_may_be_written_in_several_ways(time):
     assert clock_from("2024-05-01 06:00", HOUR).positions([time]) == [2]
 
 
 @pytest.mark.parametrize("time", ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")])
-def test_a_time_is_as_fine_as_the_step(time):
+def test_a_time_coarser_than_the_step_is_refused(time):
     assert clock_from("2024-04-30", DAY).positions([time]) == [1]
     with pytest.raises(ValueError, match="as fine as the step .*write it such as 2024-05-01 08:00"):
         clock_from("2024-04-30 00:00", HOUR).positions([time])
@@ -45,7 +45,7 @@ def test_a_time_is_as_fine_as_the_step(time):
         ("1ns", "2024-05-01 08:00:00.000000", "2024-05-01 08:00:00.000000000"),
     ],
 )
-def test_the_remedy_is_as_fine_as_the_step(step, coarse, fine):
+def test_the_example_in_the_error_is_as_fine_as_the_step(step, coarse, fine):
     with pytest.raises(ValueError, match=f"write it such as {fine}$"):
         clock_from(coarse, step)
     assert clock_from(fine, step).positions([fine]) == [0]
@@ -58,7 +58,7 @@ VAGUE = ("10:00", "now", "today", "May", "Mon", "2024", "2024-05", "2024Q2", "20
 @pytest.mark.parametrize(
     "time", [*VAGUE, "noon", "", "1 May 2024", "01.05.2024 08:00", "2024-05-01 08:00:00.1234567891"]
 )
-def test_no_text_that_means_another_time_on_another_day(time):
+def test_a_text_whose_time_depends_on_the_day_of_reading_is_refused(time):
     with pytest.raises(ValueError, match="whole numbers or dates, found .*write dates in full"):
         clock_from(time, HOUR)
     with pytest.raises(ValueError, match="whole numbers or dates, found .*write dates in full"):
@@ -85,7 +85,7 @@ def test_no_text_that_means_another_time_on_another_day(time):
         *((time, "must not be missing, found NaT") for time in (None, np.nan, pd.NaT, pd.NA)),
     ],
 )
-def test_what_is_no_time_has_a_remedy(time, message):
+def test_the_error_for_what_is_no_time_has_a_remedy(time, message):
     with pytest.raises(ValueError, match=message):
         clock_from(time, HOUR)
 
@@ -94,13 +94,13 @@ def test_what_is_no_time_has_a_remedy(time, message):
     "step",
     ["1", "1.5", 1.5, True, " 2 ", "", "nat", "1M", 2**63, "10000000000000D", "-1h", 0, None],
 )
-def test_a_step_has_a_unit(step):
+def test_a_step_without_a_unit_is_refused(step):
     with pytest.raises(ValueError, match="step must be .*; give such as 1 or '1h'"):
         Clock.checked_step(step)
 
 
 @pytest.mark.parametrize("step", ["3600", " 1.5 ", ""])
-def test_a_step_of_observations_has_a_unit_as_well(step):
+def test_a_step_of_observations_without_a_unit_is_refused(step):
     """A number alone, as the command gives it, would be nanoseconds."""
     rows = pd.DataFrame({"user": 1, "time": pd.date_range("2024-05-01", periods=4), "state": 0})
     with pytest.raises(ValueError, match="step must be a positive duration with its unit, found"):
@@ -127,7 +127,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("zone", "day"), CHANGES)
-def test_days_and_hours_of_a_zone_go_on_over_a_change_of_clocks(zone, day):
+def test_steps_of_days_and_hours_in_a_zone_continue_over_a_change_of_clocks(zone, day):
     days = pd.date_range(day, periods=6).tz_localize(zone, nonexistent="shift_forward")
     daily = clock_from(days[0], DAY)
     assert daily.positions(days) == [*range(6)]
@@ -164,7 +164,7 @@ def test_a_publisher_publishes_local_days_over_a_change_of_clocks(tmp_path):
     assert again == made.to_frame()["count"].iloc[3]
 
 
-def test_a_copy_does_not_resume_until_a_day_on_a_clock_of_hours(tmp_path):
+def test_resume_refuses_a_date_without_a_time_on_a_clock_of_hours(tmp_path):
     settings = {"backward": None, "forward": None, "alpha": 1.0, "sensitivity": 1}
     made = tr.Publisher(tmp_path / "hours.sqlite", **settings, floor=0.01, step="1h")
     made.publish("2024-05-01 00:00", 1)

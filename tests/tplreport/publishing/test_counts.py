@@ -253,7 +253,7 @@ def test_whole_counts_of_any_type_stay_whole(counts):
     )
 
 
-def test_labels_come_out_and_each_count_has_the_noise_of_its_own_budget():
+def test_labels_are_kept_and_each_count_has_the_noise_of_its_own_budget():
     times = pd.date_range("2024-05-01", periods=6, freq="1h", name="hour")
     frame = pd.DataFrame({"home": range(6), "work": range(10, 16)}, times)
     budgets = [1e-3, 1e3, 1e-3, 1e3, 1e-3, 1e3]

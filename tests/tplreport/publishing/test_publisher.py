@@ -53,7 +53,7 @@ def limited(pragma, connect=sqlite3.connect):
     return opened
 
 
-def test_the_same_time_has_the_same_value_and_labels_and_kinds_stay(publisher, path):
+def test_a_time_keeps_its_value_and_a_file_its_labels_and_types(publisher, path):
     noisy = publisher.publish(5, {"home": 105, "work": 98})
     assert all(type(value) is int for value in noisy.values())
     for counts in ({"work": 98, "home": 105}, {"home": 105, "work": 99}):
@@ -88,7 +88,7 @@ def test_the_same_time_has_the_same_value_and_labels_and_kinds_stay(publisher, p
         named.publish(1, {decomposed: 1})
 
 
-def test_what_is_spent_is_what_a_filter_spends(publisher, monkeypatch):
+def test_a_publisher_spends_as_a_temporal_filter(publisher, monkeypatch):
     account = tpl.TemporalFilter(1.0, P, P, floor=0.1)
     for at, budget in enumerate([0.4, None, 0.1, 0.2]):
         publisher.publish(at, 10, budget) if budget else publisher.skip(at)
@@ -294,7 +294,7 @@ def test_of_two_draws_the_first_that_is_stored_counts(publisher, path, monkeypat
     assert [publisher.publish(0, 10**6)] == seen
 
 
-def test_what_cannot_be_drawn_is_not_spent(path):
+def test_a_budget_whose_noise_cannot_be_drawn_is_not_spent(path):
     made = tr.Publisher(path, **SETTINGS | {"sensitivity": 1.5}, floor=0.1)
     with pytest.raises(ValueError, match="the sensitivity of whole counts must be a whole number"):
         made.publish(0, 10)
@@ -487,7 +487,7 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
         _ = found.leakage
 
 
-def test_what_a_backup_did_not_see_drawn_is_not_drawn_again(publisher, path, monkeypatch):
+def test_a_copy_made_before_a_draw_does_not_draw_again(publisher, path, monkeypatch):
     def back_up_before_the_draw(self, counts, budgets):
         if counts.any():
             publisher.backup(path.with_name("copy"))
@@ -548,7 +548,9 @@ def test_a_mark_that_cannot_be_written_is_an_error_before_anything_is_spent(publ
     assert len(publisher) == 0
 
 
-def test_what_interrupts_a_call_may_not_use_the_file(publisher, monkeypatch):
+def test_a_signal_handler_may_not_use_the_file_of_the_call_that_it_interrupts(
+    publisher, monkeypatch
+):
     """A reading in a signal's handler would put back what the interrupted call has spent."""
     with monkeypatch.context() as patched:
         patched.setattr(Store, "commit", lambda *words: publisher.remaining)
@@ -559,7 +561,7 @@ def test_what_interrupts_a_call_may_not_use_the_file(publisher, monkeypatch):
     assert publisher.remaining > 0.7
 
 
-def test_nothing_that_could_have_been_spent_elsewhere_leaves_less(path):
+def test_an_exhausted_filter_has_no_more_left_than_any_spending_elsewhere_leaves(path):
     rng = np.random.default_rng(0)
     for _ in range(200):
         floor = float(rng.choice([0.0, 0.1]))
@@ -634,14 +636,14 @@ def test_a_million_releases_fit_a_small_file_and_are_read_at_once(publisher, pat
     assert lines_run(lambda: publisher.remaining) < 1000
 
 
-def test_the_work_for_a_row_is_the_same_however_many_there_are(publisher):
+def test_the_work_per_row_does_not_grow_with_the_number_of_rows(publisher):
     for first in (0, 1000, 2000):
         table = pd.Series(np.arange(1000), np.arange(first, first + 1000))
         assert lines_run(lambda table=table: publisher.publish_table(table)) < 100 * 1000
         assert lines_run(lambda: publisher.remaining) < 1000
 
 
-def test_the_same_counts_leave_the_same_file_as_others_but_for_the_noise(path):
+def test_a_file_depends_on_true_counts_through_noisy_values_alone(path):
     """Nothing in a file depends on true counts, so that nobody can try which they were."""
     contents = []
     for number, counts in enumerate(([7, 10**12], [10**12, 7])):
@@ -764,7 +766,7 @@ def test_a_backup_takes_the_place_of_no_other_file(publisher, path):
         assert path.with_name(name).read_bytes() == before
 
 
-def test_the_work_for_a_label_is_the_same_however_many_there_are(path):
+def test_the_work_per_label_does_not_grow_with_the_number_of_labels(path):
     """A row of 100,000 labels: a thousandth of the work of looking each up in a list."""
     lines = []
     for count in (1_000, 10_000):

@@ -180,7 +180,7 @@ WAYS += (HardLinks, Resumed)
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["while it is open", "while it is closed"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_what_is_put_back_is_read_and_not_published_from(folder, way, is_open):
+def test_a_file_that_was_put_back_is_read_and_not_published_from(folder, way, is_open):
     home, store = folder / "home", folder / "store"
     home.mkdir()
     store.mkdir()
@@ -218,7 +218,7 @@ def test_both_of_two_copies_are_refused_and_the_original_goes_on(folder):
     publisher.publish(1, 10)
 
 
-def test_what_only_reads_raises_no_alarm(folder):
+def test_reading_copying_and_moving_the_folder_stop_no_publishing(folder):
     home = folder / "home"
     home.mkdir()
     publisher = tr.Publisher(home / NAMES[0], **SETTINGS)
@@ -236,7 +236,7 @@ def test_what_only_reads_raises_no_alarm(folder):
     publisher.publish(len(reads), 10)
 
 
-def test_what_changes_the_change_time_is_an_alarm_that_costs_nothing(folder):
+def test_a_changed_change_time_stops_publishing_until_resume_and_spends_nothing(folder):
     path = folder / NAMES[0]
     publisher = tr.Publisher(path, **SETTINGS)
     alarms = (

@@ -108,7 +108,7 @@ def consequence(path, before):
 )
 @pytest.mark.parametrize("damage", [flipped_bit, changed_digit], ids=["bits", "digits"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_damaged_file_is_an_error_or_the_same(home, tmp_path, damage, flips):
+def test_a_damaged_file_is_an_error_or_says_the_same_as_before(home, tmp_path, damage, flips):
     """The same: all that it says, also after another time was published, and SQLite finds nothing;
     so where nothing is stored."""
     rng = np.random.default_rng(flips)
@@ -137,7 +137,7 @@ def test_a_damaged_mark_is_never_taken_for_a_good_one(home):
 
 
 @pytest.mark.parametrize("name", ["format", "settings", "state", "clock", "columns"])
-def test_a_setting_that_is_missing_is_damage(home, name):
+def test_a_missing_setting_is_reported_as_damage(home, name):
     with sqlite3.connect(home / NAME) as database:
         database.execute("DELETE FROM settings WHERE name = ?", (name,))
     with pytest.raises(OSError, match=f"is damaged .its {name} is missing.*restore a backup"):
@@ -145,7 +145,7 @@ def test_a_setting_that_is_missing_is_damage(home, name):
 
 
 @pytest.mark.parametrize("position", [0, 5, 12, 19])
-def test_a_time_that_is_missing_is_damage(home, position):
+def test_a_missing_time_is_reported_as_damage(home, position):
     with sqlite3.connect(home / NAME) as database:
         database.execute("DELETE FROM times WHERE position = ?", (position,))
     with pytest.raises(OSError, match=r"is damaged .one of its times is missing"):

@@ -67,7 +67,7 @@ LATE = f"<log><trace>{event() * 3}{named('late')}</trace></log>"
         pytest.param(LATE, [["late", "a"]] * 3, id="name of the trace after its events"),
     ],
 )
-def test_names_as_different_writers_put_them(tmp_path, text, rows):
+def test_names_are_read_from_the_logs_of_different_writers(tmp_path, text, rows):
     log = read_xes(write(tmp_path, text))
     assert log[COLUMNS[:2]].values.tolist() == rows
     assert set(log["time:timestamp"].dt.year) == {2022}
@@ -134,7 +134,7 @@ def test_unnamed_cases_are_numbered_and_cases_of_one_name_joined(tmp_path):
         '"7","register","2022-08-03 08:00:00",v\r\n',
     ],
 )
-def test_headers_and_separators_of_process_mining_tools(tmp_path, text):
+def test_csv_logs_of_process_mining_tools_are_read(tmp_path, text):
     log = read_log_csv(write(tmp_path, text, "log.csv"))
     assert list(log.columns) == COLUMNS
     assert log.iloc[0].tolist() == ["7", "register", pd.Timestamp("2022-08-03T08:00:00", tz="UTC")]
@@ -156,7 +156,7 @@ NO_TIMES = [
 @pytest.mark.parametrize(
     "time", [*NO_TIMES, "2022-08-03 10:00:00+2", "2022-02-30", "0001-01-01", "9999-12-31"]
 )
-def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
+def test_both_readers_count_an_incomplete_time_as_unreadable(tmp_path, time):
     by_xes = read_xes(write(tmp_path, f"<log>{trace(event(), event(time=time))}</log>"))
     by_csv = read_log_csv(write(tmp_path, f"{HEAD}1,a,2022-01-01\n1,a,{time}\n", "log.csv"))
     pd.testing.assert_frame_equal(by_xes, by_csv)
@@ -228,7 +228,7 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
         (read_xes, "<log>" + "<list>" * 10_001, "nested more than 10000 deep"),
     ],
 )
-def test_what_is_no_log_is_refused_by_its_name(tmp_path, read, text, message):
+def test_a_file_that_is_no_log_is_refused_by_an_error_that_names_it(tmp_path, read, text, message):
     path = write(tmp_path, text)
     with pytest.raises(DataFormatError, match=f"{path}.*{message}"):
         read(path)

@@ -91,7 +91,7 @@ XES = f"<log>{''.join(TRACES)}</log>\n"
 @pytest.mark.parametrize(
     ("read", "events_of", "text"), [(read_log_csv, csv_events, CSV), (read_xes, xes_events, XES)]
 )
-def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(
+def test_a_mutated_log_is_read_correctly_or_refused_by_an_error_that_names_it(
     tmp_path, read, events_of, text, packed
 ):
     data = gzip.compress(text.encode(), mtime=0) if packed else text.encode()

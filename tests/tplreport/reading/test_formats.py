@@ -48,7 +48,7 @@ FORMATS = {
 
 @pytest.mark.parametrize("cases", [40, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_mutated_table_ends_in_an_error_that_is_not_ours(tmp_path, name, cases):
+def test_a_mutated_table_is_read_or_refused_by_an_error_that_names_it(tmp_path, name, cases):
     path = tmp_path / "table.data"
     FORMATS[name](path)
     options = {"cell_km": 20.0} if name == "positions" else {}
@@ -78,7 +78,7 @@ WRITERS = {
     st.lists(st.tuples(st.integers(0, 2), LABELS), min_size=1, max_size=8),
     st.sampled_from([int, str, "time"]),
 )
-def test_one_table_gives_the_same_states_or_the_same_error_in_every_format(
+def test_a_table_has_the_same_states_or_the_same_error_in_every_format(
     tmp_path_factory, rows, kind
 ):
     """Whatever labels are: text, numbers, both, blanks around them, missing ones; Parquet has

@@ -17,7 +17,7 @@ BEIJING, ANGELES = Grid(BEIJING_3RD_RING, 0.34), Grid(LOS_ANGELES, 0.89)  # thos
 
 
 @pytest.mark.parametrize("grid", [BEIJING, ANGELES, Grid((-35, -34.5, 170, 170.5), 5.0)])
-def test_distances_between_points_are_kept(grid):
+def test_a_projection_keeps_distances_between_points(grid):
     rng = np.random.default_rng(1)
     south, north, west, east = grid.box
     latitude, longitude = rng.uniform(south, north, (2, 100)), rng.uniform(west, east, (2, 100))
@@ -111,7 +111,9 @@ REPORTS = st.lists(
 
 @given(REPORTS, st.integers(1, 9), st.integers(1, 25), st.booleans())
 @settings(max_examples=300)
-def test_fixed_steps_are_those_of_a_search_at_each_step(reports, step, max_gap, stamps):
+def test_fixed_steps_equal_a_search_for_the_last_report_at_each_step(
+    reports, step, max_gap, stamps
+):
     frame = pd.DataFrame(reports, columns=["user", "time", "cell"])
     expected = stepwise(reports, step, max_gap)
     if stamps:
@@ -124,7 +126,7 @@ def test_fixed_steps_are_those_of_a_search_at_each_step(reports, step, max_gap, 
 
 @given(REPORTS, st.one_of(st.none(), st.integers(1, 25)))
 @settings(max_examples=200)
-def test_observed_sequences_are_those_of_a_loop(reports, max_gap):
+def test_observed_sequences_equal_those_of_a_plain_loop(reports, max_gap):
     expected, run, before = [], [], None
     for user, time, cell in sorted(reports, key=lambda r: r[:2]):
         broken = (
@@ -145,7 +147,7 @@ def test_observed_sequences_are_those_of_a_loop(reports, max_gap):
     assert [sequences.labels[s].tolist() for s in sequences] == expected
 
 
-def test_no_reports_give_no_sequences_and_years_of_silence_cost_nothing():
+def test_no_reports_give_no_sequences_and_a_gap_of_years_gives_no_steps():
     frame = pd.DataFrame(
         {"user": 0, "time": pd.to_datetime(["1990-01-01", "2020-01-01"], utc=True), "cell": [1, 2]}
     )

@@ -66,7 +66,7 @@ def test_each_layout_of_a_matrix_is_read(text, states, rows):
         ("0.8,0.2", "must be square"),
     ],
 )
-def test_what_may_be_two_matrices_or_none_is_an_error(text, message):
+def test_a_text_that_is_no_matrix_or_may_be_read_as_two_is_an_error(text, message):
     with pytest.raises(ValueError, match=message):
         parse_matrix(text)
 
@@ -147,12 +147,12 @@ def test_each_layout_of_a_column_is_read(text, values):
         ("time,count,epsilon\n1,1,0.1\n2,25,0.1", "a count of '25' in line 3; write a line for"),
     ],
 )
-def test_a_column_that_may_be_another_is_an_error(text, message):
+def test_an_ambiguous_column_is_an_error(text, message):
     with pytest.raises(ValueError, match=message):
         parse_column(text, "epsilon")
 
 
-def test_noise_multipliers_are_no_budgets():
+def test_noise_multipliers_are_not_read_as_budgets():
     assert parse_column("noise_multiplier\n7.1", "noise_multiplier").tolist() == [7.1]
     with pytest.raises(ValueError, match="one column noise_multiplier, found 'epsilon'"):
         parse_column("epsilon\n0.1", "noise_multiplier")
@@ -160,7 +160,7 @@ def test_noise_multipliers_are_no_budgets():
 
 @given(st.text(alphabet='0.5,;\n\tae"#-1²', max_size=30) | st.text(max_size=30))
 @settings(max_examples=200)
-def test_no_text_ends_in_anything_but_numbers_or_a_message(text):
+def test_any_text_gives_numbers_or_an_error_with_a_remedy(text):
     for parse in (parse_matrix, lambda text: parse_column(text, "epsilon")):
         try:
             parse(text)
@@ -168,7 +168,7 @@ def test_no_text_ends_in_anything_but_numbers_or_a_message(text):
             assert ";" in str(error)  # noqa: PT017 - the remedy follows it
 
 
-def test_files_are_read_in_any_encoding_and_named(tmp_path):
+def test_files_are_read_in_any_encoding_and_named_in_errors(tmp_path):
     path = tmp_path / "moves.csv"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_text("zu Hause;Büro\n0,8;0,2\n0,1;0,9", encoding=encoding)

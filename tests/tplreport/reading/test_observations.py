@@ -36,7 +36,7 @@ def write(path, frame, kind):
 
 
 @pytest.mark.parametrize("kind", ["csv", "semicolon", "tab", "mark", "parquet", "frame"])
-def test_names_of_users_and_places_survive_and_a_missing_state_ends_a_sequence(tmp_path, kind):
+def test_labels_are_read_unchanged_and_a_missing_state_ends_a_sequence(tmp_path, kind):
     data = FRAME if kind == "frame" else write(tmp_path / "visits", FRAME, kind)
     found = read_sequences(data, **NAMES, missing="")
     assert found.labels.tolist() == ["NA", "a, b", "bar"]
@@ -49,7 +49,7 @@ def test_names_of_users_and_places_survive_and_a_missing_state_ends_a_sequence(t
         st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 4)), min_size=1, max_size=30
     )
 )
-def test_every_format_gives_what_a_loop_gives(tmp_path_factory, rows):
+def test_every_format_gives_the_sequences_of_a_plain_loop(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("rows")
     frame = pd.DataFrame(rows, columns=["user", "time", "state"])
     expected = [
@@ -80,7 +80,7 @@ def test_every_format_gives_what_a_loop_gives(tmp_path_factory, rows):
 
 
 @pytest.mark.filterwarnings("ignore:.* between two steps")
-def test_instants_order_observations_and_the_clock_there_cuts_steps():
+def test_instants_order_observations_and_the_local_clock_cuts_steps():
     """The clocks go on in that night; d is of 1 April by the clock there, but of 31 March in
     UTC."""
     times = [
@@ -169,7 +169,7 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart
         assert listed(read_sequences(path, same_time=choice)) == [("ada", days), ("bob", ["bar"])]
 
 
-def test_steps_hold_no_state_for_a_whole_step_unless_asked():
+def test_a_state_is_held_for_less_than_a_step_unless_max_gap_says_otherwise():
     """Monday, Wednesday, Friday: without a gap nothing is a stay; with two days every other step is
     held."""
     days = pd.DataFrame(
@@ -254,7 +254,7 @@ def test_large_labels_stay_apart_whatever_their_type(tmp_path, dtype):
         assert listed(read_sequences(data)) == expected
 
 
-def test_labels_of_a_folder_are_of_one_kind(tmp_path):
+def test_all_files_of_a_folder_have_labels_of_one_type(tmp_path):
     for name, states in (("a", [BIG + 1, None, BIG]), ("b", [7])):
         text = "".join(f"{time},{state or ''}\n" for time, state in enumerate(states))
         (tmp_path / f"{name}.csv").write_text("time,state\n" + text)

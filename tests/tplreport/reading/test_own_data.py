@@ -212,7 +212,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_small_files_are_read_rightly_or_refused_with_the_remedy(tmp_path, name):
+def test_small_files_are_read_correctly_or_refused_with_a_remedy(tmp_path, name):
     content, options, expected, *warning = CASES[name]
     path = tmp_path / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -228,7 +228,7 @@ def test_small_files_are_read_rightly_or_refused_with_the_remedy(tmp_path, name)
     assert all(re.search(warning[0], text) for text in texts)
 
 
-def test_a_list_a_row_is_refused_in_every_kind_of_table(tmp_path):
+def test_a_row_that_holds_a_list_is_refused_in_every_format(tmp_path):
     frame = pd.DataFrame({"user": ["a"], "time": [1], "state": [["x", "y"]]})
     frame.to_parquet(tmp_path / "list.parquet")
     frame.to_json(tmp_path / "list.jsonl", orient="records", lines=True)
@@ -248,7 +248,7 @@ def test_a_declared_category_that_never_occurs_is_a_state(tmp_path):
         assert read_sequences(data).labels.tolist() == ["bar", "home", "sea"]
 
 
-def test_three_calls_are_one_and_say_what_was_read():
+def test_read_sequences_equals_its_three_steps_and_says_what_was_read():
     frame = pd.DataFrame(
         {"who": 1, "day": ["2024-01-02", "2024-01-01", "2024-01-03"], "x": [1.5, 2.0, None]}
     )

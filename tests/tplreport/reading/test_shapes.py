@@ -278,7 +278,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
+def test_a_file_of_a_common_shape_is_read_or_refused_with_a_remedy(tmp_path, name):
     write, arguments, expected = FILES[name]
     path = tmp_path / "data"
     write(path)
@@ -315,7 +315,7 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
         ("day\n1\n", "a row and a column of counts"),
     ],
 )
-def test_every_cell_of_counts_is_a_number_or_an_error(tmp_path, content, expected):
+def test_counts_are_read_as_numbers_or_refused(tmp_path, content, expected):
     path = tmp_path / "counts.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     if isinstance(expected, dict):
@@ -334,7 +334,7 @@ def test_a_missing_file_is_named(tmp_path, options):
         read_sequences(tmp_path / "none.csv", **options)
 
 
-def test_a_thread_makes_the_next_block_and_ends_with_its_reader():
+def test_the_next_block_is_made_by_a_thread_that_ends_with_the_reader():
     before, this = threading.active_count(), threading.get_ident()
     blocks = text_files.ahead(map(lambda number: (6 // number, threading.get_ident()), [3, 2, 0]))
     (first, maker), (second, _) = next(blocks), next(blocks)
@@ -383,7 +383,9 @@ class TestManyBlocks:
                 assert listed(found) == expected
                 assert type(found.values) is kind
 
-    def test_a_time_unlike_those_of_earlier_files_is_named_by_its_line(self, tmp_path, frame):
+    def test_the_error_for_a_time_unlike_those_of_earlier_files_names_its_line(
+        self, tmp_path, frame
+    ):
         frame.assign(time=range(2000)).to_csv(tmp_path / "a.csv", index=False)
         frame.assign(time="2024-01-01").to_csv(tmp_path / "b.csv", index=False)
         with pytest.raises(
@@ -433,7 +435,7 @@ class TestManyBlocks:
         with pytest.raises(text_files.DataFormatError, match=message):
             read_sequences(tmp_path)
 
-    def test_a_full_disk_is_said_and_nothing_is_left(self, tmp_path, frame):
+    def test_a_full_disk_is_reported_and_no_temporary_file_remains(self, tmp_path, frame):
         """A limit on the size of files stands for the end of the disk."""
         folder = tmp_path / "temporary"
         folder.mkdir()

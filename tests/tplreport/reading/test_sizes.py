@@ -77,14 +77,14 @@ def test_a_usual_workbook_is_read(tmp_path):
     ],
     ids=["corners", "single quotes", "a row without places", "prefixes", "many"],
 )
-def test_cells_far_apart_count_with_all_between_them(tmp_path, rows):
+def test_cells_of_a_sheet_count_as_the_rectangle_around_them(tmp_path, rows):
     path = workbook(tmp_path / "few.xlsx", rows)
     for limits in (PAGE, COMMAND):
         with pytest.raises(DataFormatError, match="at most [0-9,]+ (cells|bytes when it is unp)"):
             check_size(path, limits)
 
 
-def test_cells_count_once_wherever_a_block_ends(tmp_path, monkeypatch):
+def test_each_cell_of_a_sheet_counts_once_wherever_a_block_ends(tmp_path, monkeypatch):
     path = workbook(tmp_path / "sheet.xlsx", rows_like(100, 10))
     wide = workbook(tmp_path / "wide.xlsx", f"<row>{cells('A1', 'J100')}</row>")
     for size in (1, 2, 3, 7, 50, 1000):
@@ -110,7 +110,7 @@ def test_a_member_that_is_larger_than_it_says_is_refused(tmp_path):
         tr.read_sequences(path)
 
 
-def test_a_binary_workbook_is_saved_anew(tmp_path):
+def test_a_binary_workbook_is_refused_with_a_remedy(tmp_path):
     path = workbook(tmp_path / "binary.xlsx", "")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("xl/workbook.bin", b"")
@@ -126,7 +126,7 @@ def long_parquet(path, groups=100):
             writer.write_table(part, row_group_size=4_000_000)
 
 
-def test_values_of_parquet_and_feather_count_with_those_of_their_lists(tmp_path):
+def test_values_in_lists_of_parquet_and_feather_count_one_by_one(tmp_path):
     path = tmp_path / "rows.parquet"
     long_parquet(path, groups=1)
     with pytest.raises(DataFormatError, match="at most 10,000,000 values, found 12,000,000"):
@@ -182,14 +182,14 @@ def test_streams_are_measured_while_they_are_unpacked(tmp_path, name):
         tr.read_sequences(path)
 
 
-def test_a_folder_has_the_limits_of_its_files(tmp_path):
+def test_limits_hold_for_each_file_of_a_folder(tmp_path):
     (tmp_path / "a.csv").write_text("user,time,state\n1,1,a\n")
     (tmp_path / "b.csv").write_text(WIDE)
     with pytest.raises(DataFormatError, match="b.csv: there must be at most 20,000 columns"):
         tr.read_sequences(tmp_path)
 
 
-def test_the_user_of_the_command_sets_a_factor(monkeypatch):
+def test_an_environment_variable_raises_the_limits_by_a_factor(monkeypatch):
     assert limits_of_command() == COMMAND
     monkeypatch.setenv("TPLREPRO_LIMITS", "10")
     assert limits_of_command().cells == 10 * COMMAND.cells
@@ -224,7 +224,9 @@ print((after.ru_maxrss - before.ru_maxrss) // 1024)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 @pytest.mark.parametrize("reader", ["page", "command"])
-def test_what_took_gigabytes_is_refused_within_megabytes(tmp_path, name, reader):
+def test_a_small_file_that_would_take_gigabytes_is_refused_within_500_megabytes(
+    tmp_path, name, reader
+):
     path = tmp_path / name
     BOMBS[name](path)
     assert path.stat().st_size < 5e6
@@ -233,7 +235,7 @@ def test_what_took_gigabytes_is_refused_within_megabytes(tmp_path, name, reader)
     assert int(done.stdout) < 500
 
 
-def test_the_page_lists_no_columns_of_such_a_file_and_says_why(tmp_path):
+def test_the_page_lists_no_columns_of_a_file_with_too_many_and_refuses_it(tmp_path):
     content = WIDE.encode()
     assert columns_of(content, "wide.csv") == []
     with pytest.raises(
@@ -242,7 +244,7 @@ def test_the_page_lists_no_columns_of_such_a_file_and_says_why(tmp_path):
         read(content, "wide.csv", ())
 
 
-def test_feather_is_read_by_one_thread_of_arrow(tmp_path):
+def test_a_feather_file_is_counted_even_where_arrow_has_one_thread(tmp_path):
     """As under `ulimit -v`: rows were counted by a data set, which then waited for ever."""
     path = tmp_path / "moves.feather"
     pa.feather.write_feather(pa.table({"user": [1, 1], "time": [1, 2], "state": ["a", "b"]}), path)

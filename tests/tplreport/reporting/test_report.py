@@ -117,12 +117,16 @@ class TestChecks:
         assert {check.verdict for check in advice.checks} == {checks.FINE}
 
     @pytest.mark.parametrize(("name", "sequences"), [*departures(np.random.default_rng(2))])
-    def test_each_departure_is_doubted_and_then_alpha_over_T_is_recommended(self, name, sequences):
+    def test_each_departure_from_one_chain_is_doubted_and_alpha_over_T_recommended(
+        self, name, sequences
+    ):
         advice = tr.report(sequences, 1.0, 10, draws=0)
         assert {check.name: check.verdict for check in advice.checks}[name] == checks.DOUBTFUL
         assert advice.recommendation.scheme == COMPOSED
 
-    def test_numbers_as_states_are_refused_unless_asked_for(self):
+    def test_a_recommendation_is_withheld_where_each_state_is_seen_once_unless_asked_for_anyway(
+        self,
+    ):
         """Every state is seen once, so that smoothing makes up half of a row or more."""
         sequences = {u: list(range(30 * u, 30 * u + 30)) for u in range(3)}
         advice = tr.report(sequences, 1.0, 10, draws=0)
@@ -131,7 +135,7 @@ class TestChecks:
         assert "The recommendation is withheld" in advice.to_html(figures=False)
         assert not tr.report(sequences, 1.0, 10, draws=0, anyway=True).withheld
 
-    def test_evidence_is_the_mean_log_likelihood_of_both_directions(self):
+    def test_evidence_for_a_weight_is_the_mean_log_likelihood_in_both_directions(self):
         """Against sums over single steps."""
         rng = np.random.default_rng(5)
         steps = checks.Steps.of(
@@ -188,14 +192,14 @@ def test_a_plan_has_one_name_which_says_against_whom_it_holds(advice):
     assert advice.to_dict()["recommendation"]["plan"] == name
 
 
-def test_the_planned_releases_are_judged():
+def test_the_verdict_judges_the_planned_releases():
     assert tr.report(WALKS, 1.0, 12, draws=0).sentences[0].startswith("No: ")
     assert tr.report(WALKS, 1.0, 12, epsilon=0.2, draws=0).sentences[0].startswith("Yes: ")
     within = tr.report(WALKS, 1.0, 12, epsilon=1 / 12, draws=0)
     assert "whole series" in within.sentences[0]
 
 
-def test_gaussian_error_stands_beside_laplace_error():
+def test_a_report_with_a_delta_shows_gaussian_error_beside_laplace_error():
     """Of equal noise in two cells, against the upper end and against every chain."""
     found = tr.report(WALKS, 1.0, 12, delta=1e-6, draws=0)
     counts, states = markov.count_transitions(WALKS)
@@ -284,7 +288,7 @@ def test_the_command_writes_the_report_the_page_and_the_budgets(tmp_path, capsys
     assert "tplrepro report: " in capsys.readouterr().err
 
 
-def test_events_of_a_log_that_were_left_out_are_named(tmp_path):
+def test_a_report_on_a_log_names_the_events_that_were_left_out(tmp_path):
     event = '<event><string key="concept:name" value="{}"/>{}</event>'
     time = '<date key="time:timestamp" value="2024-01-0{}T00:00:00Z"/>'
     events = [
@@ -338,7 +342,7 @@ def test_an_estimate_outside_its_interval_is_explained_beside_it(advice):
         ) == reason
 
 
-def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_planned():
+def test_a_single_thing_is_named_in_the_singular_and_default_budgets_are_not_called_planned():
     sequences = {"a": [0, 1, 0, 0, 1], "b": [1, 0, 1, 1, 0, 1]}
     one = str(tr.report({"a": [0, 1]}, 1.0, 1, smoothing=0.1, anyway=True, draws=4))
     several = str(tr.report(sequences, 1.0, 12, draws=4))
@@ -353,7 +357,7 @@ def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_pl
     assert "nats at ε = α = 1 each time (50% interval)" in several
 
 
-def test_each_wrong_setting_and_data_without_steps_are_named():
+def test_errors_name_wrong_settings_and_data_without_steps():
     a_count, a_delta = "finite and greater than 0", r"a probability in \(0, 1\)"
     wrong = [
         ("draws", 2, "0 or at least 3"),
@@ -370,7 +374,7 @@ def test_each_wrong_setting_and_data_without_steps_are_named():
         tr.report([[0, 0, 0, 0]], 1.0, 5)
 
 
-def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypatch):
+def test_checks_of_many_steps_take_all_steps_of_users_drawn_at_random(monkeypatch):
     walked = [*WALKS.values()]
     sequences = replace(markov.as_sequences(walked), users=np.arange(30) % 15)  # two sequences each
     everything = checks.Steps.of(sequences)
@@ -386,7 +390,9 @@ def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypa
     ("alpha", "horizon", "printed"),
     [(1.0, 10, "0.1"), (0.1, 3, "0.0333333"), (1 / 3, 365, "0.000913242"), (2.0, 1000, "0.002")],
 )
-def test_alpha_over_t_is_accepted_to_the_last_release_and_printed_as_it_is(alpha, horizon, printed):
+def test_a_filter_accepts_every_release_of_alpha_over_t_which_is_printed_exactly(
+    alpha, horizon, printed
+):
     budgets = equal_shares(alpha, horizon)
     tpl.TemporalFilter(alpha, np.eye(2), np.eye(2)).spend(budgets[0], horizon)
     assert Fraction(budgets[0]) * horizon <= Fraction(alpha)

@@ -25,7 +25,7 @@ def changed(repository, before):
     return {part for part, now in take(repository).items() if now != before[part]}
 
 
-def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
+def test_a_fingerprint_follows_code_parameters_and_environment_but_not_outputs_and_markdown(one):
     before = take(one)
     path = one.notebook("a/one", "print(value, seed)")
     assert changed(one, before) == {"notebook"}
@@ -42,7 +42,7 @@ def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
     assert changed(one, before) == set()
 
 
-def test_only_its_own_entry_counts_and_of_its_profiles_the_one_that_is_run(one):
+def test_a_fingerprint_ignores_other_entries_and_profiles(one):
     before = take(one)
     for own in ("", "  paper: {value: 0.9}\n", "  timing: true\n"):
         entry = f"a/one:\n  data: [kosarak, eventlogs]\n  parameters: {{value: 0.7}}\n{own}"
@@ -50,7 +50,7 @@ def test_only_its_own_entry_counts_and_of_its_profiles_the_one_that_is_run(one):
         assert changed(one, before) == set()
 
 
-def test_only_the_modules_that_a_run_imported_count(one):
+def test_a_fingerprint_follows_the_modules_that_a_run_imported_alone(one):
     module = one.write("tplrepro/sip/__init__.py", "")
     one.write("build/quick/notebooks/a/one.ipynb", "{}")
 
@@ -67,7 +67,7 @@ def test_only_the_modules_that_a_run_imported_count(one):
     )
 
 
-def test_the_result_of_before_is_not_current_after_a_failure(one):
+def test_an_earlier_result_is_outdated_after_a_failure(one):
     """It stands until the job that replaces it starts."""
     one.write("build/quick/notebooks/a/one.ipynb", "{}")
     for status, expected in (("ok", True), ("failed", False)):
@@ -76,7 +76,7 @@ def test_the_result_of_before_is_not_current_after_a_failure(one):
         assert is_current(*one.entry("a/one")) == expected
 
 
-def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
+def test_a_fingerprint_follows_name_size_and_time_of_data_files(one, monkeypatch, tmp_path):
     before = take(one)
     assert before["data"] == {"kosarak": "absent", "eventlogs": "absent"}
     downloaded = one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
@@ -117,7 +117,7 @@ def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
         repository.write(f"build/paper/figures/{name}{suffix}", json.dumps(record))
 
 
-def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(finished):
+def test_publishing_copies_current_figures_without_synthetic_data_and_removes_others(finished):
     save(finished, "a/removed", "none")
     assert publish(finished.root) == ({}, [])
     save(finished, "a/one", "synthetic")

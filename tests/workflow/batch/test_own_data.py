@@ -66,7 +66,7 @@ def promise(visits, tmp_path):
 
 
 @pytest.mark.notebook
-def test_a_file_gives_budgets_noisy_counts_and_a_record(run, visits, tmp_path):
+def test_own_data_give_budgets_noisy_counts_and_a_record(run, visits, tmp_path):
     series = tmp_path / "counts.csv"
     counts = pd.DataFrame({"home": np.arange(100, 106) / 2, "other": range(6)})
     counts.insert(0, "day", [f"d{t}" for t in range(6)])
@@ -193,7 +193,7 @@ def test_a_mistake_that_the_notebook_notices_is_named_with_the_words_of_make(
         ({"FILE": "/no/such.csv"}, "there must be a file /no/such.csv, found none; check its name"),
     ],
 )
-def test_words_are_checked_before_anything_runs(run, words, message):
+def test_wrong_variables_of_make_are_refused_before_anything_runs(run, words, message):
     status, printed, folder = run(**words)
     assert (status, folder.exists()) == (2, False)
     assert re.search(message, printed.err)

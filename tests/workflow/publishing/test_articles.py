@@ -39,7 +39,7 @@ def judged():
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_number_is_typed(name):
+def test_an_article_types_no_number_that_is_not_the_papers(name):
     text = NOT_OURS.sub("", TEXTS[name])
     for words in OF_THE_PAPERS[name]:
         text, found = re.subn(r"\s+".join(map(re.escape, words.split())), "", text)

@@ -49,9 +49,7 @@ UNJUDGED = "Not judged at these parameters. Published verdict: "
 
 
 @pytest.mark.parametrize("record", sorted({claim.record for claim in STATED if claim.record}))
-def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_something_at_its_size(
-    record,
-):
+def test_a_notebook_shows_each_claim_and_the_verdicts_of_the_page_on_those_marked_quick(record):
     """nbval compares what the notebooks show with a new run, so this holds for today's code."""
     owner = owner_of(record, NOTEBOOKS)
     if QUICK[owner]:
@@ -74,9 +72,7 @@ def test_the_notebook_shows_each_claim_and_judges_as_the_page_what_means_somethi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, given in QUICK.items() if given])
-def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_published_verdicts(
-    name, tmp_path
-):
+def test_quick_parameters_of_a_notebook_lead_to_the_published_verdicts(name, tmp_path):
     environment = kernel_environment(tmp_path, "quick", "pytest", real_data=False)
     source, target = NOTEBOOKS[name].path(), tmp_path / "executed.ipynb"
     with mock.patch.dict(os.environ, environment, clear=True):
@@ -248,9 +244,7 @@ def test_a_claim_without_a_record_that_counts_has_no_verdict(repository, facts, 
     assert counts in pages["docs/claims/tkde2019.md"]
 
 
-def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts_that_differ(
-    repository,
-):
+def test_a_trial_judges_claims_marked_quick_and_names_verdicts_that_differ(repository):
     repository.publish("build", profile="quick", commit={"id": "c", "modified": True})
     pages, problems = repository.render(repository.root / "build", "quick")
     assert problems == []
@@ -267,7 +261,7 @@ def test_a_trial_judges_what_means_something_in_a_quick_batch_and_names_verdicts
     ]
 
 
-def test_what_the_published_batch_took_and_the_manifest_come_from_its_records(repository):
+def test_costs_of_the_published_batch_and_the_manifest_come_from_its_records(repository):
     repository.publish()
     repository.publish(name="tkde2019/fig4", cost={"cpu_seconds": 0.4, "peak_megabytes": 700})
     lines = repository.rendered("REPRODUCING.md")
@@ -349,12 +343,12 @@ def test_the_worst_case_of_a_deciding_test_counts_and_a_missing_test_has_no_outc
 @pytest.mark.parametrize(
     "path", ["tplrepro.leakage.not_there", "tplrepro.leakage.published.algorithm_0", "elsewhere"]
 )
-def test_the_map_names_no_code_that_there_is_not(path):
+def test_the_map_names_existing_code_alone(path):
     with pytest.raises(ConfigurationError, match=f"found {path}; correct it"):
         find_code(path)
 
 
-def test_the_map_names_no_claim_that_there_is_not(repository):
+def test_the_map_names_existing_claims_alone(repository):
     """The page has the claims one to four."""
     repository.publish()
     path = repository.root / "docs/map.yaml"

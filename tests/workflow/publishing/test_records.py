@@ -57,7 +57,9 @@ def results(*x, n=5):
         (TIMING, {"parameters": {"n": 3.5}}, 0, ["parameters / n: 3 and 3.5"]),
     ],
 )
-def test_parts_of_a_record_that_differ_are_named(folders, capsys, name, facts, tolerance, words):
+def test_each_part_in_which_two_records_differ_is_named(
+    folders, capsys, name, facts, tolerance, words
+):
     change(folders[1] / name, **facts)
     expected = [f"{name}: {part}" for part in words]
     assert main([*map(str, folders), f"--tolerance={tolerance}"]) == bool(words)
@@ -65,7 +67,7 @@ def test_parts_of_a_record_that_differ_are_named(folders, capsys, name, facts, t
     assert capsys.readouterr().out.splitlines() == [*expected, last]
 
 
-def test_files_count_too_but_tables_of_times_and_within_a_tolerance_all_tables_may_differ(folders):
+def test_tables_are_compared_unless_they_hold_times_or_a_tolerance_is_given(folders):
     (folders[0] / "tkde2019/fig3.csv").write_text("2")
     (folders[1] / "tkde2019/fig6a.csv").write_text("2")
     assert find_differences(*folders) == ["tkde2019/fig3.csv: other bytes"]
@@ -133,7 +135,9 @@ def test_changed_and_moved_code_makes_a_record_older_but_words_layout_and_other_
     assert describe_older_records(published.root).partition(";")[0] == (said if changed else "")
 
 
-def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named(published):
+def test_a_record_is_older_than_another_or_changed_notebook_and_a_missing_commit_is_named(
+    published,
+):
     published.notebook(
         "a/one", "import tplrepro.module", "answer = 2", parameters="value = 1.0\nseed = 2"
     )
@@ -151,7 +155,9 @@ def test_another_notebook_a_changed_one_and_a_commit_that_is_not_there_are_named
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, {0.0}), (0.5, {OTHER})])
-def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, factor, expected):
+def test_another_run_is_compared_by_the_numbers_and_verdicts_of_its_claims(
+    tmp_path, factor, expected
+):
     record = json.loads((ROOT / "figures" / FIGURE).read_text())
     halved = json.loads(
         json.dumps(record["results"]), parse_float=lambda text: float(text) * factor
@@ -163,7 +169,7 @@ def test_another_run_is_compared_by_what_its_claims_show_and_conclude(tmp_path, 
     assert factor != 1.0 or expected == set(found.values())
 
 
-def test_the_largest_difference_is_rounded_up_absolute_near_0_and_a_run_summed_up_in_a_sentence():
+def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_in_a_sentence():
     others = {"2 of 1,000 s": 0.0, "2 of 1,010 s": 1.0, "3 of 1,000 s": 33.4, "2 s": OTHER}
     assert {other: movement_of("2 of 1,000 s", other) for other in others} == others
     near_zero = {
