@@ -222,7 +222,7 @@ def _lines(text: str, blanks: bool) -> list[Line]:
     kept = {}
     for k, line in enumerate(text.splitlines(), 1):
         bare = line.rstrip(" ,;\t")
-        if bare and not line.lstrip().startswith("#"):
+        if bare.strip() and not line.lstrip().startswith("#"):
             kept[k] = bare
     mark = next((mark for mark in "\t;," if any(mark in line for line in kept.values())), None)
     lines = [Line(k, _cells(line, k, mark, blanks)) for k, line in kept.items()]

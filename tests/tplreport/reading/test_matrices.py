@@ -36,6 +36,7 @@ ROWS = [[0.8, 0.2], [0.1, 0.9]]
         ("0,1,2\n1,0,0\n0,1,0\n0,0,1", [0, 1, 2], np.eye(3)),
         ("0-9,10-19\n0.8,0.2\n0.1,0.9", ["0-9", "10-19"], ROWS),
         ("home\n1", ["home"], [[1.0]]),
+        ("0.8 0.2\n\xa0\n0.1 0.9", [0, 1], ROWS),  # a line of a blank that is not broken
     ],
 )
 def test_each_layout_of_a_matrix_is_read(text, states, rows):
@@ -60,6 +61,7 @@ def test_each_layout_of_a_matrix_is_read(text, states, rows):
         ("0,8 0,2\n0,1 0,9", "found '8 0' in line 1"),
         ("1_0,0\n1,0", "found '1_0' in line 1"),
         ("", "there must be 1 row or more, found 0"),
+        ("\xa0", "there must be 1 row or more, found 0"),
         ("0,8,0,2\n0,1,0,9", "found 4 numbers in each of 2 rows; if their commas are decimal"),
         ("80%;20%\n10%;90%", "found '80%' in line 1"),
         ("50%,0.5\n0.5,0.5", "found '50%' in line 1"),
