@@ -78,6 +78,15 @@ def test_what_needs_matrices_refuses_bounds_for_several_laws(find, start):
     assert np.isfinite(find(cycle.reverse(), cycle)).all()
 
 
+def test_every_kth_step_of_a_cycle_is_a_method_that_knows_its_direction():
+    cycle = tpl.Cycle([NIGHT, DAY])
+    with pytest.raises(ValueError, match=r"one step, found Cycle\(2 phases.*; write cycle\.every"):
+        tf.every_kth(cycle, 2)
+    (both,) = cycle.every(2)
+    assert both.toarray() == pytest.approx(np.array(NIGHT) @ DAY)
+    assert tpl.Cycle(DAY).every(3)[0].toarray() == pytest.approx(tf.every_kth(DAY, 3).toarray())
+
+
 def backward_steps(cycle, law, steps):
     """Bayes' rule for each step of a chain that starts in a law."""
     found = []

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
@@ -110,7 +111,8 @@ def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     ------
     ValueError
         If k is no whole number >= 1, the matrix is not row-stochastic, or a sparse one has a
-        background or a power that would take too much memory.
+        background or a power that would take too much memory; and for a `Cycle`, which has its own
+        `Cycle.every`.
 
     Examples
     --------
@@ -118,6 +120,11 @@ def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
     [[0.25, 0.75], [0.0, 1.0]]
     """
     k = check_horizon(k, "k")
+    if isinstance(matrix, Cycle):
+        raise ValueError(
+            f"every_kth needs the matrix of one step, found {matrix!r}; "
+            "write cycle.every(k) of the forward cycle, and reverse that"
+        )
     matrix = as_transition_matrix(matrix)
     if not matrix.is_sparse:
         return matrix**k

@@ -288,11 +288,7 @@ class Cycle:
         >>> len(back.first), back.first[0].probabilities.round(4).tolist()
         (22, [[0.6666, 0.3334], [0.0002, 0.9998]])
         """
-        if self._first:
-            raise ValueError(
-                f"a cycle with first steps cannot be reversed, found {len(self._first)}; "
-                "give a cycle of forward matrices"
-            )
+        self._check_is_forward()
         matrices = self._known_matrices(self._steps)
         if isinstance(start, str):
             if start == "habit":
@@ -427,7 +423,8 @@ class Cycle:
         Raises
         ------
         ValueError
-            For a k that is no whole number from 1 on, or if a step has no matrix.
+            For a k that is no whole number from 1 on, if a step has no matrix, or if the first
+            steps differ from the cycle's, as those of a reversed cycle may.
 
         Examples
         --------
@@ -437,7 +434,8 @@ class Cycle:
         (1, [[0.8, 0.2], [0.4, 0.6]], '1 day, 0:00:00')
         """
         k = check_horizon(k, "k")
-        matrices = self._known_matrices([*self._steps, *self._first])[: len(self)]
+        self._check_is_forward()
+        matrices = self._known_matrices(self._steps)
         p = len(matrices)
         starts = range(0, np.lcm(p, k), k)
         steps = []
@@ -450,8 +448,14 @@ class Cycle:
         length = None
         if self.step is not None:
             length = self.step * k
-        bare = [TransitionMatrix(matrix.probabilities, matrix.states) for matrix in steps]
-        return Cycle(bare, labels, step=length)
+        return Cycle(steps, labels, step=length)
+
+    def _check_is_forward(self) -> None:
+        if self._first:
+            raise ValueError(
+                f"a cycle with first steps cannot be reversed or made coarser, found "
+                f"{len(self._first)}; give a cycle of forward matrices"
+            )
 
     def _known_matrices(self, steps: Sequence) -> list[TransitionMatrix]:
         """The matrices of steps, all of which must have one."""

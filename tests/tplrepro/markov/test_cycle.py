@@ -1,11 +1,13 @@
 """Cycles of matrices: laws that repeat, reversal under each start, and what a user may type."""
 
+from datetime import timedelta
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import tplrepro as tpl
 from tplrepro.markov.cycle import AnyLaw, NearHabit, hilbert_distance
@@ -166,3 +168,16 @@ def test_the_clock_goes_from_matrices_to_cycles():
 def test_errors_name_the_constraint(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_coarser_steps_keep_sparse_matrices_and_refuse_a_reversed_cycle():
+    sparse = tpl.TransitionMatrix(
+        csr_array(0.5 * np.eye(3)), normalize=True, background=[1 / 6] * 3
+    )
+    (same,) = tpl.Cycle(sparse).every(1)
+    assert (same.toarray() == sparse.toarray()).all()
+    hourly = tpl.TransitionMatrix(DAY, step="1h")
+    assert tpl.Cycle(hourly).every(1)[0].step == timedelta(hours=1)
+    started = tpl.Cycle([DAY], first=[NIGHT])
+    with pytest.raises(ValueError, match="cannot be reversed or made coarser, found 1; give"):
+        started.every(2)
