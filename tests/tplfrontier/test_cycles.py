@@ -134,3 +134,41 @@ def test_no_mechanism_leaks_more_about_a_cycle_from_any_start(seed, p, start, pa
             profile = bound.profile_at(t)
             assert (hockey_stick(outputs, np.exp(LOSSES)) <= profile.delta(LOSSES) + 1e-15).all()
             assert largest_loss(outputs) <= profile.largest + 1e-12
+
+
+def walked(steps, released, kinds, grid):
+    """The recursion of profiles, one step after the other."""
+    profile = tf.PrivacyProfile.nothing(grid)
+    profiles = [profile]
+    for loss, kind in zip(steps, released, strict=False):
+        together = profile.compose(kinds[kind])
+        profile = together.correlated(loss)
+        profiles.append(profile)
+    return profiles
+
+
+@pytest.mark.parametrize(
+    ("p", "horizon", "still_hours", "kinds"),
+    [(2, 40, 0, 1), (5, 200, 2, 1), (24, 300, 6, 2), (40, 250, 0, 1), (10, 300, 9, 1)],
+)
+def test_a_repeated_cycle_is_bounded_by_few_profiles_as_closely_as_by_a_walk(
+    p, horizon, still_hours, kinds
+):
+    """Also where nobody moves at some hours, so that these alone would never forget."""
+    rng = np.random.default_rng(p)
+    moving = [rng.dirichlet(np.full(3, 2.0), 3) for _ in range(p - still_hours)]
+    cycle = tpl.Cycle([np.eye(3)] * still_hours + moving)
+    grid = 1e-3
+    events = [[GAUSSIAN], [GAUSSIAN, 0.4]][kinds - 1]
+    sizes = [tf.PrivacyProfile.of_event(event, grid) for event in events]
+    released = [time % kinds for time in range(horizon)]
+    found = tf.temporal_privacy_profile([events[k] for k in released], None, cycle, grid=grid)
+    losses = list(cycle.map(tpl.PrivacyLossFunction).over(horizon - 1))
+    walk = walked(losses[::-1], released[::-1], sizes, grid)[::-1]
+    for time in range(0, horizon, 7):
+        together = walk[time].compose(sizes[released[time]])
+        bound = found.forward.profile_at(time)
+        for loss in (0.0, 0.3, 1.0):
+            least = together.delta(loss)
+            assert least * (1 - 1e-9) <= bound.delta(loss) <= least * (1 + 1e-6) + 1e-11
+    assert len(found.forward.profiles) < horizon

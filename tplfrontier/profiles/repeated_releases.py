@@ -3,7 +3,8 @@ profiles.
 
 Where two rows have disjoint supports only the number of releases counts. Near a fixed point the
 rest of a run is extrapolated, with a proof (`extrapolate`). A schedule that repeats is a run of
-its periods: 3,000 releases of two alternating kinds take 0.3 s.
+its periods: 3,000 releases of two alternating kinds take 0.3 s. So are equal releases about a cycle
+of matrices, such as those of the hours of a week.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,9 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 SETTLED = 1e-9
 CHANGE = 1e-12
 MARKS = 32
-MOST_PERIOD = 32  # the longest period that is looked for, in steps
+# the longest period that is looked for, in steps, and where matrices differ: the hours of a week
+MOST_PERIOD = 32
+MOST_PERIOD_OF_MATRICES = 168
 REPEATS = 4  # how often a period of several steps must be repeated
 # In runs of more than MANY releases, numbers of releases with the same leading BITS bits share a
 # profile.
@@ -84,8 +87,18 @@ class Run:
         return self.length >= REPEATS * len(self.period)
 
     @property
+    def is_known(self) -> bool:
+        return all(step.loss is not None for step, _ in self.period)
+
+    @property
     def forgets(self) -> bool:
+        """Whether each of its steps does."""
         return all(step.forgets for step, _ in self.period)
+
+    @property
+    def forgets_at_last(self) -> bool:
+        """Whether one of its steps does, so that a whole period passes no whole profile."""
+        return self.is_known and any(step.forgets for step, _ in self.period)
 
     @property
     def kept_share(self) -> float:
@@ -176,26 +189,35 @@ def _profiles_along_run(
 def find_runs(steps: list[Step], released: list[int]) -> Iterator[Run]:
     """Cut the steps, and the releases before them, into runs that each repeat a period.
 
-    A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
+    A period of several steps is repeated `REPEATS` times, and each of its steps forgets; where the
+    matrices of single steps differ, one that forgets is enough.
     """
+    single_steps = {step.loss for step in steps if step.length == 1}
+    matrices_differ = len(single_steps) > 1
     start = 0
     while start < len(steps):
-        run = _longest_run(steps, released, start)
+        run = _longest_run(steps, released, start, matrices_differ)
         yield run
         start += run.length
 
 
-def _longest_run(steps: list[Step], released: list[int], start: int) -> Run:
+def _longest_run(steps: list[Step], released: list[int], start: int, matrices_differ: bool) -> Run:
+    most_period = MOST_PERIOD
+    if matrices_differ:
+        most_period = MOST_PERIOD_OF_MATRICES
     longest = Run([], 0)
-    for length in range(1, MOST_PERIOD + 1):
+    for length in range(1, most_period + 1):
         end = start + length
-        period = [*zip(steps[start:end], released[start:end], strict=False)]
-        run = Run(period, _count_repeated(steps, released, start, length))
+        repeated = _count_repeated(steps, released, start, length)
         is_single = length == 1
+        if repeated == length and not is_single:
+            continue  # it does not repeat
+        run = Run([*zip(steps[start:end], released[start:end], strict=False)], repeated)
         is_longer = run.length > longest.length and run.is_repeated_enough
-        if is_single or (is_longer and run.forgets):
+        forgets = run.forgets or (matrices_differ and run.forgets_at_last)
+        if is_single or (is_longer and forgets):
             longest = run
-        if run.length >= length + MOST_PERIOD:
+        if run.length >= length + most_period:
             break  # no longer period would last longer
     return longest
 
@@ -210,6 +232,8 @@ def _count_repeated(steps: list[Step], released: list[int], start: int, period: 
         )
 
     end = start + period
+    if end >= len(steps) or not is_repeated(end, end + 1):  # most periods end here
+        return min(end, len(steps)) - start
     while end < len(steps) and is_repeated(end, end + MANY):
         end += MANY
     while end < len(steps) and is_repeated(end, end + 1):
@@ -226,10 +250,11 @@ def repeat_period(
     ends = group_ends(run.repetitions)
     sizes = [end - begin for begin, end in pairwise([0, *ends])]
     cycles: Iterator[list[Profile]]
+    is_single = len(run.period) == 1
     if step.loss is None:
         cycles = repeat([nothing])
     # not all pairs pass such a step unchanged
-    elif step.is_identity and isinstance(base, PrivacyProfile):
+    elif is_single and step.is_identity and isinstance(base, PrivacyProfile):
         cycles = ([base.compose(powers.profile(kind, end))] for end in ends)
     else:
         forgotten = max(1.0 - run.kept_share, EPS) / len(run.period)
