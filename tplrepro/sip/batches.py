@@ -49,10 +49,12 @@ LARGEST_ALPHABET = 1024
 
 
 def _check_alphabet(n_symbols: int, width: int) -> None:
+    """Refuse more batches than a mechanism may tell apart."""
     n = check_horizon(n_symbols, "n_symbols")
     w = check_horizon(width, "width")
     digits = w * np.log10(n)
-    if digits > 15 or n**w > LARGEST_ALPHABET:
+    is_huge = digits > 15  # n^w would take long to compute
+    if is_huge or n**w > LARGEST_ALPHABET:
         digits_of_gigabytes = 2 * digits - 8.1
         raise ValueError(
             f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of "
@@ -89,8 +91,13 @@ def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamm
     """
     _check_alphabet(n_symbols, width)
     single = check_distance(distance, n_symbols)
-    digits = np.indices((n_symbols,) * width).reshape(width, -1)  # the symbols of each batch
-    return np.sum([single[np.ix_(digit, digit)] for digit in digits], axis=0)
+    shape = (n_symbols,) * width
+    symbols_of_batches = np.indices(shape).reshape(width, -1)
+    distances_by_place = []
+    for symbols in symbols_of_batches:
+        between_symbols = single[np.ix_(symbols, symbols)]
+        distances_by_place.append(between_symbols)
+    return np.sum(distances_by_place, axis=0)
 
 
 def batch_belief(belief: ArrayLike, transition: MatrixLike, width: int) -> np.ndarray:
@@ -148,13 +155,16 @@ def batch_chain(initial: ArrayLike, transition: MatrixLike, width: int) -> Symbo
         If there are more than 1,024 batches, or something is no distribution.
     """
     matrix = as_transition_matrix(transition)
-    after_symbol = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
+    beliefs_after_symbols = [batch_belief(row, matrix, width) for row in matrix.toarray()]
+    after_symbol = np.array(beliefs_after_symbols)
     states = None
     if not isinstance(matrix.states, range):
         states = product(matrix.states, repeat=width)
-    last_symbol = np.arange(after_symbol.shape[1]) % matrix.n_states
+    n_batches = after_symbol.shape[1]
+    last_symbol = np.arange(n_batches) % matrix.n_states
     batches = TransitionMatrix(after_symbol[last_symbol], states)
-    return SymbolChain.first_order(batch_belief(initial, matrix, width), batches)
+    first_batch = batch_belief(initial, matrix, width)
+    return SymbolChain.first_order(first_batch, batches)
 
 
 class BatchResponse(OptimalResponse):
@@ -188,7 +198,8 @@ class BatchResponse(OptimalResponse):
     def __init__(
         self, epsilon: float, width: int, n_symbols: int, distance: str | ArrayLike = "hamming"
     ):
-        super().__init__(epsilon, batch_distance(n_symbols, width, distance))
+        between_batches = batch_distance(n_symbols, width, distance)
+        super().__init__(epsilon, between_batches)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,7 +213,8 @@ class Batches(Sequences):
     @cached_property
     def widths(self) -> np.ndarray:
         """Symbols in each batch, (n,)."""
-        return np.count_nonzero(self.symbols >= 0, axis=1)
+        is_symbol = self.symbols >= 0
+        return np.count_nonzero(is_symbol, axis=1)
 
     def distance(self, between: Distance = "hamming") -> BatchDistance:
         """Distance between batches: the sum over their symbols, infinite between different widths.
@@ -210,7 +222,9 @@ class Batches(Sequences):
         `between` symbols it is "hamming", an array (m, m) in the order of the `alphabet`, or a
         function of two arrays of symbols that broadcast against each other.
         """
-        return BatchDistance(self.symbols, distance_function(between, self.alphabet.tolist()))
+        alphabet = self.alphabet.tolist()
+        between_symbols = distance_function(between, alphabet)
+        return BatchDistance(self.symbols, between_symbols)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,18 +232,23 @@ class BatchDistance(FrozenArrays):
     """The distances of two arrays of batches (their numbers), which broadcast against each
     other."""
 
-    symbols: np.ndarray
-    between: Callable[..., np.ndarray] = np.not_equal
+    symbols: np.ndarray  # (n, w), as in `Batches`
+    between: Callable[..., np.ndarray] = np.not_equal  # codes of symbols
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        rows = np.asarray(x)
+        columns = np.asarray(y)
         total: Any = 0.0
-        for symbols in self.symbols.T:
-            first = symbols[np.asarray(x)]
-            second = symbols[np.asarray(y)]
-            both_ended = (first < 0) & (second < 0)
-            one_ended = (first < 0) | (second < 0)
+        for symbols_at_place in self.symbols.T:
+            first = symbols_at_place[rows]
+            second = symbols_at_place[columns]
+            first_ended = first < 0
+            second_ended = second < 0
+            both_ended = first_ended & second_ended
+            one_ended = first_ended | second_ended
             at_the_end = np.where(both_ended, 0.0, np.inf)
-            total = total + np.where(one_ended, at_the_end, self.between(first, second))
+            between_symbols = self.between(first, second)
+            total = total + np.where(one_ended, at_the_end, between_symbols)
         return total
 
 
@@ -267,17 +286,33 @@ def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -
     """
     w = check_horizon(width, "width")
     coded = as_sequences(sequences, n_symbols)
-    n_batches = -(-coded.lengths // w)
+    n_batches = -(-coded.lengths // w)  # rounded up
     offsets = np.append(0, np.cumsum(n_batches))
-    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], n_batches)  # in its sequence
-    first = np.repeat(coded.offsets[:-1], n_batches) + number * w
-    end = np.repeat(coded.offsets[1:], n_batches)
-    places = first[:, None] + np.arange(w)
-    is_inside = places < end[:, None]
-    codes_of_symbols = coded.values[np.where(is_inside, places, 0)]
-    rows = np.where(is_inside, codes_of_symbols, -1)
+    number_among_all = np.arange(offsets[-1])
+    first_of_sequence = np.repeat(offsets[:-1], n_batches)
+    number_in_sequence = number_among_all - first_of_sequence
+    start_of_sequence = np.repeat(coded.offsets[:-1], n_batches)
+    end_of_sequence = np.repeat(coded.offsets[1:], n_batches)
+    start_of_batch = start_of_sequence + number_in_sequence * w
+    places = start_of_batch[:, None] + np.arange(w)
+    is_inside = places < end_of_sequence[:, None]
+    places_inside = np.where(is_inside, places, 0)
+    rows = np.where(is_inside, coded.values[places_inside], -1)
     distinct, codes = np.unique(rows, axis=0, return_inverse=True)
-    names: list = coded.labels.tolist()
-    tuples = (tuple(names[k] for k in row if k >= 0) for row in distinct.tolist())
-    labels = np.fromiter(tuples, object, len(distinct))
-    return Batches(codes.reshape(-1), offsets, labels, coded.users, distinct, coded.labels)
+    return Batches(
+        values=codes.reshape(-1),
+        offsets=offsets,
+        labels=_label_batches(distinct, coded.labels),
+        users=coded.users,
+        symbols=distinct,
+        alphabet=coded.labels,
+    )
+
+
+def _label_batches(symbols: np.ndarray, alphabet: np.ndarray) -> np.ndarray:
+    """The tuple of the symbols of each batch, from their codes (n, w), -1 beyond its end."""
+    names: list = alphabet.tolist()
+    labels = np.empty(len(symbols), dtype=object)
+    for number, codes in enumerate(symbols.tolist()):
+        labels[number] = tuple(names[code] for code in codes if code >= 0)
+    return labels

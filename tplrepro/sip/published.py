@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import MatrixLike, as_transition_matrix
-from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
+from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw_symbol
 from tplrepro.validation import RngLike, as_generator, check_distribution
 
 
@@ -22,16 +22,19 @@ class _TruthOrDraw(Response):
 
     @cached_property
     def leakage(self) -> float:
-        possible = self.belief[self.belief > 0]
+        is_possible = self.belief > 0
+        possible = self.belief[is_possible]
         if possible.size == 1:
             return 0.0
         b = possible.min()
-        raised = np.log(1 - self.share + self.share * b) - np.log(b)
+        told_rarest = 1 - self.share + self.share * b
+        raised = np.log(told_rarest) - np.log(b)
         lowered = -np.log(self.share)
         return float(max(raised, lowered))
 
     def column(self, y: int) -> np.ndarray:
-        likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])
+        drawn = self.share * self.belief[self.checked_symbol(y)]
+        likelihood = np.full(self.belief.size, drawn)
         likelihood[y] += 1 - self.share
         return likelihood
 
@@ -43,7 +46,7 @@ class _TruthOrDraw(Response):
         rng = as_generator(rng)
         if rng.random() >= self.share:
             return truth
-        return draw(self.belief, rng)
+        return draw_symbol(self.belief, rng)
 
 
 class ConditionalRandomizedResponse(BeliefMechanism):
@@ -85,8 +88,16 @@ def _randomized_response(belief: np.ndarray, support: np.ndarray, epsilon: float
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
     odds = np.exp(-epsilon)  # of another symbol against the truth
-    share_of_draws = float(k * odds / (1.0 + (k - 1) * odds))
-    return Response(belief, support, share_of_draws, uniform, uniform[None], row_class)
+    total = 1.0 + (k - 1) * odds
+    share_of_draws = float(k * odds / total)
+    return Response(
+        belief=belief,
+        labels=support,
+        share=share_of_draws,
+        base=uniform,
+        table=uniform[None],
+        row_class=row_class,
+    )
 
 
 class RandomizedResponse(BeliefMechanism):
@@ -101,7 +112,8 @@ class RandomizedResponse(BeliefMechanism):
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
-        return _randomized_response(beta, np.arange(beta.size), self.epsilon)
+        all_symbols = np.arange(beta.size)
+        return _randomized_response(beta, all_symbols, self.epsilon)
 
 
 class TemporalRandomizedResponse(BeliefMechanism):
@@ -133,18 +145,26 @@ class TemporalRandomizedResponse(BeliefMechanism):
     @cached_property
     def same_supports(self) -> bool:
         """Whether all symbols have the same successors."""
-        return len({self.support(x).tobytes() for x in range(self.transition.n_states)}) == 1
+        first = self.support(0)
+        for x in range(1, self.transition.n_states):
+            if not np.array_equal(self.support(x), first):
+                return False
+        return True
 
     def likelihood(self, y: int) -> np.ndarray:
         """Pr(y | previous symbol, symbol), (n, n), for an output after the first one."""
         n = self.transition.n_states
         uniform = np.full(n, 1.0 / n)
-        rows = [self.response(uniform, previous).column(y) for previous in range(n)]
+        rows = []
+        for previous in range(n):
+            response = self.response(uniform, previous)
+            rows.append(response.column(y))
         return np.array(rows)
 
     def support(self, previous: int) -> np.ndarray:
         """Symbols that can follow `previous`."""
-        return np.flatnonzero(self.transition.row(previous) > 0)
+        probabilities = self.transition.row(previous)
+        return np.flatnonzero(probabilities > 0)
 
     def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
         """The response among the successors of the previous symbol.

@@ -56,13 +56,16 @@ class Response:
     @cached_property
     def class_mass(self) -> np.ndarray:
         """Belief in each class, (c,)."""
-        shared = self.row_class >= 0
-        return np.bincount(self.row_class[shared], self.belief[shared], minlength=len(self.table))
+        has_class = self.row_class >= 0
+        classes = self.row_class[has_class]
+        beliefs = self.belief[has_class]
+        return np.bincount(classes, beliefs, minlength=len(self.table))
 
     @cached_property
     def own_mass(self) -> np.ndarray:
         """Belief in each label if w outputs that symbol unchanged, else 0, (m,)."""
-        return np.where(self.row_class[self.labels] < 0, self.belief[self.labels], 0.0)
+        is_unchanged = self.row_class[self.labels] < 0
+        return np.where(is_unchanged, self.belief[self.labels], 0.0)
 
     @cached_property
     def w_marginal(self) -> np.ndarray:
@@ -72,7 +75,11 @@ class Response:
     @cached_property
     def output(self) -> np.ndarray:
         """Distribution of the output over the labels, (m,)."""
-        return self.share * self.base + (1 - self.share) * self.w_marginal
+        return self._mixed(self.base, self.w_marginal)
+
+    def _mixed(self, base: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """share base + (1 - share) w."""
+        return self.share * base + (1 - self.share) * w
 
     @cached_property
     def marginal(self) -> np.ndarray:
@@ -82,25 +89,34 @@ class Response:
     @cached_property
     def w_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest w(y|x) over possible x, for each label y, (m,) each."""
-        rows = self.table[self.class_mass > 0]
+        is_possible = self.class_mass > 0
+        rows = self.table[is_possible]
+        lowest_in_rows = rows.min(axis=0, initial=1.0)
+        highest_in_rows = rows.max(axis=0, initial=0.0)
         is_own = self.own_mass > 0
         # A symbol that is output unchanged never gives another label.
         another_is_own = is_own.sum() > is_own
-        lowest = np.where(another_is_own, 0.0, rows.min(axis=0, initial=1.0))
-        highest = np.maximum(rows.max(axis=0, initial=0.0), is_own)
+        lowest = np.where(another_is_own, 0.0, lowest_in_rows)
+        highest = np.maximum(highest_in_rows, is_own)
         return lowest, highest
 
     @cached_property
     def leakage(self) -> float:
         """The true instantaneous information leakage (Eq. (12) of [3]), nats."""
+        lowest_w, highest_w = self.w_range
+        lowest_ratio = self._ratios_to_output(lowest_w).min()
+        highest_ratio = self._ratios_to_output(highest_w).max()
+        raised = np.log(highest_ratio)
+        lowered = -log_probabilities(lowest_ratio)
+        return float(max(raised, lowered))
+
+    def _ratios_to_output(self, w: np.ndarray) -> np.ndarray:
+        """a(y|x) / p(y) of each output y that can occur, from a w(y|x) of each label y, (m,)."""
         is_seen = self.output > 0
         output = self.output[is_seen]
-        base_ratio = self.share * (self.base[is_seen] / output)
-        # a(y|x) / p(y) over possible x, of each output y.
-        lowest, highest = (
-            base_ratio + (1 - self.share) * (w[is_seen] / output) for w in self.w_range
-        )
-        return float(max(np.log(highest.max()), -log_probabilities(lowest.min())))
+        base_ratios = self.base[is_seen] / output
+        w_ratios = w[is_seen] / output
+        return self._mixed(base_ratios, w_ratios)
 
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
@@ -109,31 +125,35 @@ class Response:
             w = self.table[shared]
         else:
             w = self.labels == x
-        return self._over_symbols(self.share * self.base + (1 - self.share) * w)
+        return self._over_symbols(self._mixed(self.base, w))
 
     def column(self, y: int) -> np.ndarray:
         """Likelihood of output y given each symbol, (n,)."""
-        place = np.flatnonzero(self.labels == self.checked_symbol(y))
-        if not place.size:
+        is_label = self.labels == self.checked_symbol(y)
+        if not is_label.any():
             return np.zeros(self.belief.size)
-        label = place[0]
-        base = self.share * self.base[label]
+        label = np.argmax(is_label)
+        base = self.base[label]
         w_of_class = np.append(self.table[:, label], 0.0)  # the last is class -1
-        likelihood = (base + (1 - self.share) * w_of_class)[self.row_class]
+        likelihood_of_class = self._mixed(base, w_of_class)
+        likelihood = likelihood_of_class[self.row_class]
         if self.row_class[y] < 0:
-            likelihood[y] = base + (1 - self.share)
+            likelihood[y] = self._mixed(base, 1.0)
         return likelihood
 
     def changed(self) -> np.ndarray:
         """Pr(output != x | x) for each symbol x, (n,), accurate where it is small."""
-        shared = self.row_class[self.labels]
-        kept = self.table[shared, np.arange(self.labels.size)]
-        leaves = np.where(shared < 0, 0.0, 1.0 - kept)
+        classes = self.row_class[self.labels]
+        columns = np.arange(self.labels.size)
+        kept_by_w = self.table[classes, columns]
+        changed_by_w = np.where(classes < 0, 0.0, 1.0 - kept_by_w)
+        changed_by_base = 1.0 - self.base
         result = np.ones(self.belief.size)
-        result[self.labels] = self.share * (1.0 - self.base) + (1.0 - self.share) * leaves
+        result[self.labels] = self._mixed(changed_by_base, changed_by_w)
         return result
 
     def _over_symbols(self, values: np.ndarray) -> np.ndarray:
+        """Values of the labels, (m,), and 0 for all other symbols, (n,)."""
         result = np.zeros(self.belief.size)
         result[self.labels] = values
         return result
@@ -168,12 +188,13 @@ class Response:
         """All rows, (n, n); ValueError above 10,000 symbols."""
         n = self.belief.size
         if n > LARGEST_MATRIX:
-            size = f"{n} symbols ({8 * n * n / 1e9:.1f} GB)"
+            gigabytes = 8 * n * n / 1e9
             raise ValueError(
-                f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; "
-                "use row(x) or column(y)"
+                f"a matrix is limited to {LARGEST_MATRIX} symbols, found {n} symbols "
+                f"({gigabytes:.1f} GB); use row(x) or column(y)"
             )
-        return np.array([self.row(x) for x in range(n)])
+        rows = [self.row(x) for x in range(n)]
+        return np.array(rows)
 
     def sample(self, x: int, *, rng: RngLike) -> int:
         """Draw the output for a true symbol.
@@ -195,27 +216,31 @@ class Response:
         ValueError
             If x is no symbol, or is impossible under the belief.
         """
-        return draw(self.row(self.checked_symbol(x, true=True)), as_generator(rng))
+        truth = self.checked_symbol(x, true=True)
+        return draw_symbol(self.row(truth), as_generator(rng))
 
     def cost(self, distance: Distance = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
         if isinstance(distance, str) and distance == "hamming":
-            return float((self.belief * self.changed()).sum())
+            changed = self.belief * self.changed()
+            return float(changed.sum())
         between = distance_function(distance, self.belief.size)
         possible = np.flatnonzero(self.belief)
         b = self.belief[possible]
         cost = 0.0
-        for y in self.labels[self.output > 0]:
+        is_seen = self.output > 0
+        for y in self.labels[is_seen]:
             likelihood = self.column(y)[possible]
-            cost += b @ (distances_by(between, possible, y) * likelihood)
+            distances = distances_by(between, possible, y)
+            cost += b @ (distances * likelihood)
         return float(cost)
 
     def checked_symbol(self, x: int, true: bool = False) -> int:
         """A symbol 0..n-1; a `true` one must be possible under the belief."""
-        if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
-            raise ValueError(
-                f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input"
-            )
+        n = self.belief.size
+        is_integer = isinstance(x, (int, np.integer))
+        if not (is_integer and 0 <= x < n):
+            raise ValueError(f"a symbol must be one of 0..{n - 1}, found {x!r}; check the input")
         if true and self.belief[x] <= 0:
             found = f"found probability 0 of symbol {x}"
             raise ValueError(
@@ -225,7 +250,7 @@ class Response:
         return int(x)
 
 
-def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
+def draw_symbol(distribution: np.ndarray, rng: np.random.Generator) -> int:
     """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
     level = rng.random() * cumulative[-1]
@@ -299,14 +324,18 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the
     diagonal."""
-    n = len(states) if isinstance(states, Sequence) else states
+    if isinstance(states, Sequence):
+        n: int | None = len(states)
+    else:
+        n = states
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
         return 1.0 - np.eye(n or 1)
     distance = by_state(distance, states, "distances", (0, 1))
     values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
     if n is None:
-        n = max(len(np.atleast_1d(values)), 1)
+        n_rows = len(np.atleast_1d(values))
+        n = max(n_rows, 1)
     if values.shape != (n, n):
         raise ValueError(
             f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; "
@@ -322,7 +351,8 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
         return distance
     if isinstance(distance, str) and distance == "hamming":
         return np.not_equal
-    return partial(_look_up, frozen(check_distance(distance, states)))
+    table = frozen(check_distance(distance, states))
+    return partial(_look_up, table)
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -330,8 +360,10 @@ def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike
     be infinite."""
     values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
-    if values.shape != shape or not (values >= 0.0).all():
-        found = f"shape {values.shape} and minimum {values.min(initial=np.inf):g}"
+    is_distance = values >= 0.0
+    if values.shape != shape or not is_distance.all():
+        least = values.min(initial=np.inf)
+        found = f"shape {values.shape} and minimum {least:g}"
         raise ValueError(
             f"distances must have shape {shape} and be at least 0, found {found}; mend the function"
         )
@@ -339,4 +371,5 @@ def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike
 
 
 def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The distances between symbols in a matrix of distances."""
     return values[x, y]
