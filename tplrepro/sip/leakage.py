@@ -49,14 +49,17 @@ def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.nd
     beta = np.ones(rows.shape[:1])
     if belief is not None:
         beta = check_distribution(belief, labels, "a belief")
-    if rows.ndim != 2 or 0 in rows.shape or len(rows) != beta.size:
+    is_table = rows.ndim == 2 and rows.size > 0
+    if not is_table or len(rows) != beta.size:
         raise ValueError(
             f"a response over {beta.size} symbols must have a row a(.|x) for each, "
             f"found shape {rows.shape}; give rows"
         )
-    sums_to_one = np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE
+    deviation = np.abs(rows.sum(axis=1) - 1)
+    sums_to_one = deviation <= ROW_SUM_TOLERANCE
     is_negative = (rows < 0).any(axis=1)
-    for x in np.flatnonzero(~sums_to_one | is_negative):
+    is_wrong = ~sums_to_one | is_negative
+    for x in np.flatnonzero(is_wrong):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
     return rows, beta
 
@@ -91,9 +94,11 @@ def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """
     rows, beta = _rows_and_belief(matrix, belief)
     marginal = beta @ rows
+    is_input = beta > 0
     is_output = marginal > 0
-    likelihood = rows[np.ix_(beta > 0, is_output)]
-    log_ratios = log_probabilities(likelihood) - np.log(marginal[is_output])
+    likelihood = rows[np.ix_(is_input, is_output)]
+    log_marginal = np.log(marginal[is_output])
+    log_ratios = log_probabilities(likelihood) - log_marginal
     return float(np.abs(log_ratios).max())
 
 
@@ -105,7 +110,8 @@ def local_differential_privacy(matrix: ArrayLike) -> float:
     1.0986
     """
     rows, _ = _rows_and_belief(matrix)
-    logs = log_probabilities(rows[:, rows.max(axis=0) > 0])
+    is_output = rows.max(axis=0) > 0
+    logs = log_probabilities(rows[:, is_output])
     return float(np.ptp(logs, axis=0).max())
 
 
@@ -145,7 +151,9 @@ def joint_information(joint: np.ndarray) -> float:
     of_output = joint.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratios = np.log(joint) - np.log(of_input) - np.log(of_output)
-        return float(max(np.sum(joint * log_ratios, where=joint > 0), 0.0))
+        terms = joint * log_ratios
+    information = np.sum(terms, where=joint > 0)
+    return float(max(information, 0.0))
 
 
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
@@ -183,7 +191,8 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
         return float(values.sum())
     # The Azuma-Hoeffding argument, for unequal leakages.
     deviation = np.sqrt(-2 * np.log(delta) * (values @ values))
-    return float(min(values.sum(), values @ np.expm1(values) + deviation))
+    mean = values @ np.expm1(values)
+    return float(min(values.sum(), mean + deviation))
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
@@ -259,8 +268,9 @@ class SequenceLeakage(FrozenArrays):
             return 0.0
         joint = self.prior[:, None] * self.likelihoods
         outputs = self.prior @ self.likelihoods
-        leakages = np.abs(log_probabilities(self.likelihoods) - np.log(outputs))
-        return float(joint[leakages > level].sum())
+        log_ratios = log_probabilities(self.likelihoods) - np.log(outputs)
+        is_above = np.abs(log_ratios) > level
+        return float(joint[is_above].sum())
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
@@ -301,22 +311,28 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     for k in range(horizon):
         likelihood = np.repeat(likelihood, n, axis=0)
         inputs = np.arange(n ** (k + 1))  # all sequences so far; the last symbol varies fastest
-        weights = flat.reshape(inputs.size, -1).sum(axis=1)
+        last_inputs = inputs % n
+        later_inputs = flat.reshape(inputs.size, -1)
+        weights = later_inputs.sum(axis=1)
         longer = []
         for likelihood_of_history in likelihood.T:
             weight = weights * likelihood_of_history
             belief = weight / weight.sum()
             current = belief.reshape(-1, n).sum(axis=0)
             rows = _rows_for_inputs(mechanism, current, k)
-            costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
-            instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
-            longer.append(likelihood_of_history[:, None] * rows[:, belief @ rows > 0])
+            kept = rows[inputs, last_inputs]
+            costs[k] += weight.sum() - weight @ kept
+            leakage = instantaneous_leakage(rows, belief)
+            instantaneous[k] = max(instantaneous[k], leakage)
+            is_output = belief @ rows > 0
+            likelihood_of_longer = likelihood_of_history[:, None] * rows[:, is_output]
+            longer.append(likelihood_of_longer)
         likelihood = np.hstack(longer)
     is_possible = flat > 0
     table = likelihood[is_possible]
     beliefs = flat[is_possible]
-    symbols = np.array(np.unravel_index(np.flatnonzero(flat), joint.shape))
-    pufferfish = [_secret_leakage(table, beliefs, symbols_at_time) for symbols_at_time in symbols]
+    symbols_by_time = np.unravel_index(np.flatnonzero(flat), joint.shape)
+    pufferfish = [_secret_leakage(table, beliefs, symbols) for symbols in symbols_by_time]
     return SequenceLeakage(
         sequence=instantaneous_leakage(table, beliefs),
         instantaneous=instantaneous,
@@ -340,9 +356,10 @@ def _checked_prior(prior: ArrayLike) -> np.ndarray:
             "use one alphabet"
         )
     if joint.size**2 > LARGEST_ENUMERATION:
-        size = f"{joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB)"
+        gigabytes = 8 * joint.size**2 / 1e9
+        found = f"found {joint.size:,}^2 pairs of sequences ({gigabytes:.1f} GB)"
         raise ValueError(
-            f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; "
+            f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, {found}; "
             "shorten the sequence"
         )
     return joint
@@ -355,13 +372,17 @@ def _rows_for_inputs(mechanism: BeliefMechanism, current: np.ndarray, k: int) ->
         responses = [mechanism.response(current, previous=x) for x in range(n)]  # type: ignore
     else:
         responses = [mechanism.response(current)]
-    rows = np.vstack([response.matrix() for response in responses])
-    return np.tile(rows, (n ** (k + 1) // len(rows), 1))
+    matrices = [response.matrix() for response in responses]
+    rows = np.vstack(matrices)
+    n_inputs = n ** (k + 1)
+    return np.tile(rows, (n_inputs // len(rows), 1))
 
 
 def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:
     """The largest log-ratio of Pr(y | secret) between two secrets; `secrets` (N,) names that of
     each input sequence."""
-    members = np.unique(secrets)[:, None] == secrets
-    rows = (members * beliefs) @ table
-    return local_differential_privacy(rows / rows.sum(axis=1, keepdims=True))
+    values = np.unique(secrets)
+    has_value = values[:, None] == secrets
+    joint = (has_value * beliefs) @ table
+    rows = joint / joint.sum(axis=1, keepdims=True)
+    return local_differential_privacy(rows)
