@@ -1,5 +1,6 @@
 """Numbers and labels in sentences, tables and figures."""
 
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -44,13 +45,13 @@ def shorten_labels(labels: Iterable, most: int = 12) -> list[str]:
     ['Main Str… #1', 'Main Str… #2']
     """
     texts = [str(label) for label in labels]
-    short = [_without_middle(text, most) for text in texts]
+    short_texts = [_without_middle(text, most) for text in texts]
+    occurrences = Counter(short_texts)
     distinct = []
-    for k, text in enumerate(short):
-        if short.count(text) > 1:
-            number = f"… #{k + 1}"
-            text = texts[k][: most - len(number)] + number
-        distinct.append(text)
+    for number, (text, short) in enumerate(zip(texts, short_texts, strict=True), start=1):
+        if occurrences[short] > 1:
+            short = _with_number(text, number, most)
+        distinct.append(short)
     return distinct
 
 
@@ -58,9 +59,18 @@ def _without_middle(text: str, most: int) -> str:
     """A text of at most `most` characters: its beginning, and as much of its end."""
     if len(text) <= most:
         return text
-    start = most // 2
-    end = most - start - 1
-    return f"{text[:start]}…{text[-end:]}"
+    n_first = most // 2
+    n_last = most - n_first - 1
+    first = text[:n_first]
+    last = text[-n_last:]
+    return f"{first}…{last}"
+
+
+def _with_number(text: str, number: int, most: int) -> str:
+    """A text of at most `most` characters: its beginning, and a number."""
+    ending = f"… #{number}"
+    n_first = most - len(ending)
+    return text[:n_first] + ending
 
 
 def plot_frame(frame: Any, ax: Any, **options: Any) -> Any:
@@ -85,13 +95,17 @@ def plot_over_time(frame: Any, ax: Any, **options: Any) -> Any:
     from pandas import RangeIndex
 
     shown = frame.rename(columns=PLOTTED_NAMES)
-    if shown.index.name == "time" and isinstance(shown.index, RangeIndex):
-        shown.index = RangeIndex(1, len(shown) + 1)
+    is_over_time = shown.index.name == "time"
+    if is_over_time and isinstance(shown.index, RangeIndex):
+        end = len(shown) + 1
+        shown.index = RangeIndex(1, end)
         options["xlabel"] = "time t"
     return plot_frame(shown, ax, **options)
 
 
 def frame_as_html(heading: str, frame: Any) -> str:
     """A heading and a DataFrame as notebooks show them, with at most ten rows and columns."""
-    table = frame.to_html(max_rows=10, max_cols=10, float_format="{:.6g}".format)
-    return f"<p>{escape(heading)}</p>\n{table}"
+    six_digits = "{:.6g}".format
+    table = frame.to_html(max_rows=10, max_cols=10, float_format=six_digits)
+    paragraph = f"<p>{escape(heading)}</p>"
+    return f"{paragraph}\n{table}"

@@ -58,15 +58,23 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
     """
     p = check_distribution(prior, name="prior")
     check_probability(excluded_probability, "excluded_probability", one=False)
-    order = np.argsort(-p)
-    falling = p[order]
-    is_less = falling[1:] < (1 - TIED) * falling[:-1]
-    rank = np.append(0, np.cumsum(is_less))
-    order = order[np.lexsort((order, rank))]
+    order = _falling_order(p)
+    cumulative = np.cumsum(p[order])
     # Rounding of the sum must not cost a state: the set may only be too large.
-    enough = np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1
+    enough = np.searchsorted(cumulative, 1 - excluded_probability) + 1
     count = min(enough, np.count_nonzero(p))
     return np.sort(order[:count])
+
+
+def _falling_order(p: np.ndarray) -> np.ndarray:
+    """The states in falling order of probability; equally likely ones in order of their index."""
+    order = np.argsort(-p)
+    falling = p[order]
+    before = falling[:-1]
+    after = falling[1:]
+    is_less = after < (1 - TIED) * before
+    rank = np.append(0, np.cumsum(is_less))
+    return order[np.lexsort((order, rank))]
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
@@ -74,8 +82,10 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     if isinstance(states, (set, frozenset)):
         states = list(states)
     array = np.asanyarray(states)
-    if array.dtype == bool and array.shape == (n_states,) and not np.ma.is_masked(array):
-        return np.flatnonzero(by_state(states, n_states, name))
+    is_mask = array.dtype == bool and array.shape == (n_states,)
+    if is_mask and not np.ma.is_masked(array):
+        is_chosen = by_state(states, n_states, name)
+        return np.flatnonzero(is_chosen)
     return np.unique(check_codes(array, n_states, name))
 
 
@@ -83,7 +93,8 @@ def as_numbered_chain(transitions: MatrixLike) -> TransitionMatrix:
     """A chain whose states are 0..N-1; other whole numbers would be mistaken for indices."""
     P = as_transition_matrix(transitions)
     for position, label in enumerate(P.states):
-        if isinstance(label, Number) and label != position:
+        is_other_number = isinstance(label, Number) and label != position
+        if is_other_number:
             found = f"found {label} in row {position} of the transitions"
             raise ValueError(
                 f"states must be numbered 0..{P.n_states - 1}, {found}; "
@@ -102,19 +113,23 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
     if f.ndim == 1:
         f = f[:, None]
     n = _number_of(states, default=len(f))
-    if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
-        if f.ndim == 2 and f.shape[1] == n:
+    is_matrix = f.ndim == 2 and f.shape[1] > 0
+    if not is_matrix or len(f) != n:
+        if is_matrix and f.shape[1] == n:
             remedy = "transpose it"
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {remedy}")
-    if not np.isfinite(f).all():
-        state = int(np.argmin(np.isfinite(f).all(axis=1)))
+    is_finite = np.isfinite(f).all(axis=1)
+    if not is_finite.all():
+        state = int(np.argmin(is_finite))
+        answer = f[state].tolist()
         raise ValueError(
-            f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in"
+            f"answers f must be finite, found {answer} for state {state}; fill them in"
         )
     return f
 
 
 def _number_of(states: int | Sequence | None, default: int) -> int:
+    """How many states are given, by their number or their labels."""
     if states is None:
         return default
     if isinstance(states, int):
@@ -126,7 +141,9 @@ def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
     """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
     constraint = f"vectors must be {d} finite numbers each"
     remedy = f"give shape (..., {d})"
-    v = np.atleast_1d(as_numbers(vectors, constraint, remedy))
-    if v.shape[-1:] != (d,) or not np.isfinite(v).all():
+    numbers = as_numbers(vectors, constraint, remedy)
+    v = np.atleast_1d(numbers)
+    n_numbers = v.shape[-1]
+    if n_numbers != d or not np.isfinite(v).all():
         raise ValueError(f"{constraint}, found shape {v.shape}; {remedy}")
     return v

@@ -81,10 +81,13 @@ def degree_of_protection(
     possible = policy.possible
     wanted = possible
     if states is not None:
-        wanted = np.intersect1d(check_states(states, policy.n_states), possible)
+        states = check_states(states, policy.n_states)
+        wanted = np.intersect1d(states, possible)
     counts = np.zeros(policy.n_states, dtype=int)
-    for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
-        counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
+    starts_of_parts = range(ROWS, wanted.size, ROWS)
+    for rows in np.split(wanted, starts_of_parts):
+        is_inside = hull.pairwise_contains(f[rows], f[possible])
+        counts[rows] = is_inside.sum(axis=1)
     return counts
 
 
@@ -124,7 +127,8 @@ def exposed_states(
     [4]
     """
     alone = policy.disconnected  # a connected state is hidden by its neighbour
-    return alone[degree_of_protection(policy, answers, hull, alone)[alone] == 1]
+    degrees = degree_of_protection(policy, answers, hull, alone)
+    return alone[degrees[alone] == 1]
 
 
 def constrained_dp_factor(
@@ -169,7 +173,8 @@ def constrained_dp_factor(
     # The largest norm of a difference is the widest spread along a normal; the slack covers its
     # rounding.
     along_normals = from_first @ hull.halfspaces.T
-    return float((1 + hull.slack) * np.ptp(along_normals, axis=0).max(initial=0.0))
+    widest = (1 + hull.slack) * np.ptp(along_normals, axis=0).max(initial=0.0)
+    return float(widest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,12 +283,10 @@ def protect(
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
-    own = as_policy(insisted, policy.n_states).edge_array
-    joins_exposed = np.isin(own, exposed).any(axis=1)
-    joins_possible = np.isin(own, possible).all(axis=1)
-    own = own[joins_exposed & joins_possible]
-    if len(own):
-        policy = policy.connect(own)
+    insisted_graph = as_policy(insisted, policy.n_states)
+    insisted_edges = _insisted_edges_from(exposed, insisted_graph, possible)
+    if len(insisted_edges):
+        policy = policy.connect(insisted_edges)
         hull = sensitivity_hull(policy, f)
         exposed = exposed_states(policy, f, hull)
     states = _PossibleStates(f, possible)
@@ -291,18 +294,57 @@ def protect(
     gap = np.nan
     if method == "optimal":
         search = _SmallestHull(states, start)
-        found = search.run()
+        attempt = search.run()
         gap = search.gap()
     else:
-        found = states.connect_one_by_one(start, by_volume=method == "stepwise")
-    edges = {(min(edge), max(edge)) for edge in [*found.edges, *own.tolist()]}
-    policy = policy.connect(found.edges)
+        attempt = states.connect_one_by_one(start, by_volume=method == "stepwise")
+    protection = Protection(
+        policy=policy.connect(attempt.edges),
+        hull=attempt.hull,
+        added_edges=_ascending([*attempt.edges, *insisted_edges.tolist()]),
+        gap=gap,
+    )
     # A state may be exposed by what was rounding beside a smaller body.
-    if found.hull.uneven and exposed_states(policy, f, found.hull).size:
-        more = protect(policy, answers, method, insisted)
-        edges.update(more.added_edges)
-        return replace(more, added_edges=sorted(edges), gap=gap + np.inf)
-    return Protection(policy, found.hull, sorted(edges), gap)
+    if attempt.hull.uneven:
+        still_exposed = exposed_states(protection.policy, f, attempt.hull)
+        if still_exposed.size:
+            return _protect_further(protection, f, method, insisted_graph)
+    return protection
+
+
+def _insisted_edges_from(
+    exposed: np.ndarray, insisted: PolicyGraph, possible: np.ndarray
+) -> np.ndarray:
+    """The edges (k, 2) that the user insists on, between an exposed state and a possible one."""
+    edges = insisted.edge_array
+    joins_exposed = np.isin(edges, exposed).any(axis=1)
+    joins_possible = np.isin(edges, possible).all(axis=1)
+    return edges[joins_exposed & joins_possible]
+
+
+def _ascending(edges: Iterable) -> list[tuple[int, int]]:
+    """Distinct edges (i, j) with i < j, in ascending order."""
+    distinct = set()
+    for state, other in edges:
+        first = min(state, other)
+        last = max(state, other)
+        distinct.add((first, last))
+    return sorted(distinct)
+
+
+def _protect_further(
+    protection: Protection, answers: ArrayLike, method: str, insisted: PolicyGraph
+) -> Protection:
+    """Protect states that are exposed although every one had been connected.
+
+    Each of two steps may be optimal and both together not, so that nothing bounds their gap.
+    """
+    further = protect(protection.policy, answers, method, insisted)
+    edges = _ascending([*protection.added_edges, *further.added_edges])
+    gap = np.nan
+    if method == "optimal":
+        gap = np.inf
+    return replace(further, added_edges=edges, gap=gap)
 
 
 def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
@@ -348,15 +390,19 @@ class _PossibleStates:
 
     def exposed_among(self, hull: SensitivityHull, states: np.ndarray) -> np.ndarray:
         """Those of the `states` with DoP 1."""
-        inside = hull.pairwise_contains(self.f[states], self.f[self.possible])
-        return states[inside.sum(axis=1) == 1]
+        is_inside = hull.pairwise_contains(self.f[states], self.f[self.possible])
+        degrees = is_inside.sum(axis=1)
+        return states[degrees == 1]
 
     def connect(self, attempt: _Attempt, state: int, other: int) -> _Attempt:
-        """One more edge."""
-        hull = attempt.hull.extended(self.f[other] - self.f[state])
-        remaining = attempt.exposed[(attempt.exposed != state) & (attempt.exposed != other)]
+        """Add an edge to the attempt."""
+        difference = self.f[other] - self.f[state]
+        hull = attempt.hull.extended(difference)
+        is_connected = (attempt.exposed == state) | (attempt.exposed == other)
+        remaining = attempt.exposed[~is_connected]
         exposed = self.exposed_among(hull, remaining)
-        return _Attempt(hull, [*attempt.edges, (state, other)], exposed)
+        edges = [*attempt.edges, (state, other)]
+        return _Attempt(hull, edges, exposed)
 
     def connect_one_by_one(self, attempt: _Attempt, *, by_volume: bool) -> _Attempt:
         """Algorithm 3 of [5] (`by_volume`), or Algorithm 1: an edge for each exposed state in
@@ -376,9 +422,11 @@ class _PossibleStates:
             dimensions, volumes = hull.extended_volumes(differences)
             # The flattest body first, then the smallest, then the nearest answer: equal volumes are
             # common.
-            volumes[dimensions > dimensions.min()] = np.inf
+            is_flattest = dimensions == dimensions.min()
+            volumes[~is_flattest] = np.inf
             distances[volumes > volumes.min() * (1 + TIED)] = np.inf
-        is_nearest = distances <= distances.min() * (1 + TIED)
+        nearest = distances.min()
+        is_nearest = distances <= nearest * (1 + TIED)
         return int(others[np.argmax(is_nearest)])  # the first of equal ones
 
 
@@ -404,7 +452,8 @@ class _SmallestHull:
         by_volume = states.connect_one_by_one(start, by_volume=True)
         by_distance = states.connect_one_by_one(start, by_volume=False)
         self.best = min(by_volume, by_distance, key=lambda attempt: attempt.size)
-        self.queue = [_Branch(HullSize(0, 0.0), 0, [], start)]
+        root = _Branch(bound=HullSize(0, 0.0), number=0, edges=[], attempt=start)
+        self.queue = [root]
         self.seen: set[frozenset] = set()
 
     def improves(self, size: HullSize) -> bool:
@@ -414,7 +463,9 @@ class _SmallestHull:
     @property
     def is_open(self) -> bool:
         """Whether a branch may hold a better solution."""
-        return bool(self.queue) and self.improves(self.queue[0].bound)
+        if not self.queue:
+            return False
+        return self.improves(self.queue[0].bound)
 
     def run(self) -> _Attempt:
         """The best solution that was found."""
@@ -424,7 +475,8 @@ class _SmallestHull:
             attempt = branch.attempt
             if branch.edges:
                 n_built += 1
-                attempt = self.states.connect(attempt, *branch.edges[-1])
+                state, other = branch.edges[-1]
+                attempt = self.states.connect(attempt, state, other)
             if attempt.exposed.size:
                 self._divide(attempt, branch.bound)
             elif self.improves(attempt.size):
@@ -436,28 +488,47 @@ class _SmallestHull:
         if not self.is_open:
             return 0.0
         bound = self.queue[0].bound
-        if bound.dimension != self.best.hull.dimension:
+        best = self.best.size
+        if bound.dimension != best.dimension:
             return np.inf
-        return self.best.hull.volume / bound.volume - 1
+        return best.volume / bound.volume - 1
 
     def _divide(self, attempt: _Attempt, bound: HullSize) -> None:
         """A branch for each other state to which the hardest exposed one may be connected."""
-        f = self.states.f
         possible = self.states.possible
-        exposed = attempt.exposed
-        vectors = (f[possible] - f[exposed][:, None]).reshape(-1, f.shape[1])
-        dimensions, volumes = (
-            sizes.reshape(len(exposed), -1) for sizes in attempt.hull.extended_volumes(vectors)
-        )
-        dimensions[exposed[:, None] == possible] = f.shape[1] + 1  # no state hides itself
+        dimensions, volumes = self._extended_sizes(attempt)
         flattest = dimensions.min(axis=1)
-        least = np.where(dimensions == flattest[:, None], volumes, np.inf).min(axis=1)
-        hardest = np.lexsort((least, flattest))[-1]
-        state = int(exposed[hardest])
+        is_flattest = dimensions == flattest[:, None]
+        least = np.where(is_flattest, volumes, np.inf).min(axis=1)
+        in_order_of_bounds = np.lexsort((least, flattest))
+        hardest = in_order_of_bounds[-1]
+        state = int(attempt.exposed[hardest])
         sizes = map(HullSize, dimensions[hardest].tolist(), volumes[hardest].tolist())
         for size, other in zip(sizes, possible.tolist(), strict=True):
-            edges = [*attempt.edges, (state, other)]
-            key = frozenset(map(frozenset, edges))
-            if state != other and self.improves(size) and key not in self.seen:
-                self.seen.add(key)
-                heappush(self.queue, _Branch(max(bound, size), len(self.seen), edges, attempt))
+            if state != other and self.improves(size):
+                edges = [*attempt.edges, (state, other)]
+                self._push(max(bound, size), edges, attempt)
+
+    def _extended_sizes(self, attempt: _Attempt) -> tuple[np.ndarray, np.ndarray]:
+        """Dimensions and volumes of the hull, (e, c) each, with an edge from each exposed state to
+        each possible one."""
+        f = self.states.f
+        possible = self.states.possible
+        exposed = attempt.exposed[:, None]
+        d = f.shape[1]
+        differences = f[possible] - f[exposed]
+        dimensions, volumes = attempt.hull.extended_volumes(differences.reshape(-1, d))
+        shape = (exposed.size, possible.size)
+        dimensions = dimensions.reshape(shape)
+        is_same_state = exposed == possible
+        dimensions[is_same_state] = d + 1  # no state hides itself
+        return dimensions, volumes.reshape(shape)
+
+    def _push(self, bound: HullSize, edges: list[tuple[int, int]], attempt: _Attempt) -> None:
+        """Queue a branch, unless one with the same edges was queued before."""
+        key = frozenset(map(frozenset, edges))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        branch = _Branch(bound=bound, number=len(self.seen), edges=edges, attempt=attempt)
+        heappush(self.queue, branch)

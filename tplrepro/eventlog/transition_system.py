@@ -25,7 +25,7 @@ a number, the leakage alpha, passes from step to step.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -105,7 +105,8 @@ class TransitionSystem(FrozenArrays):
         ([0.0, 0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 0.5, 0.0, 0.5])
         """
         if not isinstance(log, Release):
-            traces = as_traces(log, timed=TIMESTAMP in getattr(log, "columns", ()))
+            columns = getattr(log, "columns", ())
+            traces = as_traces(log, timed=TIMESTAMP in columns)
             log = Release(traces.full_lengths, traces)
         activities = log.traces.activities
         check_choice(direction, "direction", ("prefix", "suffix"))
@@ -117,21 +118,21 @@ class TransitionSystem(FrozenArrays):
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
         final = set()
+        end_of_trace = len(activities) - 1  # ■
         for path, n_cases in log.traces.paths(log.published).items():
             if direction == "prefix":
                 states = numbering.number_path(path)
             else:
-                states = numbering.number_path(path[::-1])[::-1]
+                backward_states = numbering.number_path(path[::-1])
+                states = backward_states[::-1]
             last = states[-1]
             ended[last] += n_cases
-            if path[-1] == len(activities) - 1:
+            if path[-1] == end_of_trace:
                 final.add(last)
             for transition in COUNTED[counting](pairwise(states)):
                 counts[transition] += n_cases
         n = len(numbering.numbers)
-        values = np.array(list(counts.values()), dtype=float)
-        steps = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
-        matrix = coo_array((values, tuple(steps.T)), shape=(n, n)).tocsr()
+        matrix = _count_matrix(counts, n)
         n_ended = np.array([ended[state] for state in range(n)])
         return cls(
             counts=matrix,
@@ -153,7 +154,8 @@ class TransitionSystem(FrozenArrays):
     def label(self, state: int) -> tuple[str, ...]:
         """The items of a state; those of a multiset or set are sorted, ▶ first and ■ last."""
         items = self._numbering.items(state)
-        if self.direction == "suffix" and self._numbering.abstraction == "sequence":
+        is_sequence = self._numbering.abstraction == "sequence"
+        if is_sequence and self.direction == "suffix":
             items = items[::-1]
         return tuple(self.activities[k] for k in items)
 
@@ -165,12 +167,14 @@ class TransitionSystem(FrozenArrays):
     @cached_property
     def has_successor(self) -> np.ndarray:
         """Whether each state was left by some case or is final, (n,) of bool."""
-        return frozen((np.diff(self.counts.indptr) > 0) | self.final)
+        is_left = np.diff(self.counts.indptr) > 0
+        return frozen(is_left | self.final)
 
     @cached_property
     def has_predecessor(self) -> np.ndarray:
         """Whether each state was entered by some case, (n,) of bool."""
-        return frozen(np.bincount(self.counts.indices, minlength=self.n_states) > 0)
+        n_entries = np.bincount(self.counts.indices, minlength=self.n_states)
+        return frozen(n_entries > 0)
 
     @cached_property
     def forward(self) -> TransitionMatrix:
@@ -185,8 +189,19 @@ class TransitionSystem(FrozenArrays):
         return self._as_matrix(self.counts.T.tocsr())
 
     def _as_matrix(self, counts: csr_array) -> TransitionMatrix:
-        stay = diags_array((np.diff(counts.indptr) == 0) * 1.0)
+        is_empty = np.diff(counts.indptr) == 0
+        stay = diags_array(is_empty * 1.0)
         return TransitionMatrix(counts + stay, states=self.states, normalize=True)
+
+
+def _count_matrix(counts: Mapping[tuple[int, int], int], n_states: int) -> csr_array:
+    """The counts of transitions (from, to) as a matrix (n, n)."""
+    values = np.array(list(counts.values()), dtype=float)
+    transitions = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
+    origins = transitions[:, 0]
+    destinations = transitions[:, 1]
+    matrix = coo_array((values, (origins, destinations)), shape=(n_states, n_states))
+    return matrix.tocsr()
 
 
 class _Numbering:
@@ -288,8 +303,10 @@ def release_step(
         predecessors = (system.counts.T > 0).astype(float)
         return StepMatrices(_explore(predecessors, depth, certain), forward)
     # A case in a state without known successor may have been there before, if it published nothing.
-    stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
-    joint = diags_array(system.visits) @ (forward + diags_array(stayed))
+    may_have_moved = system.has_successor | certain
+    stayed = np.where(may_have_moved, 0.0, 1.0 / (depth + 1))
+    moved_or_stayed = forward + diags_array(stayed)
+    joint = diags_array(system.visits) @ moved_or_stayed
     # Nothing precedes ▶, although an uncertain release may leave a case there.
     has_predecessor = diags_array(system.has_predecessor * 1.0)
     return StepMatrices(_normalize_rows(has_predecessor @ joint.T), forward)
@@ -324,12 +341,14 @@ def loss_matrix(
         If the smoothing is negative or not finite.
     """
     n_stored = np.diff(rows.indptr)
-    known = np.flatnonzero(n_stored > 0)
+    is_known = n_stored > 0
+    known = np.flatnonzero(is_known)
     smoothing = check_smoothing(smoothing)
     if known.size < 2:
         return None
     shortest = known[np.argmin(n_stored[known])]
-    state_of_row = np.where(n_stored > 0, np.arange(n_stored.size), shortest)
+    states = np.arange(n_stored.size)
+    state_of_row = np.where(is_known, states, shortest)
     complete = rows[state_of_row]
     raised = csr_array(
         (complete.data + smoothing, complete.indices, complete.indptr), complete.shape
@@ -358,5 +377,6 @@ def _normalize_rows(rows: Any) -> csr_array:
     rows = csr_array(rows, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    rows.data /= np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
+    n_stored = np.diff(rows.indptr)
+    rows.data /= np.repeat(rows.sum(axis=1), n_stored)
     return rows

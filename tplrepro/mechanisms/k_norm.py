@@ -42,14 +42,17 @@ def uniform_points(body: Any, size: int, *, rng: RngLike) -> np.ndarray:
     [[-2.884, 0.012], [0.661, 0.741]]
     """
     rng = as_generator(rng)
-    bounds = np.cumsum(body.cone_volumes)[:-1]
+    cumulative_volumes = np.cumsum(body.cone_volumes)
+    bounds = cumulative_volumes[:-1]
     volumes = rng.random(size) * body.volume
-    facet = np.searchsorted(bounds, volumes, side="right")
-    vertices = body.facet_vertices[facet]
+    facets = np.searchsorted(bounds, volumes, side="right")
+    vertices = body.facet_vertices[facets]
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
-    weights = rng.standard_exponential((size, body.dimension + 1))
+    n_vertices = body.dimension + 1
+    weights = rng.standard_exponential((size, n_vertices))
     weights /= weights.sum(axis=1, keepdims=True)
-    return np.einsum("sk,skd->sd", weights[:, 1:], vertices)
+    weights_without_0 = weights[:, 1:]
+    return np.einsum("sk,skd->sd", weights_without_0, vertices)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class KNormNoise:
 
     @property
     def _widening(self) -> float:
+        """By what factor K is widened."""
         return 1 + self.body.slack
 
     @property
@@ -85,7 +89,8 @@ class KNormNoise:
         of K."""
         d = self.body.dimension
         of_point = np.trace(self.body.second_moment())
-        return float(self._widening**2 * (d + 1) * (d + 2) * of_point / self.epsilon**2)
+        for_unit_epsilon = self._widening**2 * (d + 1) * (d + 2) * of_point
+        return float(for_unit_epsilon / self.epsilon**2)
 
     def sample(self, size: int, *, rng: RngLike) -> np.ndarray:
         """Independent draws.
@@ -102,7 +107,9 @@ class KNormNoise:
         array (size, D)
         """
         rng = as_generator(rng)
-        radius = rng.gamma(self.body.dimension + 1, 1 / self.epsilon, size)
+        shape = self.body.dimension + 1
+        scale = 1 / self.epsilon
+        radius = rng.gamma(shape, scale, size)
         points = uniform_points(self.body, size, rng=rng)
         return self._widening * radius[:, None] * points
 

@@ -56,7 +56,8 @@ class LaplaceNoise:
         ValueError
             If `size` does not broadcast against the scale.
         """
-        return as_generator(rng).laplace(size=size) * self.scale
+        standard = as_generator(rng).laplace(size=size)
+        return standard * self.scale
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf
@@ -67,7 +68,8 @@ class LaplaceNoise:
             exponent = -distance / scale
             log_normalizer = np.log(2 * scale)
             of_density = exponent - log_normalizer
-        of_point_mass = np.where(distance == 0, 0.0, -np.inf)
+        is_zero = distance == 0
+        of_point_mass = np.where(is_zero, 0.0, -np.inf)
         log_density = np.where(scale > 0, of_density, of_point_mass)
         return log_density[()]  # a scalar for one number
 
@@ -105,9 +107,11 @@ class LaplaceNoise:
     def log_cdf(self, values: ArrayLike) -> np.ndarray:
         """log Pr(X <= value), accurate in both tails; log Pr(X > value) is that of the negative
         value."""
-        z = np.asarray(_as_floats(values)) / self.scale
+        numbers = np.asarray(_as_floats(values))
+        z = numbers / self.scale
         log_tail = np.log(0.5) - np.abs(z)
-        log_rest = np.log1p(-np.exp(log_tail))
+        tail = np.exp(log_tail)
+        log_rest = np.log1p(-tail)
         log_cdf = np.where(z < 0, log_tail, log_rest)
         return log_cdf[()]
 
