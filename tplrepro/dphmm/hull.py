@@ -94,15 +94,15 @@ class SensitivityHull(FrozenArrays):
         self.dimension = len(span.points)
         to_coordinates = self._to_coordinates()
         if self.dimension > 1:
-            outline = _symmetric_hull(points, self._spanning, to_coordinates)
+            outline = _outline_hull(points, self._spanning, to_coordinates)
         else:
-            outline = _segment(self._spanning, measure.unit)
+            outline = _outline_segment(self._spanning, measure.unit)
         self.vertices = outline.vertices
         self.facet_vertices = outline.facet_vertices
         self._facet_normals = outline.normals
         self.cone_volumes = self._cone_volumes(to_coordinates)
         self.volume = float(self.cone_volumes.sum())
-        self.slack = _slack(outline)
+        self.slack = _slack_for_rounding(outline)
         one_of_each_pair = self._one_normal_of_each_pair()
         self.halfspaces = one_of_each_pair / (1 + self.slack)
         self.__post_init__()  # freezes them
@@ -122,7 +122,7 @@ class SensitivityHull(FrozenArrays):
         """The volumes, in the span, of the cones over the facets, (F,)."""
         if self.uneven:
             basis = to_coordinates
-            unit_volume = float(_content(self._spanning, self._unit))
+            unit_volume = float(_parallelotope_volume(self._spanning, self._unit))
         else:
             basis = self._scaled_basis
             unit_volume = 1.0
@@ -233,8 +233,8 @@ class SensitivityHull(FrozenArrays):
         base = np.broadcast_to(self._spanning, base_shape)
         apex = v[..., None, :]
         parallelotope = np.concatenate([base, apex], axis=-2)
-        volume = _content(parallelotope, self._unit)
-        return volume / _content(self._spanning, self._unit)
+        volume = _parallelotope_volume(parallelotope, self._unit)
+        return volume / _parallelotope_volume(self._spanning, self._unit)
 
     def beside(self, v: np.ndarray) -> np.ndarray:
         """The part of vectors (..., d) orthogonal to the span, each coordinate measured in its own
@@ -339,7 +339,7 @@ class _Outline:
     normals: np.ndarray
 
 
-def _segment(spanning: np.ndarray, unit: np.ndarray) -> _Outline:
+def _outline_segment(spanning: np.ndarray, unit: np.ndarray) -> _Outline:
     """The outline of a segment, spanned by (1, d), or of the point 0, spanned by (0, d)."""
     if len(spanning) == 0:
         origin = np.zeros((1, unit.size))
@@ -357,7 +357,7 @@ def _segment(spanning: np.ndarray, unit: np.ndarray) -> _Outline:
     )
 
 
-def _slack(outline: _Outline) -> float:
+def _slack_for_rounding(outline: _Outline) -> float:
     """By how much of K the half-spaces must be wider for rounding.
 
     a . v is rounded as its summands, which cancel where K is thin; 256 also covers the noise.
@@ -409,7 +409,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers'
         # own hull.
-        corners = _corners(possible_answers)
+        corners = _corners_of_answers(possible_answers)
         differences_of_pairs = corners[:, None] - corners
         differences = differences_of_pairs.reshape(-1, f.shape[1])
     else:
@@ -501,7 +501,7 @@ class _Span:
         return cls(points[chosen], basis)
 
 
-def _content(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def _parallelotope_volume(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """The k-dimensional volume (...) of the parallelotopes of vectors (..., k, d), by the formula
     of Cauchy and Binet.
 
@@ -526,12 +526,10 @@ def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return basis @ np.linalg.inv(spanning_in_basis)
 
 
-def _symmetric_hull(
-    points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray
-) -> _Outline:
+def _outline_hull(points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray) -> _Outline:
     """The hull of points (m, d) and their negatives, in a span of two dimensions or more."""
     coordinates = points @ to_coordinates
-    kept = _outer(coordinates)
+    kept = _candidate_corners(coordinates)
     points = _with_negatives(points[kept]) + 0.0  # no -0.0
     coordinates = _with_negatives(coordinates[kept])
     hull = _hull_about(coordinates, coordinates)
@@ -551,9 +549,9 @@ def _symmetric_hull(
     if n_dimensions > 2:
         corners = hull.vertices
         facets = hull.simplices
-        normals = _normals(hull)
+        normals = _normals_of_facets(hull)
     else:
-        corners = _polygon(coordinates, hull.vertices, to_coordinates)
+        corners = _order_corners(coordinates, hull.vertices, to_coordinates)
         next_corners = np.roll(corners, -1)
         facets = np.stack([corners, next_corners], axis=1)
         normals = _normals_of_sides(coordinates[facets])
@@ -563,7 +561,7 @@ def _symmetric_hull(
 
 
 def _with_negatives(points: np.ndarray) -> np.ndarray:
-    """Points (m, r), then their negatives: (2 m, r)."""
+    """Points (m, r) and then their negatives, (2 m, r)."""
     return np.concatenate([points, -points])
 
 
@@ -589,13 +587,13 @@ def _largest_norm(points: np.ndarray, hull: ConvexHull) -> float:
     """The largest |a . v| of points v (m, r) over the facets of a hull; 1 at its corners."""
     n_parts = len(hull.equations) // 512 + 1  # all products at once would be too many
     largest_norms = []
-    for normals in np.array_split(_normals(hull), n_parts):
+    for normals in np.array_split(_normals_of_facets(hull), n_parts):
         along_normals = points @ normals.T
         largest_norms.append(np.abs(along_normals).max())
     return float(np.max(largest_norms))
 
 
-def _polygon(
+def _order_corners(
     coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray
 ) -> np.ndarray:
     """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is
@@ -645,7 +643,7 @@ def _corners_kept(circuit: list[list[float]]) -> Iterator[bool]:
             y = at_y
 
 
-def _corners(points: np.ndarray) -> np.ndarray:
+def _corners_of_answers(points: np.ndarray) -> np.ndarray:
     """The points (n, d) that may be vertices of their hull; all of them where it may be flat."""
     n_points, d = points.shape
     if d == 1:
@@ -681,7 +679,7 @@ def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
     return np.sort(first_occurrences)
 
 
-def _outer(coordinates: np.ndarray) -> np.ndarray:
+def _candidate_corners(coordinates: np.ndarray) -> np.ndarray:
     """Indices of points (m, r) that may be vertices of the hull.
 
     Of many points in the plane, on which Qhull is slow, those inside a circle that lies in the hull
@@ -696,14 +694,14 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
         along = np.cos(angle) * x + np.sin(angle) * y
         farthest.append(np.abs(along).argmax())
     inner_polygon = ConvexHull(_with_negatives(coordinates[farthest]))
-    squared_normals = _normals(inner_polygon) ** 2
+    squared_normals = _normals_of_facets(inner_polygon) ** 2
     nearest_side = squared_normals.sum(axis=1).max()  # 1 / (its distance from 0)^2
     squared_radius = (1 - 1e-9) / nearest_side
     squared_distances = x * x + y * y
     return np.flatnonzero(squared_distances >= squared_radius)
 
 
-def _normals(hull: ConvexHull) -> np.ndarray:
+def _normals_of_facets(hull: ConvexHull) -> np.ndarray:
     """The normals a of a Qhull hull about 0, its facets being a . v <= 1."""
     directions = hull.equations[:, :-1]
     distances = -hull.equations[:, -1:]

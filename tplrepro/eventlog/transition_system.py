@@ -298,10 +298,10 @@ def release_step(
     check_choice(certain, "certain", (True, False))
     check_choice(backward_from, "backward_from", ("bayes", "uniform"))
     stays = diags_array(system.final * 1.0)
-    forward = _explore(system.counts + stays, depth, certain)
+    forward = _step_probabilities(system.counts + stays, depth, certain)
     if backward_from == "uniform":
         predecessors = (system.counts.T > 0).astype(float)
-        return StepMatrices(_explore(predecessors, depth, certain), forward)
+        return StepMatrices(_step_probabilities(predecessors, depth, certain), forward)
     # A case in a state without known successor may have been there before, if it published nothing.
     may_have_moved = system.has_successor | certain
     stayed = np.where(may_have_moved, 0.0, 1.0 / (depth + 1))
@@ -356,7 +356,7 @@ def loss_matrix(
     return TransitionMatrix(raised, background=smoothing, normalize=True), state_of_row
 
 
-def _explore(one_event: Any, depth: int, certain: bool) -> csr_array:
+def _step_probabilities(one_event: Any, depth: int, certain: bool) -> csr_array:
     """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown
     rows are empty."""
     one_step = _normalize_rows(one_event)

@@ -17,9 +17,9 @@ for all inputs: each output's posterior is at most K = e^eps + 1 times the belie
   Hence the solution is rounded to a few digits, and candidates are compared in single precision;
   the first of equal ones wins.
 
-The result keeps the budget (see `mix`), but its cost has no proven bound: among 300 symbols, at
-budgets of 1 to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and 34 % in two
-with a large K and many likely symbols.
+The result keeps the budget (see `mix_with_marginal`), but its cost has no proven bound: among 300
+symbols, at budgets of 1 to 8, it was at most 6 % above the least cost in 14 of 16 cases, and 17 and
+34 % in two with a large K and many likely symbols.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tplrepro.blas import one_blas_thread
-from tplrepro.sip.hamming import constant_response, mix, usable_budget
+from tplrepro.sip.hamming import constant_response, mix_with_marginal, usable_budget
 from tplrepro.sip.interior_point import least_column_means, solve_interior
 from tplrepro.sip.response import Response, distances_by
 from tplrepro.validation import check_entries
@@ -393,7 +393,7 @@ class _Generation:
             table=self.b[None],
             row_class=row_class,
         )
-        return mix(response, epsilon)
+        return mix_with_marginal(response, epsilon)
 
     def _response_of_all(self, solved: _Solved, epsilon: float) -> Response:
         """The response of all symbols from the solution for classes, mixed to keep the budget."""
@@ -415,7 +415,7 @@ class _Generation:
             table=table,
             row_class=np.where(is_unchanged, -1, solved.class_of),
         )
-        return mix(possible.extended(self.belief, self.order), epsilon)
+        return mix_with_marginal(possible.extended(self.belief, self.order), epsilon)
 
     def _with_unchanged_outputs(self, table: np.ndarray, solved: _Solved) -> np.ndarray:
         """The rows (c - 1, m + n_unchanged) of the other symbols.

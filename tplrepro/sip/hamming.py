@@ -4,8 +4,9 @@ distance for any alphabet.
 Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E =
 e^eps and w a response of the same marginal q with w(y|x) <= K q(y), K = E + 1. Conversely, let a
 response w have marginal q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie
-between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. `mix` takes R from
-the solver's numbers, so the guarantee depends on no solver's tolerance.
+between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget.
+`mix_with_marginal` takes R from the solver's numbers, so the guarantee depends on no solver's
+tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
@@ -54,7 +55,7 @@ def usable_budget(epsilon: float) -> float:
     return min(epsilon, LARGEST_BUDGET) - margin
 
 
-def mix(response: Response, epsilon: float) -> Response:
+def mix_with_marginal(response: Response, epsilon: float) -> Response:
     """The response mixed with the least share of its marginal that keeps the budget.
 
     Parameters
@@ -94,17 +95,19 @@ def mix(response: Response, epsilon: float) -> Response:
 
 
 def _share_near_one(ratio: float, epsilon: float) -> float:
-    """The share of `mix`, where hardly any of w is kept and 1 - share has lost its digits."""
+    """The share of the marginal where hardly any of w is kept and 1 - share has lost its digits."""
     kept = np.expm1(usable_budget(epsilon)) / (ratio - 1.0)
     share = np.nextafter(1.0 - kept, 2.0)
     return min(float(share), 1.0)
 
 
-def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
-    """`mix` for a table that is only nearly feasible: the cheapest of several repairs.
+def mix_nearly_feasible(
+    belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray
+) -> Response:
+    """The response from a table that is only nearly feasible: the cheapest of several repairs.
 
-    Each drops the outputs whose marginal is below some cut, which can cost less than mixing in more
-    of the marginal.
+    Each repair drops the outputs whose marginal is below some cut, which can cost less than mixing
+    in more of the marginal, and calls `mix_with_marginal`.
 
     Parameters
     ----------
@@ -126,7 +129,7 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         repaired = _without_slight_outputs(belief, table, cut)
         if repaired is None:
             break
-        candidates.append(mix(repaired, epsilon))
+        candidates.append(mix_with_marginal(repaired, epsilon))
     cheapest_output = int(np.argmin(belief @ cost))
     candidates.append(constant_response(belief, cheapest_output))
     return min(candidates, key=lambda response: response.cost(cost))
@@ -198,11 +201,11 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     odds = float(np.exp(usable_budget(epsilon)))
     may_be_served = _is_common(belief, odds) | _is_worth_serving(belief, odds)
     order = _falling_order(belief, may_be_served)
-    allocation = allocate(belief[order], odds)
+    allocation = solve_knapsack(belief[order], odds)
     if not allocation.attained:
         is_possible = belief > 0.0
         order = _falling_order(belief, is_possible)
-        allocation = allocate(belief[order], odds)
+        allocation = solve_knapsack(belief[order], odds)
     b = belief[order]
     if allocation.attained:
         response = _attaining_response(b, odds, allocation)
@@ -211,7 +214,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     response = response.extended(belief, order)
     if epsilon > LARGEST_BUDGET:  # what is proven is proven of a smaller budget
         response = replace(response, bound=0.0)
-    return mix(response, epsilon)
+    return mix_with_marginal(response, epsilon)
 
 
 def _falling_order(belief: np.ndarray, is_sorted: np.ndarray) -> np.ndarray:
@@ -246,8 +249,8 @@ class Allocation:
     attained: bool  # whether a response attains the bound
 
 
-def allocate(b: np.ndarray, odds: float) -> Allocation:
-    """Solve the knapsack.
+def solve_knapsack(b: np.ndarray, odds: float) -> Allocation:
+    """Solve the knapsack in this module's docstring.
 
     Parameters
     ----------
@@ -350,8 +353,8 @@ def _search_windows(b: np.ndarray, odds: float, allocation: Allocation) -> Respo
                 best = optimum.response
                 truth = optimum.truth
         agrees = upper - truth <= AGREEMENT * upper
-        has_grown = active.size == b.size or active.size > LARGEST_WINDOW
-        if agrees or has_grown:
+        is_largest = active.size == b.size or active.size > LARGEST_WINDOW
+        if agrees or is_largest:
             break
     return replace(best, bound=1.0 - upper)
 

@@ -310,7 +310,7 @@ class _DefiniteEquations:
         diagonal = np.diagonal(matrix)
         self.unit = 1.0 / np.sqrt(diagonal)
         scaled = matrix * self.unit * self.unit[:, None]
-        self.factor = _factor(scaled)
+        self.factor = _factor_definite(scaled)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """x, (n,)."""
@@ -318,7 +318,7 @@ class _DefiniteEquations:
         return self.unit * scaled
 
 
-def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+def _factor_definite(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     """Cholesky's factor of a matrix with unit diagonal, which is raised where rounding made the
     matrix indefinite."""
     diagonal = np.diag_indices(len(matrix))

@@ -22,7 +22,7 @@ from tplrepro.sip.hamming import (
     LARGEST_BUDGET,
     constant_response,
     hamming_response,
-    mix_dense,
+    mix_nearly_feasible,
     usable_budget,
 )
 from tplrepro.sip.interior_point import lower_bound, solve_interior
@@ -153,7 +153,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     # Symbols that cannot occur, or hardly, give nothing away.
     table = np.tile(b @ optimum.w, (belief.size, 1))
     table[is_possible] = optimum.w
-    response = mix_dense(belief, table, epsilon, distance)
+    response = mix_nearly_feasible(belief, table, epsilon, distance)
     bound = float(b @ d.min(axis=1))
     if epsilon <= LARGEST_BUDGET:
         costs = _costs(b, d / scale, epsilon)

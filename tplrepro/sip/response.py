@@ -138,7 +138,7 @@ class Response:
         likelihood_of_class = self._mixed(base, w_of_class)
         likelihood = likelihood_of_class[self.row_class]
         if self.row_class[y] < 0:
-            likelihood[y] = self._mixed(base, 1.0)
+            likelihood[y] = self.share * base + (1 - self.share)
         return likelihood
 
     def changed(self) -> np.ndarray:
