@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tplrepro.markov.phases import shrunk_matrix
 from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE
@@ -39,14 +40,9 @@ def sparse_user_matrix(
 ) -> TransitionMatrix:
     """The matrix of one user over very many states, like those of a sparse `prior`."""
     counts, _ = count_transitions(sequences, direction=side)
-    if prior is None:
+    if prior is None or weight is None:
         return TransitionMatrix.from_counts(counts, smoothing)
-    totals = np.asarray(counts.sum(axis=1)).ravel() + weight
-    joint = (counts + weight * prior.excess).tocsr()
-    background = weight * prior.background / totals
-    stored = np.diff(joint.indptr)
-    joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
-    return TransitionMatrix(joint, background=background, normalize=True)
+    return shrunk_matrix(counts, prior, weight)
 
 
 def user_matrices(

@@ -142,6 +142,80 @@ class Cycle:
         #: The labels of the phases.
         self.phases = list(labels)
 
+    @classmethod
+    def from_sequences(
+        cls,
+        sequences: Any,
+        phase: Any = "hour",
+        smoothing: float = 0.0,
+        *,
+        states: Iterable | None = None,
+        direction: str = "forward",
+        sparse: bool | None = None,
+        weight: float | None = None,
+        user: Any = None,
+        time: Any = None,
+        state: Any = None,
+    ) -> Cycle:
+        """The matrix of each phase of a day or week, shrunk towards the one of all phases.
+
+        Parameters
+        ----------
+        sequences : Sequences or DataFrame
+            With times that are one step apart in each sequence; a DataFrame has the columns user,
+            time (time stamps) and state.
+        phase : str, int, callable or sequence
+            Which steps share a matrix: "hour", "weekday" (seven), "weekend" (Saturday and Sunday
+            against the rest), a number of blocks of a day, a function from a DatetimeIndex to the
+            label of each time, or the labels of all steps of a day, or of a week from Monday on. A
+            step belongs to the phase in which it begins, by the clock of the times.
+        smoothing : float
+            s >= 0, which is added to each count of the matrix of all phases.
+        states : sequence of labels, optional
+            All states in their order, instead of the values seen, sorted.
+        direction : str
+            "forward" estimates Pr(l^{t+1} | l^t), "backward" Pr(l^t | l^{t+1}), t in each phase.
+        sparse : bool, optional
+            Whether the matrices are sparse; by default from 4,096 states on.
+        weight : float, optional
+            Weight of the matrix of all phases, in steps from each state; by default the likeliest
+            one, so that phases with few data, or without differences, have the pooled matrix.
+        user, time, state : optional
+            The columns of a DataFrame, where they have other names.
+
+        Returns
+        -------
+        Cycle of a day, or of a week if its days differ
+
+        Raises
+        ------
+        ValueError
+            Without times or one step, for a step that divides no week, an unknown phase, malformed
+            sequences, or if a state is never left and s is 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> times = pd.date_range("2024-05-01", periods=9, freq="12h")
+        >>> walk = pd.DataFrame({"user": 1, "time": times, "state": list("aabbaabba")})
+        >>> habits = Cycle.from_sequences(walk, phase=2, weight=1.0)
+        >>> [matrix.probabilities.round(2).tolist() for matrix in habits]
+        [[[0.83, 0.17], [0.17, 0.83]], [[0.17, 0.83], [0.83, 0.17]]]
+        """
+        from tplrepro.markov.phases import estimate_cycle
+        from tplrepro.markov.sequences import rename_columns
+
+        renamed = rename_columns(sequences, {"user": user, "time": time, "state": state})
+        return estimate_cycle(
+            renamed,
+            phase,
+            smoothing=smoothing,
+            weight=weight,
+            states=states,
+            direction=direction,
+            sparse=sparse,
+        )
+
     def __len__(self) -> int:
         """The number of phases, p."""
         return len(self._steps)

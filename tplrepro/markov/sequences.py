@@ -155,12 +155,17 @@ class Sequences(FrozenArrays):
 
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
+        later = self.places_of_later_values()
+        return self.values[later - 1], self.values[later]
+
+    def places_of_later_values(self) -> np.ndarray:
+        """Where each value stands that another one of its sequence comes before,
+        (n_transitions,)."""
         is_filled = self.lengths > 0
         starts = self.offsets[:-1][is_filled]
         has_previous = np.ones(len(self.values), dtype=bool)
         has_previous[starts] = False
-        to = np.flatnonzero(has_previous)
-        return self.values[to - 1], self.values[to]
+        return np.flatnonzero(has_previous)
 
     def select(self, which: ArrayLike) -> Self:
         """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
