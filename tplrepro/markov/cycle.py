@@ -21,7 +21,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.transition import TransitionMatrix, as_step, as_transition_matrix
+from tplrepro.markov.transition import (
+    DAY,
+    WEEK,
+    WEEKDAYS,
+    TransitionMatrix,
+    as_step,
+    as_transition_matrix,
+)
 from tplrepro.validation import (
     RngLike,
     as_generator,
@@ -31,9 +38,6 @@ from tplrepro.validation import (
     common_states,
 )
 
-DAY = timedelta(days=1)
-WEEK = timedelta(days=7)
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: A known start counts as forgotten once its law is this close to that of the habit.
 FORGOTTEN = 1e-3
 #: Numbers that the exact backward matrices of a known start may have; later ones are bounded.
@@ -202,11 +206,11 @@ class Cycle:
         >>> [matrix.probabilities.round(2).tolist() for matrix in habits]
         [[[0.83, 0.17], [0.17, 0.83]], [[0.17, 0.83], [0.83, 0.17]]]
         """
-        from tplrepro.markov.phases import estimate_cycle
+        from tplrepro.markov.phases import estimate_matrices
         from tplrepro.markov.sequences import rename_columns
 
         renamed = rename_columns(sequences, {"user": user, "time": time, "state": state})
-        return estimate_cycle(
+        matrices = estimate_matrices(
             renamed,
             phase,
             smoothing=smoothing,
@@ -215,6 +219,7 @@ class Cycle:
             direction=direction,
             sparse=sparse,
         )
+        return cls(matrices, step=matrices[0].step)
 
     def __len__(self) -> int:
         """The number of phases, p."""

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tplrepro.markov.cycle import DAY, WEEK, WEEKDAYS, Cycle
 from tplrepro.markov.sequences import Sequences, as_sequences, steps_of_period
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.transition import DAY, WEEK, WEEKDAYS, TransitionMatrix
 from tplrepro.validation import check_choice
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _clock(hour: float) -> str:
     return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def estimate_cycle(
+def estimate_matrices(
     sequences: Any,
     phase: Phase,
     *,
@@ -209,8 +208,8 @@ def estimate_cycle(
     states: Iterable | None = None,
     direction: str = "forward",
     sparse: bool | None = None,
-) -> Cycle:
-    """The matrix of each phase; `Cycle.from_sequences` says the rest.
+) -> list[TransitionMatrix]:
+    """The matrix of each step of a day or week; `Cycle.from_sequences` says the rest.
 
     Parameters
     ----------
@@ -224,7 +223,7 @@ def estimate_cycle(
 
     Returns
     -------
-    Cycle
+    list of p TransitionMatrix, those of a group of phases being one object
 
     Raises
     ------
@@ -250,7 +249,7 @@ def estimate_cycle(
     for group in range(groups.n_groups):
         own = counts[group * n : (group + 1) * n]
         matrices.append(shrunk_matrix(own, pooled, weight))
-    return Cycle([matrices[group] for group in groups.codes.tolist()], step=data.step)
+    return [matrices[group] for group in groups.codes.tolist()]
 
 
 def count_by_group(data: Sequences, groups: PhaseGroups, direction: str = "forward") -> Any:

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+DAY = timedelta(days=1)
+WEEK = timedelta(days=7)
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 #: Rows whose sums differ from 1 by more are divided by them, lest budgets trust probabilities
 #: that do not sum to 1.
 ROUNDED_SUM = 16 * 2.0**-52
