@@ -25,12 +25,7 @@ from tplrepro.allocation.optimal import MANY, solve_on_knots
 from tplrepro.lazy import optional_import
 from tplrepro.leakage.accumulation import leakages_in_turn
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import (
-    Correlation,
-    as_loss_function,
-    safely_below,
-    steps_of_both_sides,
-)
+from tplrepro.leakage.temporal import Correlation, LossMaker, safely_below, steps_of_both_sides
 from tplrepro.search import fit_to_level
 from tplrepro.validation import (
     NOISE_MULTIPLIER,
@@ -118,7 +113,7 @@ def allocate_noise(
     horizon = check_horizon(horizon)
     delta = as_scalar(check_delta(delta), "delta")
     check_choice(method, "method", ("equal", "least_variance"))
-    before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+    before, after, _ = steps_of_both_sides(LossMaker(), backward, forward, horizon)
     mu = float(gaussian_mu(epsilon, delta))
     series = _Series(epsilon, delta, mu, before, after)
     composed = np.full(horizon, epsilon / horizon)  # within epsilon even if all values are the same

@@ -17,7 +17,7 @@ import numpy as np
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import SAFETY, LossLike, loss_functions
+from tplrepro.leakage.temporal import SAFETY, Correlation, loss_cycles
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
@@ -76,8 +76,8 @@ class EndlessBudgets(FrozenArrays):
 
 def allocate_with_stopping(
     alpha: float,
-    backward: LossLike,
-    forward: LossLike,
+    backward: Correlation,
+    forward: Correlation,
     stopping_probability: float,
     *,
     error: str = "absolute",
@@ -114,7 +114,8 @@ def allocate_with_stopping(
     NoFiniteSupremumError
         If no constant budget keeps the level.
     ValueError
-        For a number out of range, or matrices that are not row-stochastic or whose states disagree.
+        For a number out of range, matrices that are not row-stochastic or whose states disagree,
+        and a cycle of different matrices, which has no constant tail.
     TypeError
         If one of the sides is not given.
 
@@ -132,7 +133,7 @@ def allocate_with_stopping(
     alpha = check_level(alpha)
     p = _check_stopping_probability(stopping_probability)
     power = check_power(error)
-    sides = loss_functions(backward, forward)
+    sides = _losses_of_all_steps(backward, forward)
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
     if all(loss is None or loss.is_zero for loss in sides):
         return constant
@@ -154,6 +155,22 @@ def allocate_with_stopping(
         if without_improvement == 2:
             break
     return best
+
+
+def _losses_of_all_steps(
+    backward: Correlation, forward: Correlation
+) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
+    """L of each side, which is the same at all times."""
+    losses = loss_cycles(backward, forward)
+    for name, side in (("backward", losses.backward), ("forward", losses.forward)):
+        if not side.is_constant:
+            different = len(side.distinct)
+            raise ValueError(
+                f"{name} must be the same at all times, found {different} different steps; "
+                "allocate_by_upper_bound(alpha, backward, forward) has budgets of its phases for "
+                "any number of releases"
+            )
+    return losses.backward.steps[0], losses.forward.steps[0]
 
 
 def _local_optima(
