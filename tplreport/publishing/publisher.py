@@ -528,7 +528,7 @@ class Publisher:
             if self._filter:
                 self._filter.skip(count)
         elif self._filter:
-            self._filter.state = self._filter.exhausted()  # the tightest that it can be in
+            self._filter.state = self._filter.exhausted(count)  # the tightest that it can be in
         store.insert([Row(store.state.following, count, kind, budget, None)])
         store.state.following += count
 

@@ -14,15 +14,16 @@ from math import inf
 from typing import Any, NamedTuple, Self, SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.display import count_noun, frame_as_html
-from tplrepro.leakage.accumulation import accumulate_along, accumulate_until_known
+from tplrepro.leakage.accumulation import StepsInTurn, accumulate_until_known
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.temporal import (
     REQUIRED,
-    LossLike,
+    Correlation,
     TemporalLeakage,
-    loss_functions,
+    loss_cycles,
     safely_below,
 )
 from tplrepro.leakage.timeline import LossBetween, Timeline
@@ -44,10 +45,14 @@ class Account:
     """Releases so far and their pure leakages against one adversary: what all accounts have in
     common."""
 
-    def __init__(self, backward: LossLike, forward: LossLike):
-        self._backward, self._forward = loss_functions(backward, forward)
-        self._backward_between = LossBetween([self._backward], "backward")
-        self._forward_between = LossBetween([self._forward], "forward")
+    def __init__(self, backward: Correlation, forward: Correlation):
+        losses = loss_cycles(backward, forward)
+        #: A loss function, None or a cycle of these: what else is made for the same adversary.
+        self._backward = losses.as_given(losses.backward)
+        self._forward = losses.as_given(losses.forward)
+        self._losses = losses
+        self._backward_between = LossBetween(losses.backward, "backward")
+        self._forward_between = LossBetween(losses.forward, "forward")
         # Releases as they were composed, their bounds on the loss (0: no release), and their
         # counts.
         self._ledger: list[tuple[Any, float, int]] = []
@@ -70,9 +75,8 @@ class Account:
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release; their leakages are as in
         `leakage_at_all_times`."""
-        # They refuse sparse matrices of very many states, before the account changes.
-        self._backward_between(0, 2)
-        self._forward_between(0, 2)
+        self._backward_between.check_pause_possible()
+        self._forward_between.check_pause_possible()
         return self._add(0.0, 0.0, check_horizon(count, "count"))
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
@@ -123,13 +127,20 @@ class Account:
                 self._backward_between, self._forward_between, epsilons.size, times
             )
             return timeline.leakage(epsilons[times])
-        last_bpl = float(previous.bpl[-1]) if previous.bpl.size else None
-        new_bpl = accumulate_along(self._backward, spent, last_bpl)
-        new_fpl = accumulate_along(self._forward, spent[::-1], None)[::-1]
+        passed = previous.epsilons.size
+        last_bpl = None
+        if passed:
+            last_bpl = float(previous.bpl[-1])
+        steps_to_new = StepsInTurn(self._losses.backward, passed - 1, 1)
+        new_bpl = steps_to_new.accumulate(spent, last_bpl)
+        steps_from_last = StepsInTurn(self._losses.forward, epsilons.size - 1, -1)
+        new_fpl = steps_from_last.accumulate(spent[::-1], None)[::-1]
         # The new releases raise the FPL of earlier ones, noticeably of the latest only.
-        first_new_fpl = float(new_fpl[0])
         changed_fpl = accumulate_until_known(
-            self._forward, previous.epsilons[::-1], first_new_fpl, known=previous.fpl[::-1]
+            StepsInTurn(self._losses.forward, passed - 1, -1),
+            previous.epsilons[::-1],
+            float(new_fpl[0]),
+            known=previous.fpl[::-1],
         )[::-1]
         unchanged_fpl = previous.fpl[: previous.fpl.size - changed_fpl.size]
         bpl = np.append(previous.bpl, new_bpl)
@@ -138,10 +149,10 @@ class Account:
             leakages.setflags(write=False)  # so that the result holds them without a copy
         return TemporalLeakage(epsilons, bpl, fpl)
 
-    def _largest_budget(self, alpha: float, floor: float = 0.0) -> float:
+    def _largest_budget(self, alpha: float, floor: ArrayLike = 0.0) -> float:
         """The largest pure budget of the next release with which every TPL stays within alpha; 0 if
         none does."""
-        if floor == 0.0:  # `tpl` has rounding errors, too
+        if not np.any(floor):  # `tpl` has rounding errors, too
             alpha = safely_below(alpha, len(self) + 1)
         account = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
         try:
@@ -171,12 +182,13 @@ class TemporalAccountant(Account):
 
     Parameters
     ----------
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None (not known)
-        Pr(l^{t-1} | l^t), what the adversary knows of the time before.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before. The first time point is at
+        phase 0 of a cycle.
     forward : the same for Pr(l^t | l^{t-1})
     alpha : float > 0, optional; the level of alpha-DP_T that every TPL keeps, nats
-    floor : float >= 0, with `alpha` a budget that stays available at every later time; nats
-        At most `allocate_by_upper_bound(alpha, backward, forward)`.
+    floor : float or array-like (p,), >= 0, with `alpha` what stays available at every later time
+        As in `TemporalFilter`; nats.
 
     Raises
     ------
@@ -204,11 +216,11 @@ class TemporalAccountant(Account):
 
     def __init__(
         self,
-        backward: LossLike = REQUIRED,
-        forward: LossLike = REQUIRED,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
         *,
         alpha: float | None = None,
-        floor: float = 0.0,
+        floor: ArrayLike = 0.0,
     ):
         super().__init__(backward, forward)
         self._filter: TemporalFilter | None = None
@@ -280,13 +292,13 @@ class TemporalAccountant(Account):
         `alpha`; nats."""
         return self._level("tolerated").tolerated
 
-    def budget_within(self, alpha: float, *, floor: float = 0.0) -> float:
+    def budget_within(self, alpha: float, *, floor: ArrayLike = 0.0) -> float:
         """The largest next budget that keeps every TPL within a level given now.
 
         Parameters
         ----------
         alpha : float > 0, the level, nats
-        floor : float >= 0, a budget that stays available at every later time; nats
+        floor : float or array-like (p,), >= 0, what stays available at every later time; nats
             Without one the result says nothing about later releases.
 
         Returns

@@ -75,15 +75,35 @@ def accumulate_leakages(
     [0.1, 0.1808, 0.2471]
     """
     leading_here = [None, *losses][: budgets.size]  # no step leads to the first release
+    return accumulate_from(leading_here, budgets, None, step)
+
+
+def accumulate_from(
+    losses: Sequence, budgets: np.ndarray, last: float | None, step: Step = leakage_after
+) -> np.ndarray:
+    """As `accumulate_leakages`, after releases that have leaked `last`.
+
+    Parameters
+    ----------
+    losses : sequence (R,), L of the step to each release, as `step` takes it
+    budgets : array (R,), the budget of each release, nats
+    last : float or None, what the releases before these have leaked, nats
+    step : `leakage_after`, or another step
+
+    Returns
+    -------
+    array (R,), nats
+    """
     if budgets.size < MANY:
-        in_turn = leakages_in_turn(leading_here, budgets.tolist(), step=step)
-        return np.array([*in_turn], float)
+        return _in_turn(losses, budgets, last, step)
+    lengths = [len([*steps]) for _, steps in groupby(losses)]
+    if len(lengths) > budgets.size // 8:  # runs too short for what they save
+        return _in_turn(losses, budgets, last, step)
     leakages = np.empty(budgets.size)
-    last = None
     start = 0
-    for loss, steps in groupby(leading_here):
-        end = start + len([*steps])
-        run = accumulate_along(loss, budgets[start:end], last, step)
+    for length in lengths:
+        end = start + length
+        run = accumulate_along(losses[start], budgets[start:end], last, step)
         leakages[start:end] = run
         last = float(run[-1])
         start = end
@@ -107,7 +127,7 @@ def accumulate_along(
     array (R,), nats
     """
     if budgets.size < MANY:
-        return _accumulate_in_turn(loss, budgets, last, step)
+        return _in_turn(repeat(loss), budgets, last, step)
     if step is leakage_after and has_table(loss):
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
@@ -117,7 +137,7 @@ def accumulate_along(
     is_change = budgets[1:] != budgets[:-1]
     changes = np.flatnonzero(is_change) + 1
     if changes.size > budgets.size // 8:  # runs too short to reach a fixed point
-        return _accumulate_in_turn(loss, budgets, last, step)
+        return _in_turn(repeat(loss), budgets, last, step)
     leakages: list[float] = []
     for run in np.split(budgets, changes):
         leakages += _accumulate_to_fixed_point(loss, run, last, step)
@@ -125,10 +145,8 @@ def accumulate_along(
     return np.array(leakages, float)
 
 
-def _accumulate_in_turn(
-    loss: Any, budgets: np.ndarray, last: float | None, step: Step
-) -> np.ndarray:
-    leakages = leakages_in_turn(repeat(loss), budgets.tolist(), last, step)
+def _in_turn(losses: Iterable, budgets: np.ndarray, last: float | None, step: Step) -> np.ndarray:
+    leakages = leakages_in_turn(losses, budgets.tolist(), last, step)
     return np.array([*leakages], float)
 
 
@@ -154,17 +172,48 @@ def _accumulate_to_fixed_point(
     return leakages
 
 
+class StepsInTurn:
+    """L of the steps that lead to successive releases: those of a cycle, in the order of time for
+    BPL, in reverse for FPL.
+
+    Parameters
+    ----------
+    losses : LossCycle of `temporal`
+    first : int, the time point at which the step to the first release begins
+    direction : 1 or -1, from one step to the next
+    """
+
+    def __init__(self, losses: Any, first: int, direction: int):
+        self.losses = losses
+        self.first = first
+        self.direction = direction
+
+    def over(self, start: int, end: int) -> list:
+        """Those to the releases with these numbers, `end` not included; None before time 0."""
+        times = range(
+            self.first + self.direction * start, self.first + self.direction * end, self.direction
+        )
+        before_0 = [None for time in times[:1] if time < 0]
+        return before_0 + [self.losses.at(time) for time in times[len(before_0) :]]
+
+    def accumulate(self, budgets: np.ndarray, last: float | None, start: int = 0) -> np.ndarray:
+        """The leakages of the releases from number `start` on, (R,), nats."""
+        if self.losses.is_constant:
+            return accumulate_along(self.losses.steps[0], budgets, last)
+        return accumulate_from(self.over(start, start + budgets.size), budgets, last)
+
+
 def accumulate_until_known(
-    loss: Any, budgets: np.ndarray, last: float, known: np.ndarray
+    steps: StepsInTurn, budgets: np.ndarray, last: float, known: np.ndarray
 ) -> np.ndarray:
-    """As `accumulate_along`, up to the first leakage that is known, from which on all are.
+    """As `StepsInTurn.accumulate`, up to the first leakage that is known, from which on all are.
 
     A new release changes the FPL of all earlier ones, but noticeably of the latest only. So each
     reading of an account costs no more than what has changed.
 
     Parameters
     ----------
-    loss : PrivacyLossFunction or None (not known), L of each step
+    steps : StepsInTurn
     budgets : array (R,), the budget of each release, nats
     last : float, the new leakage that comes before these, nats
     known : array (R,), the leakages after an earlier `last`, nats
@@ -176,7 +225,7 @@ def accumulate_until_known(
     """
     first_budgets = budgets[:ONE_BY_ONE].tolist()
     first_known = known[:ONE_BY_ONE].tolist()
-    first = leakages_in_turn(repeat(loss), first_budgets, last)
+    first = leakages_in_turn(steps.over(0, len(first_budgets)), first_budgets, last)
     changed: list[float] = []
     for leakage, previous in zip(first, first_known, strict=True):
         if leakage == previous or abs(leakage - previous) < ulp(leakage):
@@ -188,7 +237,7 @@ def accumulate_until_known(
     while start < budgets.size:
         end = 5 * start
         last = float(block[-1])
-        block = accumulate_along(loss, budgets[start:end], last)
+        block = steps.accumulate(budgets[start:end], last, start)
         is_known = _agree(block, known[start:end])
         if is_known.any():
             n_changed = np.argmax(is_known)

@@ -20,26 +20,41 @@ L^(j) falls in j (`loss_over_steps`), so that one pair of whole numbers of steps
 eight an octave, bounds all j in a block: O(log k) conditions, exact for k < 16. A smaller c only
 makes later budgets smaller.
 
-A floor e keeps a budget of e available at every later time, for ever, if the suprema S of Theorem
-11 of [1] satisfy S_B(e) + S_F(e) - e <= alpha; epsilon_t is then smaller by S_F(e) - e.
+**A floor** e_t keeps a budget of e_t available at every later time t, for ever. Let S_F,t be the
+suprema of FPL under the floors and R_t = S_F,t - e_t. The BPL of each time is kept within
+
+    b_t = min(alpha - R_t, L_B^-1(b_{t+1} - e_{t+1})),
+
+and epsilon_t within c_{t-1} - R_t; c_t is then at least S_F,t+1. For one matrix b = alpha - R. For
+a cycle alpha - R_t alone would lose later floors; b begins at the phase of the greatest TPL under
+the floors and goes once round the cycle in reverse. The floors themselves must keep alpha. Known
+bounds make good what rounding takes: c_t >= S_F,t+1, and after a pause, of which L^(j) may be that
+of fewer steps, L_B^(m) <= L_B(b).
 docs/theory/promises.md proves this, and names earlier filters. There is none here for delta > 0:
 see `EventAccountant.budget_within`.
 """
 
 from __future__ import annotations
 from math import inf
-from typing import NamedTuple, Self, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import LossOverSteps, keep_leading_digits
-from tplrepro.leakage.temporal import REQUIRED, LossLike, loss_functions
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
 from tplrepro.validation import (
+    MOST_SMOOTHING,
     as_scalar,
     check_epsilon,
     check_horizon,
     check_level,
-    check_smoothing,
+    check_range,
 )
+
+if TYPE_CHECKING:
+    from tplrepro.leakage.suprema import Suprema
 
 # They exceed the rounding of the few operations between two bounds.
 UP = 1.0 + 2.0**-50
@@ -56,25 +71,54 @@ class FilterState(NamedTuple):
 
     `skipped` counts the time points since the last release, `bpl` is the BPL of that release,
     rounded up (None before the first), and `bound` the largest L_F(FPL of the next time) that it
-    and all before it tolerate, rounded down; nats.
+    and all before it tolerate, rounded down; nats. `last` is the time of that release, less whole
+    periods after the first steps: 0 for one matrix.
     """
 
     skipped: int
     bpl: float | None
     bound: float
+    last: int = 0
+
+    @property
+    def following(self) -> int:
+        """The next time point, which counts from 0, less the same whole periods."""
+        if self.bpl is None:
+            return self.skipped
+        return self.last + 1 + self.skipped
 
 
 class Limits(NamedTuple):
     """What limits the next release, in nats.
 
-    `tolerated` is the largest FPL of the next time point that all earlier ones tolerate, rounded
-    down, `leaked` is L_B of the last BPL, rounded up: the next BPL without its own budget; and
-    `budget` is the largest budget.
+    `place` is its time, less whole periods after the first steps, `tolerated` the largest FPL of it
+    that all earlier ones tolerate, rounded down, and `leaked` L_B of the last BPL, rounded up: the
+    next BPL without its own budget. `budget` is the largest budget.
     """
 
+    place: int
     tolerated: float
     leaked: float
     budget: float
+
+
+class TimeLimits(NamedTuple):
+    """What bounds the release of a time point, and L of the steps that lead to it, in nats.
+
+    `place` is the time point, less whole periods after the first steps. `level` is the largest TPL,
+    `floor` the budget that stays available, and `reserve` the part of the FPL, rounded up, that
+    later floors take: S_F - floor. The FPL may always be `least_tolerated`, S_F rounded down, and
+    L_B of earlier releases is never more than `most_leaked`.
+    """
+
+    place: int
+    backward: PrivacyLossFunction | None
+    forward: PrivacyLossFunction | None
+    level: float
+    floor: float
+    reserve: float
+    least_tolerated: float
+    most_leaked: float
 
 
 class TemporalFilter:
@@ -88,12 +132,13 @@ class TemporalFilter:
     Parameters
     ----------
     alpha : float > 0, the level of alpha-DP_T, nats
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None (not known)
-        Pr(l^{t-1} | l^t), what the adversary knows of the time before.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None (not known)
+        Pr(l^{t-1} | l^t), what the adversary knows of the time before. The first time point is at
+        phase 0 of a cycle.
     forward : the same for Pr(l^t | l^{t-1})
-    floor : float >= 0, a budget that stays available at every later time; nats
-        At most `allocate_by_upper_bound(alpha, backward, forward)`. Without a floor one release can
-        use up all that there will ever be.
+    floor : float or array-like (p,), >= 0, what stays available at every later time; nats
+        One budget, or one for each phase. At most `allocate_by_upper_bound(alpha, backward,
+        forward)`. Without a floor one release can use up all that there will ever be.
 
     Raises
     ------
@@ -116,48 +161,28 @@ class TemporalFilter:
     def __init__(
         self,
         alpha: float,
-        backward: LossLike = REQUIRED,
-        forward: LossLike = REQUIRED,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
         *,
-        floor: float = 0.0,
+        floor: ArrayLike = 0.0,
     ):
         self.alpha = check_level(alpha)
-        self.floor = check_smoothing(floor, "floor")
-        self._backward, self._forward = loss_functions(backward, forward)
-        self._backward_over = None if self._backward is None else LossOverSteps(self._backward)
-        self._forward_over = None if self._forward is None else LossOverSteps(self._forward)
+        losses = loss_cycles(backward, forward)
+        floors = _checked_floors(floor, len(losses))
+        #: One number, or one for each phase.
+        self.floor = _floor_of(floors)
+        self._backward_over = LossOverSteps(losses.backward, "backward")
+        self._forward_over = LossOverSteps(losses.forward, "forward")
+        #: Of the first time points, and of each phase.
+        self._first_limits, self._phase_limits = limits_of_times(self.alpha, losses, floors)
         #: Replaced as one, for threads.
         self.state = FilterState(0, None, inf)
         #: The last state whose limits were asked for, and these.
         self._kept: tuple[FilterState, Limits] | None = None
-        # S_F(e), rounded down, and S_F(e) - e, rounded up.
-        self._least_tolerated = 0.0
-        self._reserve = 0.0
-        if self.floor > 0.0:
-            self._keep_floor()
-
-    def _keep_floor(self) -> None:
-        supremum_b = self._supremum(self._backward)
-        supremum_f = self._supremum(self._forward)
-        if supremum_b + supremum_f - self.floor > self.alpha:
-            raise ValueError(
-                f"floor must keep the TPL within alpha = {self.alpha:g} for ever, "
-                f"found {self.floor:g}, for which it reaches "
-                f"{supremum_b + supremum_f - self.floor:g}; "
-                "give at most allocate_by_upper_bound(alpha, ...)"
-            )
-        self._least_tolerated = supremum_f * (1.0 - 4.0 * ROUNDING)
-        self._reserve = supremum_f - self.floor
-
-    def _supremum(self, loss: PrivacyLossFunction | None) -> float:
-        """S(e) of Theorem 11 of [1] for the floor e, rounded up."""
-        if loss is None:
-            return self.floor
-        return float(loss.supremum(self.floor)) * (1.0 + ROUNDING)
 
     def __repr__(self) -> str:
         return (
-            f"TemporalFilter(alpha={self.alpha:g}, floor={self.floor:g}, "
+            f"TemporalFilter(alpha={self.alpha:g}, floor={_shown_floor(self.floor)}, "
             f"{self.remaining:.6g} nats remain)"
         )
 
@@ -205,16 +230,21 @@ class TemporalFilter:
         if not (type(epsilon) is float and 0.0 < epsilon < inf):
             epsilon = as_scalar(check_epsilon(epsilon), "epsilon")
         count = check_horizon(count, "count")
+        period = len(self._phase_limits)
         state = self.state
-        for done in range(count):
+        a_period_ago = state
+        done = 0
+        while done < count:
             limits = self._limits(state)
             if epsilon > limits.budget:
                 release = f"release {done + 1} of {count}"
                 raise LeakageExceededError(self._excess(epsilon, limits.budget, release))
-            following = self._state_after(epsilon, limits)
-            if following == state:
-                break
-            state = following
+            state = self._state_after(epsilon, limits)
+            done += 1
+            if done % period == 0:
+                if state == a_period_ago:  # so do all that follow, a period later
+                    done = count - (count - done) % period
+                a_period_ago = state
         self.state = state
         return self
 
@@ -222,7 +252,12 @@ class TemporalFilter:
         """The state after a release: Eq. (13) of [1] and c_t of the module's docstring, rounded."""
         bpl = (limits.leaked + epsilon) * UP
         bound = min(self.alpha - bpl, limits.tolerated - epsilon) * DOWN
-        return FilterState(0, bpl, max(bound, 0.0))
+        return FilterState(0, bpl, max(bound, 0.0), limits.place)
+
+    def _limits_at(self, time: int) -> TimeLimits:
+        if time < len(self._first_limits):
+            return self._first_limits[time]
+        return self._phase_limits[time % len(self._phase_limits)]
 
     def _excess(self, epsilon: float, budget: float, release: str) -> str:
         """What is wrong with a budget that exceeds the largest one, with digits that show it."""
@@ -233,7 +268,7 @@ class TemporalFilter:
         found = f"{epsilon:.{digits}g}"
         return (
             f"epsilon must be at most {largest}, the most that keeps every TPL within "
-            f"alpha = {self.alpha:g} with a floor of {self.floor:g}, "
+            f"alpha = {self.alpha:g} with a floor of {_shown_floor(self.floor)}, "
             f"found {found} for {release}; spend less, or skip"
         )
 
@@ -241,16 +276,18 @@ class TemporalFilter:
         """Let `count` time points pass without a release; ValueError if the loss functions are not
         of matrices."""
         count = check_horizon(count, "count")
-        for losses in (self._backward_over, self._forward_over):
-            if losses is not None:
-                losses.check_pause_possible()
+        self._backward_over.check_pause_possible()
+        self._forward_over.check_pause_possible()
         self.state = self.state._replace(skipped=self.state.skipped + count)
         return self
 
-    def exhausted(self) -> FilterState:
-        """The tightest `state` to which releases can lead, for some that are not known: BPL and FPL
-        at the level."""
-        return FilterState(0, (self.alpha - self._reserve) * UP, self._reserve * DOWN)
+    def exhausted(self, count: SupportsIndex = 1) -> FilterState:
+        """The tightest `state` to which releases can lead, for `count` further time points of which
+        nothing is known: BPL and FPL at the level."""
+        last = self.state.following + check_horizon(count, "count") - 1
+        limits = self._limits_at(last)
+        most_bpl = limits.level - limits.reserve
+        return FilterState(0, most_bpl * UP, limits.reserve * DOWN, limits.place)
 
     def _limits(self, state: FilterState) -> Limits:
         """The limits of the next release; the floor is always within them, by induction in exact
@@ -258,55 +295,246 @@ class TemporalFilter:
         kept = self._kept
         if kept is not None and kept[0] is state:
             return kept[1]
+        time = state.following
+        at_time = self._limits_at(time)
         if state.bpl is None:
             # the TPL of the next release bounds those of the time points before it
             tolerated = inf
             leaked = 0.0
         elif state.skipped:
-            steps = state.skipped + 1
-            tolerated = self._tolerated_over(steps, state.bpl, state.bound)
-            leaked = self._leaked_over(steps, state.bpl)
+            tolerated = self._tolerated_over(state, time)
+            leaked = self._leaked_over(state.last, time - state.last, state.bpl)
+            leaked = min(leaked, at_time.most_leaked)
         else:
-            tolerated = self._tolerated_next(state.bound)
-            leaked = self._leaked_next(state.bpl)
-        left = min(tolerated, self.alpha - leaked)
-        budget = left * DOWN - self._reserve
-        limits = Limits(tolerated, leaked, max(budget, self.floor))
+            tolerated = inf
+            if at_time.forward is not None:
+                tolerated = at_time.forward.inverse_within(state.bound, self.alpha)
+            leaked = 0.0
+            if at_time.backward is not None:
+                leaked = at_time.backward.at_most(state.bpl)
+        tolerated = max(tolerated, at_time.least_tolerated)
+        left = min(tolerated, at_time.level - leaked)
+        budget = left * DOWN - at_time.reserve
+        limits = Limits(at_time.place, tolerated, leaked, max(budget, at_time.floor))
         self._kept = (state, limits)
         return limits
 
-    def _tolerated_next(self, bound: float) -> float:
-        """The largest FPL of the next time point of which L_F is at most `bound`."""
-        if self._forward is None:
-            return inf
-        return max(self._forward.inverse_within(bound, self.alpha), self._least_tolerated)
-
-    def _leaked_next(self, bpl: float) -> float:
-        """L_B of a BPL."""
-        if self._backward is None:
+    def _leaked_over(self, last: int, steps: int, bpl: float) -> float:
+        """L_B over several steps of the BPL of the last release."""
+        loss = self._backward_over.bound(last, steps)
+        if loss is None:
             return 0.0
-        return self._backward.at_most(bpl)
+        return loss.at_most(bpl)
 
-    def _leaked_over(self, steps: int, bpl: float) -> float:
-        """L_B over several steps of a BPL."""
-        if self._backward_over is None:
-            return 0.0
-        return self._backward_over.bound(steps).at_most(bpl)
-
-    def _tolerated_over(self, steps: int, bpl: float, bound: float) -> float:
-        """The largest FPL of the next release, so many steps after the last one, that the last one
-        and all times between them tolerate."""
-        if self._forward_over is None:
-            return inf
-        tolerated = self._forward_over.bound(steps).inverse_within(bound, self.alpha)
-        time = 1
-        while time < steps:
-            since = keep_leading_digits(time)
-            until = keep_leading_digits(steps - time)
-            left = max((self.alpha - self._leaked_over(since, bpl)) * DOWN, 0.0)
-            loss = self._forward_over.bound(until)
-            tolerated = min(tolerated, loss.inverse_within(left, self.alpha))
+    def _tolerated_over(self, state: FilterState, time: int) -> float:
+        """The largest FPL of the next release, at a time point, that the last one and all times
+        between them tolerate."""
+        bpl = state.bpl or 0.0
+        steps = time - state.last
+        tolerated = self._inverse_over(steps, time, state.bound)
+        passed = 1
+        while passed < steps:
+            since = keep_leading_digits(passed)
+            until = keep_leading_digits(steps - passed)
+            leaked = self._leaked_over(state.last, since, bpl)
+            left = max((self.alpha - leaked) * DOWN, 0.0)
+            tolerated = min(tolerated, self._inverse_over(until, time, left))
             # Up to the first time at which `since` or `until` is another.
             next_since = since + (1 << max(since.bit_length() - 4, 0))
-            time = min(next_since, steps - until + 1)
-        return max(tolerated, self._least_tolerated)
+            passed = min(next_since, steps - until + 1)
+        return tolerated
+
+    def _inverse_over(self, steps: int, time: int, level: float) -> float:
+        """The largest FPL of a time point that adds at most `level` so many steps before it."""
+        loss = self._forward_over.bound(time, steps)
+        if loss is None:
+            return inf
+        return loss.inverse_within(level, self.alpha)
+
+
+def _checked_floors(floor: ArrayLike, p: int) -> list[float]:
+    """The floor of each of p phases."""
+    must = f"floor must be finite and at least 0, at most {MOST_SMOOTHING:g}"
+    remedy = "give one budget"
+    if p > 1:
+        remedy = f"give one budget, or one for each of the {p} phases"
+    floors = check_range(floor, 0.0, MOST_SMOOTHING, must, remedy)
+    if floors.ndim == 0:
+        return [float(floors)] * p
+    if floors.shape != (p,):
+        raise ValueError(
+            f"floor must be one budget, or one for each phase, found shape {floors.shape}; {remedy}"
+        )
+    return floors.tolist()
+
+
+def _floor_of(floors: list[float]) -> float | tuple[float, ...]:
+    """One number where all phases keep the same."""
+    if len(set(floors)) == 1:
+        return floors[0]
+    return tuple(floors)
+
+
+def _shown_floor(floor: float | tuple[float, ...]) -> str:
+    if isinstance(floor, float):
+        return f"{floor:g}"
+    return f"{min(floor):g} to {max(floor):g}"
+
+
+class FloorSuprema:
+    """The suprema over time under the floors alone, rounded up, and what they leave at each time.
+
+    Parameters
+    ----------
+    alpha : float > 0, nats
+    losses : LossCycles
+    floors : list (p,) of the budgets that each phase keeps, nats
+
+    Raises
+    ------
+    ValueError
+        If the floors themselves raise a TPL above alpha.
+    """
+
+    def __init__(self, alpha: float, losses: LossCycles, floors: list[float]):
+        from tplrepro.leakage.suprema import backward_suprema, forward_suprema
+
+        self.alpha = alpha
+        self.losses = losses
+        self.floors = floors
+        self._bpl: Suprema | None = None
+        self._fpl: Suprema | None = None
+        if any(floors):
+            self._bpl = backward_suprema(losses.backward, np.array(floors), losses.n_first)
+            self._fpl = forward_suprema(losses.forward, np.array(floors), losses.n_first)
+            self._check_floors_fit()
+
+    def _check_floors_fit(self) -> None:
+        highest = max(self.tpl_at(time) for time in range(self._until_repeated))
+        if highest > self.alpha:
+            raise ValueError(
+                f"floor must keep the TPL within alpha = {self.alpha:g} for ever, "
+                f"found {_shown_floor(_floor_of(self.floors))}, for which it reaches {highest:g}; "
+                "give at most allocate_by_upper_bound(alpha, ...)"
+            )
+
+    @property
+    def _until_repeated(self) -> int:
+        """The first time points and one period."""
+        return self.losses.n_first + len(self.losses)
+
+    def floor_at(self, time: int) -> float:
+        """The budget that stays available at a time point."""
+        return self.floors[time % len(self.floors)]
+
+    def bpl_at(self, time: int) -> float:
+        """S_B."""
+        return self._rounded_up(self._bpl, self.losses.backward, time)
+
+    def fpl_at(self, time: int) -> float:
+        """S_F."""
+        return self._rounded_up(self._fpl, self.losses.forward, time)
+
+    def tpl_at(self, time: int) -> float:
+        """S_B + S_F less the floor, which counts once."""
+        return self.bpl_at(time) + self.fpl_at(time) - self.floor_at(time)
+
+    def reserve_at(self, time: int) -> float:
+        """R, the part of the FPL of a time that later floors take."""
+        return self.fpl_at(time) - self.floor_at(time)
+
+    def _rounded_up(self, suprema: Suprema | None, losses: LossCycle, time: int) -> float:
+        if suprema is None:
+            return 0.0
+        supremum = suprema.at(time)
+        if losses.is_constant and losses.steps[0] is not None:
+            # that of one loss function, which has its rounding
+            supremum *= 1.0 + ROUNDING
+        return supremum
+
+    def levels(self) -> list[float]:
+        """The largest TPL of each of the first time points, and of those of a period after them:
+        b + R of the module's docstring."""
+        n_first = self.losses.n_first
+        p = len(self.losses)
+        levels = [self.alpha] * (n_first + p)
+        if self._bpl is None:
+            return levels
+        period = range(n_first, n_first + p)
+        fullest = max(period, key=self.tpl_at)
+        following = levels[fullest]
+        for time in [*range(fullest - 1, n_first - 1, -1), *range(n_first + p - 1, fullest, -1)]:
+            following = levels[time] = self._level_before(time, following)
+        following = levels[n_first]
+        for time in reversed(range(n_first)):
+            following = levels[time] = self._level_before(time, following)
+        return levels
+
+    def _level_before(self, time: int, following: float) -> float:
+        """The largest TPL of a time, from that of the time after it, rounded down."""
+        loss = self.losses.backward.at(time)
+        reserve = self.reserve_at(time)
+        if loss is None:
+            return self.alpha
+        most_bpl_next = following - self.reserve_at(time + 1)
+        most_leaked = max((most_bpl_next - self.floor_at(time + 1)) * DOWN, 0.0)
+        most_bpl = loss.inverse_within(most_leaked, self.alpha)
+        level = max((most_bpl + reserve) * DOWN, self.tpl_at(time))
+        return min(level, self.alpha)
+
+
+def limits_of_times(
+    alpha: float, losses: LossCycles, floors: list[float]
+) -> tuple[list[TimeLimits], list[TimeLimits]]:
+    """The limits of the first time points, and of each phase.
+
+    Parameters
+    ----------
+    alpha : float > 0, nats
+    losses : LossCycles
+    floors : list (p,) of the budgets that each phase keeps, nats
+
+    Returns
+    -------
+    Two lists of TimeLimits, the first one empty if there are no first steps
+
+    Raises
+    ------
+    ValueError
+        If the floors themselves raise a TPL above alpha.
+    """
+    n_first = losses.n_first
+    p = len(losses)
+    suprema = FloorSuprema(alpha, losses, floors)
+    levels = suprema.levels()
+    levels.append(levels[n_first])
+
+    def limits_at(time: int, time_before: int) -> TimeLimits:
+        backward = losses.backward.at(time_before)
+        # One matrix leaks less over more steps, so that nothing needs to be mended there.
+        most_leaked = inf
+        if backward is not None and not losses.backward.is_constant:
+            most_bpl = levels[time_before] - suprema.reserve_at(time_before)
+            most_leaked = backward.at_most(most_bpl * (1.0 + ROUNDING)) * (1.0 + ROUNDING)
+        return TimeLimits(
+            time,
+            backward,
+            losses.forward.at(time_before),
+            levels[time],
+            suprema.floor_at(time),
+            suprema.reserve_at(time),
+            suprema.fpl_at(time) * (1.0 - 4.0 * p * ROUNDING),
+            most_leaked,
+        )
+
+    first = []
+    if n_first:
+        # No step leads to time 0, whose limits of leaked budgets are not asked for.
+        first.append(limits_at(0, 0))
+        first += [limits_at(time, time - 1) for time in range(1, n_first + 1)]
+    phases = []
+    for phase in range(p):
+        time = n_first + (phase - n_first) % p
+        time_before = n_first + (phase - 1 - n_first) % p
+        phases.append(limits_at(time, time_before))
+    return first, phases

@@ -1,14 +1,17 @@
 """Upper bounds of the loss function over several steps, for pauses of any length (`filter`).
 
-Over k steps of one chain the adversary's knowledge passes through P^k, by squaring in O(log k)
-products.
+Over k steps of a chain the adversary's knowledge passes through the product of k matrices, by
+squaring in O(log k) products, for each phase of a cycle at which an interval begins.
 
-**Longer is never more.** A row of P^(k+1) = P P^k is a mean of rows of P^k, so for each set of
-columns its sum lies between those of two rows of P^k; hence L of P^(k+1) is at most L of P^k.
-`keep_leading_digits` rounds a number of steps down to one of eight an octave (all up to 16), so
-that a pause of length k needs O(log k) of these loss functions, which are kept. Once no two rows of
-a power differ by more than its rounding errors may, it stands for all higher ones. With
-`PriorFreeLoss`, contraction coefficients multiply, so the same holds.
+**Longer is never more.** A row of a product M_1 M_2 is a mean of rows of M_2, so for each set of
+columns its sum lies between those of two rows of M_2; and columns of M_1 M_2 are mixed from those
+of M_1. Hence L of M_1 M_2 is at most L of M_1 and at most L of M_2, and L of an interval at most
+that of each interval within it. `keep_leading_digits` rounds a number of steps down to one of eight
+an octave (all up to 16), so that a pause of length k needs O(log k) of these loss functions, which
+are kept. Once no two rows of a product differ by more than its rounding errors may, it stands for
+all longer intervals. With `PriorFreeLoss`, contraction coefficients multiply, so the same holds.
+After a start that is nearly forgotten (`near_habit`) the product is that of the habit, whose law
+differs at the first of its times by at most the distance of that step.
 
 **Rounding.** All terms are positive, so a product of k factors by any tree has a relative error of
 at most about k n u in each entry, u = 2^-53; rows divided by their sums, of at most rho = k n
@@ -18,14 +21,18 @@ at most about k n u in each entry, u = 2^-53; rows divided by their sums, of at 
 adds to `ties`.
 """
 
+from __future__ import annotations
+from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tplrepro.leakage.loss_function import TIES, PrivacyLossFunction
+from tplrepro.leakage.near_habit import NearHabitLoss
 from tplrepro.leakage.prior_free import PriorFreeLoss
-from tplrepro.leakage.temporal import dense_array
+from tplrepro.leakage.temporal import LossCycle, dense_array
 from tplrepro.markov.transition import TransitionMatrix
 
 MAX_STATES = 3000  # of sparse matrices, whose product is dense
@@ -64,83 +71,230 @@ def check_from_matrix(loss: PrivacyLossFunction) -> None:
         )
 
 
-class LossOverSteps:
-    """Upper bounds of L over any number of steps of one side.
+class Interval(NamedTuple):
+    """So many successive steps, from a time point on."""
 
-    Memory grows with the logarithm of the longest pause.
+    start: int
+    length: int
 
-    >>> over = LossOverSteps(PrivacyLossFunction([[0.8, 0.2], [0.2, 0.8]])).bound
-    >>> [float(f"{over(steps).at_most(1.0):.4g}") for steps in (1, 2, 10, 10**6)]
-    [0.5694, 0.3358, 0.005589, 7.908e-14]
+
+class Products:
+    """Products of what is known of each step of a side, by squaring; these are kept.
+
+    Parameters
+    ----------
+    losses : LossCycle
+    factor_of : callable, the factor of a step, from its loss function
+    multiply : callable of two factors
+    latest_first : bool, whether the factor of the latest step is the first one
     """
 
-    def __init__(self, loss: PrivacyLossFunction):
-        self.loss = loss
-        self._powers: dict[int, Any] = {}  # of 2^i steps: arrays (n, n), or PriorFreeLoss
-        self._kept: dict[int, PrivacyLossFunction] = {1: loss}
-        self._enough: int | None = None  # steps that stand for all further ones
+    def __init__(
+        self, losses: LossCycle, factor_of: Callable, multiply: Callable, latest_first: bool
+    ):
+        self.losses = losses
+        self.factor_of = factor_of
+        self.multiply = multiply
+        self.latest_first = latest_first
+        self._kept: dict[Interval, Any] = {}
+
+    def over(self, start: int, length: int) -> Any:
+        """The product over `length` steps from a time point on."""
+        exponents = [exponent for exponent in range(length.bit_length()) if length >> exponent & 1]
+        factors = []
+        passed = 0
+        for exponent in exponents:
+            size = 2**exponent
+            block_start = start + passed
+            if self.latest_first:
+                block_start = start + length - passed - size
+            factors.append(self._block(block_start, size))
+            passed += size
+        return reduce(self.multiply, factors)
+
+    def _block(self, start: int, size: int) -> Any:
+        """The product over a number of steps that is a power of 2."""
+        key = Interval(self.losses.place_of(start), size)
+        if key not in self._kept:
+            self._kept[key] = self._make_block(*key)
+        return self._kept[key]
+
+    def _make_block(self, start: int, size: int) -> Any:
+        if size == 1:
+            return self.factor_of(self.losses.at(start))
+        half = size // 2
+        return self.in_order(self._block(start, half), self._block(start + half, half))
+
+    def in_order(self, earlier: Any, later: Any) -> Any:
+        """The product over two successive intervals."""
+        if self.latest_first:
+            return self.multiply(later, earlier)
+        return self.multiply(earlier, later)
+
+
+class LossOfIntervals:
+    """L over any interval of steps of one side, from the product over it.
+
+    Parameters
+    ----------
+    losses : LossCycle
+    side : "backward" or "forward"
+    products : class of the products, `Products` or a subclass
+    """
+
+    def __init__(self, losses: LossCycle, side: str, products: type[Products] = Products):
+        self.losses = losses
+        self.side = side
+        self._matrices = products(losses, _matrix_of, np.matmul, side == "backward")
+        # Their order changes nothing.
+        self._prior_free = products(losses, _any_law_of, _after, False)
 
     def __reduce__(self) -> tuple:
-        return LossOverSteps, (self.loss,)
+        return type(self), (self.losses, self.side)
 
     def check_pause_possible(self) -> None:
         """ValueError if releases cannot pause: products need a matrix, and a dense one."""
-        if isinstance(self.loss, PriorFreeLoss):
-            return
-        check_from_matrix(self.loss)
-        dense_array(self.loss.matrix, MAX_STATES, "release every time point")
+        for loss in self.losses.distinct:
+            if isinstance(loss, PriorFreeLoss):
+                continue
+            if not isinstance(loss, NearHabitLoss):
+                check_from_matrix(loss)
+            _matrix_of(loss)
 
-    def bound(self, steps: int) -> PrivacyLossFunction:
-        """A loss function that bounds L of `steps` steps."""
-        for exponent in range(1, steps.bit_length()):
-            if self._enough is None and 2**exponent not in self._kept:
-                self._keep(2**exponent)
-        if self._enough is not None:
-            steps = min(steps, self._enough)
-        if steps in self._kept:
-            return self._kept[steps]
-        if steps == keep_leading_digits(steps):
-            return self._keep(steps)
-        return self._make(steps)
+    def make_loss(self, start: int, length: int) -> PrivacyLossFunction | None:
+        """L of `length` steps from a time point on; None if one of them is not known."""
+        steps: list[Any] = self.losses.over_interval(start, length)
+        if None in steps:
+            return None
+        for step in steps:
+            if step.is_zero and not step.ties:  # after it, nothing is known of the time before
+                return step
+        # evidence may be about the times between, too
+        if any(isinstance(step, PriorFreeLoss) for step in steps):
+            return self._prior_free.over(start, length)
+        if len({_is_near_habit(step) for step in steps}) == 2:
+            run = _longest_run_of_a_kind(steps)
+            run_length = run.length
+            if run.start + run.length == len(steps) and run.length >= len(self.losses):
+                run_length = length - run.start  # the cycle goes on
+            return self.make_loss(start + run.start, run_length)
+        if not _is_near_habit(steps[0]):
+            for step in steps:
+                check_from_matrix(step)
+            return self._loss_of_product(steps[0], start, length)
+        return NearHabitLoss(
+            self._loss_of_product(steps[0], start, length),
+            self._prior_free.over(start, length),
+            steps[0].distance,
+        )
 
-    def _keep(self, steps: int) -> PrivacyLossFunction:
-        loss = self._make(steps)
-        self._kept[steps] = loss
-        is_power_of_two = steps.bit_count() == 1
-        if is_power_of_two:
-            largest_difference = loss.support(np.zeros(1))  # of two rows, in sum
-            if largest_difference.item() <= loss.ties:
-                self._enough = steps
-        return loss
-
-    def _make(self, steps: int) -> PrivacyLossFunction:
-        if self.loss.is_zero and not self.loss.ties:
-            return self.loss
-        exponents = [exponent for exponent in range(steps.bit_length()) if steps >> exponent & 1]
-        powers = [self._power(exponent) for exponent in exponents]
-        if isinstance(self.loss, PriorFreeLoss):
-            return powers[0].after(powers[1:])
+    def _loss_of_product(
+        self, step: PrivacyLossFunction, start: int, length: int
+    ) -> PrivacyLossFunction:
+        """L of the product over an interval, from its first step on."""
+        if length == 1:
+            return _of_habit(step)
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
-        product = reduce(np.matmul, powers)
+        product = self._matrices.over(start, length)
         hull = joint_hull(TransitionMatrix(product, normalize=True))
-        loss = PrivacyLossFunction.of_hull(self.loss.matrix, hull)
-        loss.ties = product_ties(len(product), steps)
+        loss = PrivacyLossFunction.of_hull(step.matrix, hull)
+        loss.ties = product_ties(len(product), length)
         return loss
 
-    def _power(self, exponent: int) -> Any:
-        """The matrix of 2^exponent steps, (n, n), or its PriorFreeLoss."""
-        if exponent not in self._powers:
-            self._powers[exponent] = self._make_power(exponent)
-        return self._powers[exponent]
 
-    def _make_power(self, exponent: int) -> Any:
-        if isinstance(self.loss, PriorFreeLoss):
-            if exponent == 0:
-                return self.loss
-            half = self._power(exponent - 1)
-            return half.after([half])
-        if exponent == 0:
-            return dense_array(self.loss.matrix, MAX_STATES, "release more often")
-        half = self._power(exponent - 1)
-        return half @ half
+class LossOverSteps(LossOfIntervals):
+    """Upper bounds of L over any number of steps next to a release.
+
+    Memory grows with the logarithm of the longest pause.
+
+    >>> habit = LossCycle([PrivacyLossFunction([[0.8, 0.2], [0.2, 0.8]])], [])
+    >>> over = LossOverSteps(habit, "backward")
+    >>> [float(f"{over.bound(0, steps).at_most(1.0):.4g}") for steps in (1, 2, 10, 10**6)]
+    [0.5694, 0.3358, 0.005589, 7.908e-14]
+    """
+
+    def __init__(self, losses: LossCycle, side: str):
+        super().__init__(losses, side)
+        self._kept: dict[Interval, PrivacyLossFunction | None] = {}
+        self._is_forgotten: dict[Interval, bool] = {}
+
+    def bound(self, time: int, steps: int) -> PrivacyLossFunction | None:
+        """A loss function that bounds L of `steps` steps, None if L is 0: of those from a time
+        point on for backward leakages, of those up to it for forward ones."""
+        for exponent in range(1, steps.bit_length()):
+            size = 2**exponent
+            if self._forgets(self._next_to(time, size)):
+                steps = size
+                break
+        return self._loss(self._next_to(time, steps))
+
+    def _next_to(self, time: int, steps: int) -> Interval:
+        start = time
+        if self.side == "forward":
+            start = time - steps
+        return Interval(self.losses.place_of(start), steps)
+
+    def _forgets(self, interval: Interval) -> bool:
+        """Whether L of an interval is no more than its rounding, as of all longer ones then."""
+        if interval not in self._is_forgotten:
+            loss = self._loss(interval)
+            self._is_forgotten[interval] = loss is None or _is_negligible(_of_habit(loss))
+        return self._is_forgotten[interval]
+
+    def _loss(self, interval: Interval) -> PrivacyLossFunction | None:
+        start, length = interval
+        if length == 1:
+            return self.losses.at(start)
+        if interval in self._kept:
+            return self._kept[interval]
+        loss = self.make_loss(start, length)
+        if length == keep_leading_digits(length):
+            self._kept[interval] = loss
+        return loss
+
+
+def _matrix_of(loss: PrivacyLossFunction) -> np.ndarray:
+    return dense_array(loss.matrix, MAX_STATES, "release every time point")
+
+
+def _any_law_of(loss: PrivacyLossFunction) -> PriorFreeLoss:
+    """The loss of a step under any law and any evidence."""
+    if isinstance(loss, PriorFreeLoss):
+        return loss
+    if isinstance(loss, NearHabitLoss):
+        return loss.of_any_law
+    return PriorFreeLoss(loss.matrix)
+
+
+def _after(step: PriorFreeLoss, other: PriorFreeLoss) -> PriorFreeLoss:
+    return step.after([other])
+
+
+def _is_near_habit(loss: Any) -> bool:
+    return isinstance(loss, NearHabitLoss)
+
+
+def _of_habit(loss: PrivacyLossFunction) -> PrivacyLossFunction:
+    """The loss of the habit, whose law that of a step is near or equal to."""
+    if isinstance(loss, NearHabitLoss):
+        return loss.of_habit
+    return loss
+
+
+def _is_negligible(loss: PrivacyLossFunction) -> bool:
+    largest_difference = loss.support(np.zeros(1))  # of two rows, in sum
+    return largest_difference.item() <= loss.ties
+
+
+def _longest_run_of_a_kind(steps: list) -> Interval:
+    """The longest run of steps that are all of the habit, or all near it: L of the whole is at most
+    L of it."""
+    longest = Interval(0, 0)
+    start = 0
+    for _, run in groupby(steps, _is_near_habit):
+        length = len([*run])
+        if length > longest.length:
+            longest = Interval(start, length)
+        start += length
+    return longest

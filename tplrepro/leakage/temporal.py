@@ -340,6 +340,21 @@ class LossCycle:
         """L of each of so many steps from the first time point on."""
         return [self.at(time) for time in range(steps)]
 
+    def place_of(self, time: int) -> int:
+        """The time point without the whole periods that follow the first steps: all steps from both
+        on are the same."""
+        n_first = len(self.first)
+        if time < n_first:
+            return time
+        return n_first + (time - n_first) % len(self.steps)
+
+    def over_interval(self, start: int, length: int) -> list:
+        """L of each of `length` steps from a time point on; of more than a period of them, of the
+        first steps and those of one period."""
+        until_repeated = max(len(self.first) - start, 0) + len(self.steps)
+        end = start + min(length, until_repeated)
+        return [self.at(time) for time in range(start, end)]
+
 
 @dataclass(frozen=True, eq=False)
 class LossCycles:
@@ -359,6 +374,15 @@ class LossCycles:
     def n_first(self) -> int:
         """The number of first time points at which a side is not yet that of the cycle."""
         return max(len(self.backward.first), len(self.forward.first))
+
+    def as_given(self, side: LossCycle) -> Correlation:
+        """One of the sides as a caller would give it: a single loss function or None, or a
+        Cycle."""
+        if side.is_constant:
+            return side.steps[0]
+        from tplrepro.markov.cycle import Cycle
+
+        return Cycle(side.steps, self.phases, step=self.step, first=side.first)
 
 
 def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
@@ -528,7 +552,7 @@ class _GivenMatrices:
 
 def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
     """One matrix for all `steps` of a side, a list with one for each, or a cycle."""
-    if _is_cycle(given):
+    if is_cycle(given):
         return _GivenMatrices(given.over(steps), 1)
     if not _is_several(given):
         return _GivenMatrices([given], steps)
@@ -540,7 +564,8 @@ def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
     return _GivenMatrices(list(given), 1)
 
 
-def _is_cycle(given: Any) -> bool:
+def is_cycle(given: Any) -> bool:
+    """Whether this is a Cycle, of which the module is imported only where it may be."""
     if given is None or _is_of_arrays(given) or isinstance(given, PrivacyLossFunction):
         return False
     from tplrepro.markov.cycle import Cycle

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,25 +20,24 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.accumulation import accumulate_leakages
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import (
-    MAX_STATES,
-    check_from_matrix,
+    Interval,
+    LossOfIntervals,
+    Products,
     keep_leading_digits,
-    product_ties,
 )
-from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
+    LossCycle,
+    LossMaker,
     TemporalLeakage,
     accumulate_both_sides,
-    as_loss_function,
-    dense_array,
+    is_cycle,
     steps_of_both_sides,
 )
-from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-# of 1,024 steps of one chain and more, fewer with these leading binary digits bound L: few are kept
+# Of 1,024 steps of a cycle and more, fewer with these leading binary digits bound L: few are kept.
 DIGITS = 10
 # exceeds the rounding of the few operations between two leakages, and of their sum
 UP = 1.0 + 2.0**-50
@@ -57,9 +56,10 @@ def leakage_at_all_times(
     Parameters
     ----------
     epsilons : array-like (R,), the budget of each release in nats, or one number for all
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
         Pr(l^{t-1} | l^t). None: the adversary does not know that side. A list of T - 1 holds the
-        matrix of each step between two time points, for correlations that change over time.
+        matrix of each step between two time points, for correlations that change over time; a
+        `Cycle` that of each phase.
     forward : the same for Pr(l^t | l^{t-1})
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
@@ -137,12 +137,12 @@ class Timeline:
         """
         horizon = check_horizon(horizon)
         released = np.arange(horizon) if times is None else _check_times(times, horizon)
-        before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+        before, after, _ = steps_of_both_sides(LossMaker(), backward, forward, horizon)
         if released.size == horizon:
             return cls(horizon, released, before, after, [])
-        return cls.from_losses(
-            LossBetween(before, "backward"), LossBetween(after, "forward"), horizon, released
-        )
+        between_b = LossBetween(_repeating(before, backward), "backward")
+        between_f = LossBetween(_repeating(after, forward), "forward")
+        return cls.from_losses(between_b, between_f, horizon, released)
 
     @classmethod
     def from_losses(
@@ -205,91 +205,63 @@ def leakage_rounded_up(
     return (leaked + epsilon) * UP
 
 
-class LossBetween:
+class HalvedProducts(Products):
+    """Products over intervals, of those of their halves."""
+
+    def over(self, start: int, length: int) -> Any:
+        key = Interval(self.losses.place_of(start), length)
+        if key not in self._kept:
+            self._kept[key] = self._make(*key)
+        return self._kept[key]
+
+    def _make(self, start: int, length: int) -> Any:
+        if length == 1:
+            return self.factor_of(self.losses.at(start))
+        half = length // 2
+        return self.in_order(self.over(start, half), self.over(start + half, length - half))
+
+
+class LossBetween(LossOfIntervals):
     """The loss function between any two time points of one side, each made once.
 
     Parameters
     ----------
-    steps : list (T - 1,) of PrivacyLossFunction or None (not known), one for each step
-        If all steps are the same, they may be fewer.
+    losses : LossCycle
     side : "backward" or "forward"
     """
 
-    def __init__(self, steps: list, side: str):
-        self.steps = steps
-        self.side = side
-        self.is_uniform = all(step is steps[0] for step in steps)
-        self._products: dict[tuple[int, int], np.ndarray] = {}
-        self._losses: dict[tuple[int, int], PrivacyLossFunction] = {}
+    def __init__(self, losses: LossCycle, side: str):
+        super().__init__(losses, side, HalvedProducts)
+        self._losses: dict[Interval, PrivacyLossFunction | None] = {}
 
     def __call__(self, start: int, end: int) -> PrivacyLossFunction | None:
         """L from one time point to a later one, None if a step between them is not known."""
         length = end - start
-        if self.is_uniform:
-            start = 0
+        if length > len(self.losses):  # these repeat themselves
             length = keep_leading_digits(length, DIGITS)
-        if None in self.steps[start : start + length]:
-            return None
+        if self.side == "forward":
+            start = end - length
         if length == 1:
-            return self.steps[start]
-        return self.loss(start, length)
+            return self.losses.at(start)
+        interval = Interval(self.losses.place_of(start), length)
+        if interval not in self._losses:
+            self._losses[interval] = self.make_loss(*interval)
+        return self._losses[interval]
 
-    def loss(self, start: int, length: int) -> PrivacyLossFunction:
-        """L of `length` steps from time point `start` on, all of which are known."""
-        key = start, length
-        if key not in self._losses:
-            self._losses[key] = self._make_loss(start, length)
-        return self._losses[key]
 
-    def product(self, start: int, length: int) -> np.ndarray:
-        """The product of the matrices of `length` steps, (n, n).
-
-        Its rows are the later states on the backward side, the earlier states on the forward one.
-        """
-        key = start, length
-        if key not in self._products:
-            self._products[key] = self._multiply(start, length)
-        return self._products[key]
-
-    def _multiply(self, start: int, length: int) -> np.ndarray:
-        if length == 1:
-            return dense_array(self.steps[start].matrix, MAX_STATES, "release every time point")
-        half = length // 2
-        middle = 0 if self.is_uniform else start + half
-        earlier = self.product(start, half)
-        later = self.product(middle, length - half)
-        if self.side == "backward":
-            return later @ earlier
-        return earlier @ later
-
-    def _make_loss(self, start: int, length: int) -> PrivacyLossFunction:
-        steps = self.steps[start : start + length]
-        if self.is_uniform:
-            steps = self.steps[:1]
-        # evidence may be about the times between, too
-        if any(isinstance(step, PriorFreeLoss) for step in steps):
-            return self._make_prior_free_loss(steps, length)
-        for step in steps:
-            check_from_matrix(step)
-        for step in steps:
-            if step.is_zero and not step.ties:  # after it, nothing is known of the time before
-                return step
-        matrix = TransitionMatrix(
-            self.product(start, length), self.steps[start].matrix.states, normalize=True
-        )
-        loss = PrivacyLossFunction(matrix)
-        loss.ties = product_ties(matrix.n_states, length)
-        return loss
-
-    def _make_prior_free_loss(self, steps: list, length: int) -> PriorFreeLoss:
-        if self.is_uniform and length > 1:
-            half = length // 2
-            steps = [self.loss(0, half), self.loss(0, length - half)]
-        first, *later = (
-            step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix)
-            for step in steps
-        )
-        return first.after(later)
+def _repeating(steps: list, given: Any) -> LossCycle:
+    """The steps of a side, from what was given: of one matrix or of a cycle, those that are
+    repeated."""
+    if all(step is steps[0] for step in steps):
+        return LossCycle(steps[:1], [])
+    if not is_cycle(given):
+        return LossCycle(steps, [])
+    n_first = len(given.first)
+    p = len(given)
+    if len(steps) < n_first + p:
+        return LossCycle(steps, [])
+    phases = [steps[n_first + (phase - n_first) % p] for phase in range(p)]
+    return LossCycle(phases, steps[:n_first])
 
 
 def _check_times(times: ArrayLike, horizon: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from tests.oracles import _prefix_sums, exact_loss, exact_tpl, largest_loss
 from tests.work import lines_run
 from tplrepro.leakage.filter import LeakageExceededError
 from tplrepro.leakage.loss_over_steps import LossOverSteps
+from tplrepro.leakage.temporal import LossCycle
 
 # Fig. 8 of [1].
 BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
@@ -176,6 +177,10 @@ def exact_largest_loss(P, steps, alpha):
         return largest_loss(sums, alpha)
 
 
+def over_steps(P):
+    return LossOverSteps(LossCycle([tpl.PrivacyLossFunction(P)], []), "backward")
+
+
 NEARLY_EQUAL = [[0.5 + 2.0**-50, 0.5 - 2.0**-50], [0.5 - 2.0**-51, 0.5 + 2.0**-51]]
 THIRDS = [[0.6, 0.3, 0.1], [0.25, 0.35, 0.4], [0.3, 0.3, 0.4]]
 SLOW = [[0.999, 0.001], [0.002, 0.998]]
@@ -187,9 +192,9 @@ RING = np.roll(np.eye(4), 1, axis=1) * 0.9 + 0.025
 )
 @pytest.mark.parametrize("alpha", [1e-16, 0.3, 30.0])
 def test_the_loss_over_a_pause_is_never_below_the_exact_one(P, alpha):
-    pauses = LossOverSteps(tpl.PrivacyLossFunction(P))
+    pauses = over_steps(P)
     for steps in (1, 2, 3, 7, 16, 17, 22, 26, 30, 100, 1000, 10**6):
-        loss, exact = pauses.bound(steps), exact_largest_loss(P, steps, alpha)
+        loss, exact = pauses.bound(0, steps), exact_largest_loss(P, steps, alpha)
         assert loss.at_most(alpha) >= exact
         assert loss.at_most(alpha) <= exact * (1 + 1e-9) + 1e-9 * min(alpha, 1.0)
         for level in (0.0, exact * 1e-3, exact, 2 * exact + 1e-30):
@@ -250,7 +255,7 @@ def test_the_time_of_a_pause_that_leaks_most_limits_the_next_release(forward, st
 @pytest.mark.parametrize("steps", [3000, 10007, 30011])
 def test_products_of_many_factors_err_on_the_safe_side(steps):
     P = (1 - 1e-4) * np.eye(6) + 1e-4 * np.random.default_rng(1).dirichlet(np.ones(6), 6)
-    loss = LossOverSteps(tpl.PrivacyLossFunction(P)).bound(steps)
+    loss = over_steps(P).bound(0, steps)
     for alpha in (0.1, 3.0, 30.0):
         assert 0 <= loss.at_most(alpha) - exact_largest_loss(P, steps, alpha) < 1e-9
 

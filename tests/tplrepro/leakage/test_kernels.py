@@ -26,6 +26,7 @@ from tplrepro.allocation import minimisation
 from tplrepro.allocation.minimisation import Recursion
 from tplrepro.leakage import envelope, prior_free
 from tplrepro.leakage.accumulation import (
+    StepsInTurn,
     accumulate_along,
     accumulate_leakages,
     accumulate_until_known,
@@ -44,6 +45,7 @@ from tplrepro.leakage.envelope import (
     sparse_pairs,
 )
 from tplrepro.leakage.envelope.compiled import Kernel
+from tplrepro.leakage.temporal import LossCycle
 from tplrepro.validation import frozen
 
 ROOMS = few_rows, hulls, recursion, screens, sparse_pairs, tree_simplex
@@ -329,7 +331,8 @@ def test_leakages_are_recomputed_only_up_to_the_first_known_one(worth, monkeypat
     loss, budgets = some_functions()[1], np.random.default_rng(0).uniform(0.1, 0.2, 1000)
     known, expected = accumulate_along(loss, budgets, 0.1), accumulate_along(loss, budgets, 0.7)
     monkeypatch.setattr(Kernel, "worth", worth)
-    found = accumulate_until_known(loss, budgets, 0.7, known)
+    steps = StepsInTurn(LossCycle([loss], []), 10**6, -1)
+    found = accumulate_until_known(steps, budgets, 0.7, known)
     assert found.tolist() == expected[: found.size].tolist()
     close = abs(expected - known) < np.spacing(expected)
     assert 5 < found.size == np.argmax(close) < 300

@@ -48,7 +48,7 @@ def test_sparse_matrices_leak_as_dense_ones_up_to_a_number_of_states(monkeypatch
     expected = tpl.leakage_at_all_times([0.4, 0.6], dense, dense, times=[1, 4], horizon=6).tpl
     found = tpl.leakage_at_all_times([0.4, 0.6], sparse, sparse, times=[1, 4], horizon=6).tpl
     assert found == pytest.approx(expected, rel=1e-12)
-    monkeypatch.setattr("tplrepro.leakage.timeline.MAX_STATES", 3)
+    monkeypatch.setattr("tplrepro.leakage.loss_over_steps.MAX_STATES", 3)
     with pytest.raises(
         ValueError, match="a sparse one may have 3 states, found 40; release every time point"
     ):
