@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tplrepro.blas import one_blas_thread
+from tplrepro.leakage.accumulation import has_table, leakages_in_turn
 from tplrepro.leakage.temporal import safely_below
 from tplrepro.progress import Bar
 from tplrepro.search import fit_to_level
@@ -210,18 +211,23 @@ class _ProgrammeOnKnots:
 
 
 class Recursion:
-    """The recursion of BPL or FPL through the loss functions of R - 1 steps, for a compiled loop.
+    """The recursion of BPL or FPL through the loss functions of R - 1 steps, for a compiled loop
+    where all of them are made of vertices.
 
     `functions` are those of the steps in the order of the recursion, None where not known.
     """
 
     def __init__(self, functions: list):
+        self.functions = functions
+        known = [function for function in dict.fromkeys(functions) if function is not None]
+        self.has_tables = all(map(has_table, known))
+        if not self.has_tables:
+            return
         number = {None: -1}
         tables = [np.empty((0, 5))]
-        for function in dict.fromkeys(functions):
-            if function is not None:
-                number[function] = len(tables) - 1
-                tables.append(function.table)
+        for function in known:
+            number[function] = len(tables) - 1
+            tables.append(function.table)
         sizes = [len(table) for table in tables]
         steps = [number[function] for function in functions]
         self.vertices = np.concatenate(tables)
@@ -244,6 +250,8 @@ class Recursion:
             Nats.
         derivative : array (R, N)
         """
+        if not self.has_tables:
+            return self._ascend_in_turn(budgets, change)
         from tplrepro.leakage.envelope import compiled, recursion  # Numba loads on first use
 
         compiled.announce_steps(change.size)
@@ -254,3 +262,14 @@ class Recursion:
             np.ascontiguousarray(budgets),
             np.ascontiguousarray(change),
         )
+
+    def _ascend_in_turn(
+        self, budgets: np.ndarray, change: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        leakages = np.array([*leakages_in_turn([None, *self.functions], budgets.tolist())])
+        derivatives = [change[0]]
+        steps = zip(self.functions, leakages.tolist(), change[1:], strict=False)
+        for function, leakage, change_of_budget in steps:
+            slope = 0.0 if function is None else function.slope_at(leakage)
+            derivatives.append(slope * derivatives[-1] + change_of_budget)
+        return leakages, np.array(derivatives)

@@ -19,9 +19,11 @@ from tplrepro.allocation.published import (
     NoFiniteSupremumError,
     allocate_by_quantification,
     allocate_by_upper_bound,
+    are_same,
+    budgets_of_links,
 )
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, LossMaker, is_several, steps_of_both_sides
 from tplrepro.leakage.timeline import Timeline
 from tplrepro.validation import as_numbers, check_horizon, check_level, with_index
 
@@ -65,11 +67,11 @@ def allocate_optimally(
     ----------
     alpha : float
         The level of alpha-DP_T in nats, > 0.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list of T - 1
-        Pr(l^{t-1} | l^t), which the adversary knows, or its loss function: one for all steps, or
-        one for each step; None if the adversary does not know that side.
-    forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, or a list of T - 1
-        The same of Pr(l^t | l^{t-1}).
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, None, Cycle, or a list
+        Pr(l^{t-1} | l^t), which the adversary knows, or its loss function: one for all steps, a
+        list of T - 1 with one for each step, or a cycle; None if the adversary does not know that
+        side.
+    forward : the same of Pr(l^t | l^{t-1})
     horizon : int
         The number of time points T.
     weights : array-like (R,), optional
@@ -108,7 +110,10 @@ def allocate_optimally(
     alpha = check_level(alpha)
     horizon = check_horizon(horizon)
     power = check_power(error)
-    before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+    make = LossMaker()
+    backward = make.for_cycle(backward)
+    forward = make.for_cycle(forward)
+    before, after, _ = steps_of_both_sides(make, backward, forward, horizon)
     timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
     weights = _checked_weights(weights, size)
@@ -119,21 +124,21 @@ def allocate_optimally(
     problem = OnTimeline(alpha, timeline, shares, power)
     equal_shares = np.full(size, alpha / size)
     published = [problem.fit(equal_shares)]
-    is_one_matrix = _are_same(before) and _are_same(after)
+    is_one_matrix = are_same(before) and are_same(after)
     if is_one_matrix:
         published.extend(_published_budgets(problem, before[0], after[0]))
+        starts = published[:2]
+    else:
+        published.extend(_budgets_of_links(problem, before, after))
+        published.extend(_budgets_of_cycle(problem, backward, forward))
+        starts = published
     is_equally_weighted = np.ptp(weights) == 0.0
     is_long = size > MANY and size == horizon
     has_knots = is_long and is_one_matrix and is_equally_weighted
-    solutions = _solve_from_starts(problem, published[:2], has_knots)
+    solutions = _solve_from_starts(problem, starts, has_knots)
     fitted = map(problem.fit, solutions)
     best = min([*published, *fitted], key=problem.cost)
     return with_index(best, index)
-
-
-def _are_same(steps: list) -> bool:
-    """Whether all steps have one loss function."""
-    return all(step is steps[0] for step in steps)
 
 
 def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
@@ -349,3 +354,22 @@ def _published_budgets(
     with suppress(NoFiniteSupremumError):
         budget = allocate_by_upper_bound(problem.alpha, backward, forward)
         yield np.full(times.size, budget)
+
+
+def _budgets_of_links(problem: OnTimeline, before: list, after: list) -> Iterator[np.ndarray]:
+    """Algorithm 8 for releases at every time point, where it is possible."""
+    budgets = budgets_of_links(problem.alpha, before, after)
+    if budgets.min() > 0.0:
+        yield budgets[problem.timeline.times]
+
+
+def _budgets_of_cycle(
+    problem: OnTimeline, backward: Correlation, forward: Correlation
+) -> Iterator[np.ndarray]:
+    """Algorithm 7 for the phases of a cycle."""
+    if is_several(backward) or is_several(forward):
+        return
+    with suppress(NoFiniteSupremumError):
+        of_phases = allocate_by_upper_bound(problem.alpha, backward, forward)
+        budgets = np.resize(of_phases, problem.timeline.horizon)
+        yield budgets[problem.timeline.times]

@@ -290,6 +290,13 @@ class LossMaker:
             )
         return self._once(PrivacyLossFunction, given)
 
+    def for_cycle(self, correlation: Correlation) -> Correlation:
+        """A cycle with the loss functions of its steps; what is no cycle stays as it is."""
+        if not _is_cycle(correlation):
+            return correlation
+        cycle: Any = correlation
+        return cycle.map(self)
+
     def _once(self, make: type[Loss], matrix: Any) -> Loss:
         key = make, id(matrix)
         if key not in self._made:
@@ -411,7 +418,7 @@ def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
     check_both_given(backward, forward)
     sides: dict[str, Any] = {"backward": backward, "forward": forward}
     for name, side in sides.items():
-        if _is_several(side):
+        if is_several(side):
             raise ValueError(
                 f"{name} must say what is known of every later step, found a list of "
                 f"{len(side)} matrices; give one matrix, or a Cycle of them"
@@ -554,7 +561,7 @@ def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
     """One matrix for all `steps` of a side, a list with one for each, or a cycle."""
     if is_cycle(given):
         return _GivenMatrices(given.over(steps), 1)
-    if not _is_several(given):
+    if not is_several(given):
         return _GivenMatrices([given], steps)
     if len(given) != steps:
         raise ValueError(
@@ -573,7 +580,7 @@ def is_cycle(given: Any) -> bool:
     return isinstance(given, Cycle)
 
 
-def _is_several(given: Any) -> bool:
+def is_several(given: Any) -> bool:
     """Whether these are matrices; rows of numbers are one."""
     if isinstance(given, np.ndarray):
         return given.ndim == 3

@@ -1,0 +1,92 @@
+"""Budgets of the phases of a cycle, which return for ever, whose TPL stays within alpha: Algorithm
+7 of [1] for habits that follow the clock.
+
+The suprema of BPL, FPL and TPL at each phase (`suprema`) grow with a factor of all budgets, so that
+budgets of any shape have a largest factor. The shape of least error is found by SLSQP: round the
+cycle, dS_{r+1} = L'(S_r) dS_r + d epsilon_{r+1}, and dS_r of the start of a round is that of its
+end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tplrepro.allocation.minimisation import LeastError
+from tplrepro.leakage.suprema import Suprema, backward_suprema, forward_suprema
+from tplrepro.leakage.temporal import LossCycle, LossCycles
+
+#: Where a supremum is infinite, SLSQP is given this many times alpha.
+UNBOUNDED = 100.0
+
+
+class OnCycle(LeastError):
+    """The suprema of TPL of budgets (p,) that return with each cycle."""
+
+    def __init__(self, alpha: float, losses: LossCycles):
+        p = len(losses)
+        super().__init__(alpha, np.full(p, 1.0 / p), power=1)
+        self.losses = losses
+        first_phases = np.arange(losses.n_first) % p
+        #: The phases of the first time points, and all phases.
+        self.phases_of_rows = np.concatenate([first_phases, np.arange(p)])
+
+    def largest_tpl(self, budgets: np.ndarray) -> float:
+        """The largest of all times, rounded up."""
+        n_first = self.losses.n_first
+        suprema = []
+        if is_known(self.losses.backward):
+            bpl = backward_suprema(self.losses.backward, budgets, n_first)
+            suprema.append(_of_rows(bpl))
+        if is_known(self.losses.forward):
+            fpl = forward_suprema(self.losses.forward, budgets, n_first)
+            suprema.append(_of_rows(fpl))
+        # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
+        spent = budgets[self.phases_of_rows]
+        tpl = sum(suprema) - (len(suprema) - 1) * spent
+        return float(tpl.max())
+
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the phases, once the first time points are past."""
+        backward = self.losses.backward.steps
+        # In reverse order, the step from phase 0 leads to phase p - 1 and is the last one.
+        *others, last = self.losses.forward.steps
+        forward = [*reversed(others), last]
+        bpl = backward_suprema(LossCycle(backward, []), budgets, 0).phases
+        fpl = forward_suprema(self.losses.forward, budgets, 0).phases
+        leakages = bpl + fpl - budgets
+        most = UNBOUNDED * self.alpha
+        if leakages.max() > most:
+            return np.minimum(leakages, most), change
+        derivative = _derivative_of_limits(backward, bpl, change)
+        derivative += _derivative_of_limits(forward, fpl[::-1], change[::-1])[::-1]
+        derivative -= change
+        return leakages, derivative
+
+
+def is_known(losses: LossCycle) -> bool:
+    """Whether the adversary knows anything of a side."""
+    return any(loss is not None for loss in [*losses.first, *losses.steps])
+
+
+def _of_rows(suprema: Suprema) -> np.ndarray:
+    return np.concatenate([suprema.first, suprema.phases])
+
+
+def _derivative_of_limits(losses: list, limits: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """The derivatives (p, N) of the limits (p,) of a walk round a cycle, of which the k-th loss
+    function leads from place k to the next, by the unknowns of which budgets have the derivatives
+    `change` (p, N)."""
+    slopes = []
+    for loss, limit in zip(losses, limits.tolist(), strict=True):
+        slopes.append(0.0 if loss is None else loss.slope_at(limit))
+    following = np.roll(change, -1, axis=0)
+    # Once round, dS_0 = product dS_0 + added.
+    product = 1.0
+    added = np.zeros(change.shape[1])
+    for slope, change_of_budget in zip(slopes, following, strict=True):
+        product *= slope
+        added = slope * added + change_of_budget
+    derivatives = [added / max(1.0 - product, np.finfo(float).tiny)]
+    for slope, change_of_budget in zip(slopes[:-1], following[:-1], strict=True):
+        derivatives.append(slope * derivatives[-1] + change_of_budget)
+    return np.array(derivatives)
