@@ -217,8 +217,8 @@ def allocate_by_quantification(
     before, after, _ = steps_of_both_sides(make, backward, forward, horizon)
     if horizon == 1:
         return with_index(np.array([alpha]), index)
-    is_one_matrix = are_same(before) and are_same(after)
-    if is_one_matrix:
+    is_list = is_several(backward) or is_several(forward)
+    if are_same(before) and are_same(after) and not is_list:
         budgets = _budgets_of_one_link(alpha, before[0], after[0], horizon)
         if budgets.min() <= 0.0:
             budgets = largest_equal_budgets(alpha, before[0], after[0], horizon)
