@@ -360,7 +360,7 @@ def _best_possible(
     positive; with a warning."""
     horizon = impossible.size
     if horizon <= MOST_OPTIMAL:
-        from tplrepro.allocation.optimal import allocate_optimally
+        from tplrepro import allocate_optimally  # by its public name: it starts from these budgets
 
         name = "allocate_optimally"
         budgets = allocate_optimally(alpha, backward, forward, horizon)
