@@ -292,7 +292,7 @@ class LossMaker:
 
     def for_cycle(self, correlation: Correlation) -> Correlation:
         """A cycle with the loss functions of its steps; what is no cycle stays as it is."""
-        if not _is_cycle(correlation):
+        if not is_cycle(correlation):
             return correlation
         cycle: Any = correlation
         return cycle.map(self)
