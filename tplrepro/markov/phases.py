@@ -319,34 +319,34 @@ def likeliest_weight(counts: Any, pooled: TransitionMatrix) -> float:
     >>> likeliest_weight(csr_array([*day, *day]), TransitionMatrix([[0.5, 0.5], [0.5, 0.5]]))
     inf
     """
-    evidence = _Evidence.of(counts, pooled)
-    best = max(WEIGHTS, key=evidence.at)
-    weight = max((best / 2, best, 2 * best), key=evidence.at)
-    if evidence.of_pooled >= evidence.at(weight):
-        return inf
-    return weight
+    entries = counts.tocoo()
+    is_seen = entries.data > 0
+    rows = entries.row[is_seen] % pooled.n_states
+    expected = _entries_of(pooled, rows, entries.col[is_seen])
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    return RowEvidence(entries.data[is_seen], expected, totals[totals > 0]).likeliest_weight()
 
 
 @dataclass(frozen=True, eq=False)
-class _Evidence:
-    """The probability of counts whose rows are drawn around those of a pooled matrix."""
+class RowEvidence:
+    """The probability of counts whose rows are drawn around those of a prior matrix."""
 
     counts: np.ndarray  # (e,), those that are positive
-    expected: np.ndarray  # (e,), the pooled probability of each
+    expected: np.ndarray  # (e,), the prior probability of each
     totals: np.ndarray  # (r,), of the rows with counts
 
-    @classmethod
-    def of(cls, counts: Any, pooled: TransitionMatrix) -> _Evidence:
-        entries = counts.tocoo()
-        is_seen = entries.data > 0
-        rows = entries.row[is_seen] % pooled.n_states
-        columns = entries.col[is_seen]
-        totals = np.asarray(counts.sum(axis=1)).ravel()
-        return cls(entries.data[is_seen], _entries_of(pooled, rows, columns), totals[totals > 0])
+    def likeliest_weight(self) -> float:
+        """The weight of the prior, in steps, for which the counts are likeliest; may be
+        infinite."""
+        best = max(WEIGHTS, key=self.at)
+        weight = max((best / 2, best, 2 * best), key=self.at)
+        if self.of_prior >= self.at(weight):
+            return inf
+        return weight
 
     @property
-    def of_pooled(self) -> float:
-        """The log-likelihood of the pooled matrix."""
+    def of_prior(self) -> float:
+        """The log-likelihood of the prior matrix itself."""
         return float(self.counts @ np.log(self.expected))
 
     def at(self, weight: float) -> float:

@@ -1,0 +1,401 @@
+"""Which hours and days have matrices of their own: phases chosen by how well they predict others.
+
+Each candidate (one chain, blocks of hours, hours, each of them apart for the weekend or not)
+predicts the steps of users from those of others: users are dealt to five folds, and the matrices
+for a fold are estimated from the other four, those of the phases shrunk towards the one of all
+phases as in `Cycle.from_sequences`. A candidate's gain is how much more log-likelihood it gives to
+all steps than one chain does, in nats; its standard error is over users, or over stretches of time
+where there are few users. The choice is one chain unless the best candidate's gain exceeds both
+`LEAST_GAIN` and `ERRORS` times its error; else it is the candidate with the fewest phases that the
+best one does not exceed by more than one standard error of their difference.
+
+The time that a user has already stayed in her state is one more context, whose gain is over the
+chosen phases: habits in which it matters are no chain of any order or phase.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplrepro.markov.cycle import Cycle
+from tplrepro.markov.phases import HOURS, DayBlocks, PhaseGroups, RowEvidence, group_phases
+from tplrepro.markov.sequences import Sequences, as_sequences
+from tplrepro.markov.transition import DAY
+
+#: Lengths of blocks that are tried, in hours.
+BLOCKS_OF_HOURS = (24, 12, 8, 6, 4, 3, 2, 1)
+FOLDS = 5
+#: With fewer users, folds are dealt so many stretches of time.
+FEWEST_UNITS = 20
+#: A gain that does not exceed it may be chance: evidence of 20 to 1.
+LEAST_GAIN = float(np.log(20.0))
+#: A gain must be so many times its standard error, as the best of several candidates.
+ERRORS = 2.0
+#: Steps in a state are counted up to those: 1, 2 or 3, and 4 or more.
+STAYS = (2, 4)
+
+
+@dataclass(frozen=True)
+class HeldOutGain:
+    """How much better a context predicts the steps of other users."""
+
+    nats: float
+    error: float  # standard error of the nats
+
+    @property
+    def matters(self) -> bool:
+        return self.nats > max(LEAST_GAIN, ERRORS * self.error)
+
+
+@dataclass(frozen=True)
+class PhaseCandidate:
+    """Phases that were tried, and their gain over one chain."""
+
+    phase: DayBlocks
+    n_phases: int
+    gain: HeldOutGain
+
+    @property
+    def name(self) -> str:
+        """In words, such as "blocks of 6 hours"."""
+        if self.phase.hours == HOURS:
+            if self.phase.weekend:
+                return "weekdays and the weekend"
+            return "one chain"
+        name = f"blocks of {self.phase.hours:g} hours"
+        if self.phase.hours == 1:
+            name = "hours"
+        if self.phase.weekend:
+            name += ", apart for weekdays and the weekend"
+        return name
+
+
+@dataclass(frozen=True, eq=False)
+class Rhythm:
+    """The phases that predict other users best, and what all candidates gain."""
+
+    candidates: tuple[PhaseCandidate, ...]  # from few phases to many; the first is one chain
+    chosen: PhaseCandidate
+    stay: HeldOutGain  # of the time already spent in a state, over the chosen phases
+    unit: str  # what errors are taken over: "user" or "stretch of time"
+    sequences: Sequences
+    smoothing: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether phases have matrices of their own."""
+        return self.chosen.n_phases > 1
+
+    @property
+    def groups(self) -> PhaseGroups:
+        """Which steps of a day or week share a matrix, and what their phases are called."""
+        return group_phases(self.chosen.phase, self.sequences.step)
+
+    @cached_property
+    def cycle(self) -> Cycle:
+        """The forward cycle of the chosen phases, estimated from all users."""
+        return Cycle.from_sequences(self.sequences, self.chosen.phase, self.smoothing)
+
+
+def choose_rhythm(sequences: Any, smoothing: float = 0.0) -> Rhythm:
+    """Choose the phases of the day or week that predict other users' steps best.
+
+    Parameters
+    ----------
+    sequences : Sequences or DataFrame
+        With times that are one step apart in each sequence; a DataFrame has the columns user, time
+        (time stamps) and state.
+    smoothing : float
+        Of the cycle that is estimated from all users in the end, as in `Cycle.from_sequences`.
+
+    Returns
+    -------
+    Rhythm
+
+    Raises
+    ------
+    ValueError
+        Without times or one step, for a step that divides no week, or without any step from state
+        to state.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> night, day = np.array([[0.99, 0.01], [0.01, 0.99]]), np.array([[0.5, 0.5], [0.5, 0.5]])
+    >>> habits = Cycle([night] * 6 + [day] * 18)
+    >>> times = pd.date_range("2024-05-06", periods=24 * 7, freq="1h")
+    >>> walks = [
+    ...     pd.DataFrame({"user": user, "time": times, "state": habits.sample(len(times), rng=rng)})
+    ...     for user in range(20)
+    ... ]
+    >>> rhythm = choose_rhythm(pd.concat(walks))
+    >>> rhythm.chosen.name, rhythm.chosen.gain.matters, rhythm.stay.matters
+    ('blocks of 6 hours', True, False)
+    """
+    data = as_sequences(sequences)
+    tried = _candidates(data.step)
+    groups = [group_phases(phase, data.step) for phase in tried]
+    finest = _common_refinement(groups)
+    table = StepTable.of(data, finest.of_values)
+    gains = []
+    for group in groups:
+        contexts = _group_of_refinement(group, finest)[table.context]
+        gains.append(table.gains_over_pooled(contexts))
+    candidates = [
+        PhaseCandidate(phase, group.n_groups, _gain(own))
+        for phase, group, own in zip(tried, groups, gains, strict=True)
+    ]
+    chosen = _choose(candidates, gains)
+    stay = _gain_of_stay(data, groups[chosen])
+    return Rhythm(tuple(candidates), candidates[chosen], stay, table.unit, data, smoothing)
+
+
+def _candidates(step: timedelta | None) -> list[DayBlocks]:
+    """The phases that are tried for this step, from few to many."""
+    found = [DayBlocks(HOURS)]
+    if step is not None and DAY % step == timedelta(0):
+        found = [
+            DayBlocks(hours, weekend)
+            for hours in BLOCKS_OF_HOURS
+            for weekend in (False, True)
+            if timedelta(hours=hours) % step == timedelta(0)
+        ]
+    return sorted(found, key=lambda phase: (1 + phase.weekend) / phase.hours)
+
+
+def _common_refinement(groups: list[PhaseGroups]) -> PhaseGroups:
+    """The coarsest phases that are parts of the phases of all candidates."""
+    longest = max(len(group.codes) for group in groups)
+    columns = [np.resize(group.codes, longest) for group in groups]
+    distinct, codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return PhaseGroups(codes.reshape(-1), [*range(len(distinct))], groups[0].step)
+
+
+def _group_of_refinement(group: PhaseGroups, finest: PhaseGroups) -> np.ndarray:
+    """The phase of a candidate that each of the finest phases is part of."""
+    found = np.empty(finest.n_groups, dtype=np.int64)
+    found[finest.codes] = np.resize(group.codes, len(finest.codes))
+    return found
+
+
+def _gain(gains: np.ndarray) -> HeldOutGain:
+    """The sum of the gains of units (u,), and its standard error."""
+    return HeldOutGain(float(gains.sum()), float(np.std(gains) * np.sqrt(len(gains))))
+
+
+def _choose(candidates: list[PhaseCandidate], gains: list[np.ndarray]) -> int:
+    """The number of the candidate with the fewest phases that is about as good as the best one."""
+    best = int(np.argmax([candidate.gain.nats for candidate in candidates]))
+    if not candidates[best].gain.matters:
+        return 0
+    for number, own in enumerate(gains):
+        lost = _gain(gains[best] - own)
+        if lost.nats <= lost.error:
+            return number
+    return best
+
+
+def _gain_of_stay(data: Sequences, groups: PhaseGroups) -> HeldOutGain:
+    """What the time in the state gains over these phases."""
+    n_stays = len(STAYS) + 2
+
+    def phase_and_stay(block: Sequences) -> np.ndarray:
+        return groups.of_values(block) * n_stays + stays(block)
+
+    table = StepTable.of(data, phase_and_stay)
+    is_known = table.context % n_stays > 0
+    return _gain(table.gains_over(table.context // n_stays, table.context, is_known))
+
+
+def stays(sequences: Sequences) -> np.ndarray:
+    """How long each value's state has lasted, (m,): 1 for one step, 2 for two or three, 3 for more,
+    0 where the beginning is not known.
+
+    >>> stays(as_sequences([[0, 1, 1, 1, 1, 0], [0, 0, 0, 0]])).tolist()
+    [0, 1, 2, 2, 3, 1, 0, 0, 0, 3]
+    """
+    places = np.arange(len(sequences.values))
+    begins = np.ones(len(places), dtype=bool)
+    later = sequences.places_of_later_values()
+    begins[later] = sequences.values[later] != sequences.values[later - 1]
+    first = np.maximum.accumulate(np.where(begins, places, 0))
+    stay = np.searchsorted(STAYS, places - first + 1, "right") + 1
+    is_first = np.ones(len(places), dtype=bool)
+    is_first[later] = False
+    is_unknown = is_first[first] & (stay <= len(STAYS))
+    stay[is_unknown] = 0
+    return stay
+
+
+@dataclass(frozen=True, eq=False)
+class StepTable:
+    """How often each unit takes each kind of step, and what folds predict of each other.
+
+    A unit is a user, or a stretch of time. Kinds of steps, (k,), are distinct triples of a context
+    and two states.
+    """
+
+    context: np.ndarray  # (k,)
+    before: np.ndarray  # (k,) codes of states
+    after: np.ndarray  # (k,)
+    entries: Entries  # their kinds are numbers below k
+    n_units: int
+    n_states: int
+    unit: str  # "user" or "stretch of time"
+
+    @classmethod
+    def of(cls, data: Sequences, context_of: Callable[[Sequences], np.ndarray]) -> StepTable:
+        """Of all steps, by the contexts (m,), from 0 on, of their earlier values."""
+        units = Units.of(data)
+        n = data.n_states
+        found = []
+        for block in units.numbered.blocks():
+            later = block.places_of_later_values()
+            context = context_of(block)[later - 1].astype(np.int64)
+            kinds = (context * n + block.values[later - 1]) * n + block.values[later]
+            found.append(Entries.of(units.of_steps(block, later), kinds))
+        entries = Entries.joined(found)
+        codes, kinds = pd.factorize(entries.kind)
+        return cls(
+            context=kinds // n**2,
+            before=kinds // n % n,
+            after=kinds % n,
+            entries=replace(entries, kind=codes),
+            n_units=units.number,
+            n_states=n,
+            unit=units.name,
+        )
+
+    def gains_over_pooled(self, context: np.ndarray) -> np.ndarray:
+        """What a context (k,) gains over one chain for each unit, (u,), in nats."""
+        return self._gains(lambda counts: self._ratio(counts, self._pooled(counts), context))
+
+    def gains_over(self, context: np.ndarray, finer: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """What a finer context (k,), where it is known, gains over another one for each unit, (u,),
+        in nats."""
+
+        def log_ratio(counts: np.ndarray) -> np.ndarray:
+            pooled = self._pooled(counts)
+            coarse = pooled * np.exp(self._ratio(counts, pooled, context))
+            return np.where(known, self._ratio(np.where(known, counts, 0.0), coarse, finer), 0.0)
+
+        return self._gains(log_ratio)
+
+    def _gains(self, log_ratio: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """The sum over the steps of each unit, (u,), of log-ratios (k,), which are made from the
+        counts (k,) of the other folds."""
+        n_kinds = len(self.context)
+        fold = self.entries.unit % FOLDS
+        cells = fold * n_kinds + self.entries.kind
+        of_folds = np.bincount(cells, self.entries.count, FOLDS * n_kinds).reshape(FOLDS, n_kinds)
+        total = of_folds.sum(axis=0)
+        ratios = np.array([log_ratio(total - own) for own in of_folds])
+        gains = self.entries.count * ratios[fold, self.entries.kind]
+        return np.bincount(self.entries.unit, gains, self.n_units)
+
+    def _pooled(self, counts: np.ndarray) -> np.ndarray:
+        """The probability of each kind of step in one chain for all contexts, (k,), with one
+        pseudo-step from each state."""
+        together = np.zeros_like(self.context)
+        totals = _sum_over(self._rows(together), counts)
+        own = _sum_over(self._cells(together), counts)
+        return (own + 1.0 / self.n_states) / (totals + 1.0)
+
+    def _ratio(self, counts: np.ndarray, prior: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """Log-ratios (k,) of the rows of a context, shrunk towards those of a prior (k,), to
+        these."""
+        row = self._rows(context)
+        cell = self._cells(context)
+        totals = _sum_over(row, counts)
+        own = _sum_over(cell, counts)
+        is_counted = (own > 0) & _is_first_of_its(cell)
+        is_left = (totals > 0) & _is_first_of_its(row)
+        evidence = RowEvidence(own[is_counted], prior[is_counted], totals[is_left])
+        weight = evidence.likeliest_weight()
+        if weight == inf:
+            return np.zeros(len(counts))
+        return np.log((own / prior + weight) / (totals + weight))
+
+    def _rows(self, context: np.ndarray) -> np.ndarray:
+        return pd.factorize(context * self.n_states + self.before)[0]
+
+    def _cells(self, context: np.ndarray) -> np.ndarray:
+        return pd.factorize(self._rows(context) * self.n_states + self.after)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """How often a unit takes a kind of step; arrays (e,)."""
+
+    unit: np.ndarray
+    kind: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def of(cls, units: np.ndarray, kinds: np.ndarray) -> Entries:
+        """Of the unit and the kind of each step, (m,)."""
+        codes, distinct = pd.factorize(kinds)
+        pairs, counts = np.unique(units * len(distinct) + codes, return_counts=True)
+        unit, kind = np.divmod(pairs, max(len(distinct), 1))
+        return cls(unit, distinct[kind], counts)
+
+    @classmethod
+    def joined(cls, parts: list[Entries]) -> Entries:
+        """All of them; a pair may have several entries."""
+        return cls(
+            np.concatenate([part.unit for part in parts]),
+            np.concatenate([part.kind for part in parts]),
+            np.concatenate([part.count for part in parts]),
+        )
+
+
+class Units:
+    """Users, or so many stretches of time where there are few users."""
+
+    def __init__(self, data: Sequences, users: np.ndarray, n_users: int):
+        self.numbered = replace(data, users=users)
+        self.name = "user"
+        self.number = n_users
+        self.n_steps = data.n_transitions
+        self.n_seen = 0
+        if n_users < FEWEST_UNITS:
+            self.name = "stretch of time"
+            self.number = min(FEWEST_UNITS, self.n_steps)
+
+    @classmethod
+    def of(cls, data: Sequences) -> Units:
+        """ValueError without any step."""
+        if data.n_transitions == 0:
+            raise ValueError(
+                "a rhythm needs steps from state to state, found none; give longer sequences"
+            )
+        users, names = pd.factorize(data.users, use_na_sentinel=False)
+        return cls(data, users.astype(np.int64), len(names))
+
+    def of_steps(self, block: Sequences, later: np.ndarray) -> np.ndarray:
+        """The unit of each step of a block, in the order of blocks; `later` is where it ends."""
+        if self.name == "user":
+            return np.repeat(block.users, block.lengths)[later]
+        numbers = self.n_seen + np.arange(later.size)
+        self.n_seen += later.size
+        return numbers * self.number // self.n_steps
+
+
+def _sum_over(groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """For each entry the sum of the counts of its group."""
+    return np.bincount(groups, counts)[groups]
+
+
+def _is_first_of_its(groups: np.ndarray) -> np.ndarray:
+    """Whether an entry is the first one of its group; groups are numbered in order of their first
+    entries."""
+    highest = np.maximum.accumulate(groups)
+    return np.append(True, highest[1:] > highest[:-1])
