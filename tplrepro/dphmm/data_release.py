@@ -158,8 +158,9 @@ class _ProtectedQuery:
 
 
 class DataRelease:
-    """What the adversary knows, and how answers are protected; `series` releases a series of
-    states.
+    """A protocol for releases: the model of the adversary and the protection of the answers.
+
+    `series` releases the answers of a series of states.
 
     Parameters
     ----------
@@ -213,8 +214,9 @@ class DataRelease:
         self._states: Sequence = range(n)
         if steps.states is not None:
             numbered = common_states([range(n), steps.states], "policy and transitions")
-            self._states = range(n) if numbered is None else numbered
-        queries = answers if isinstance(answers, Mapping) else {None: answers}
+            if numbered is not None:
+                self._states = numbered
+        queries = _by_query(answers)
         if not queries:
             raise ValueError(
                 "answers must be those of one query or more, found an empty mapping; name a query"
@@ -271,7 +273,7 @@ class DataRelease:
             During the series, where only one state is possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
-        epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
+        epsilons = _by_query(epsilon)
         if epsilons.keys() != self._queries.keys():
             found = f"{[*self._queries]}, found {[*epsilons]}"
             raise ValueError(
@@ -383,6 +385,13 @@ class DataRelease:
             factor = constrained_dp_factor(constrained, f, body)
             protected[name] = _ProtectedQuery(protection, factor)
         return protected
+
+
+def _by_query(values: Any) -> Mapping[Any, Any]:
+    """Values by the names of their queries; without names, those of the one query None."""
+    if isinstance(values, Mapping):
+        return values
+    return {None: values}
 
 
 def _state_number(true_state: Any, n_states: int) -> int:

@@ -139,7 +139,9 @@ class KNormMechanism(FrozenArrays):
             raise ValueError(
                 f"a sample needs one true answer, found shape {centre.shape}; give one at a time"
             )
-        n_draws = 1 if size is None else check_horizon(size, "size")
+        n_draws = 1
+        if size is not None:
+            n_draws = check_horizon(size, "size")
         noise = self._draw(n_draws, as_generator(rng))
         origin, shifts = self._from_origins(centre, noise)
         if size is None:

@@ -249,11 +249,14 @@ class PolicyGraph(FrozenArrays):
 
     @property
     def n_edges(self) -> int:
-        is_made = "edge_array" in vars(self)  # else all possible states are connected
-        return len(self.edge_array) if is_made else self._most_edges
+        is_made = "edge_array" in vars(self)
+        if not is_made:  # all possible states are connected
+            return self._most_edges
+        return len(self.edge_array)
 
     @property
     def _most_edges(self) -> int:
+        """How many edges connect all possible states with each other."""
         return math.comb(self.possible.size, 2)
 
     @property

@@ -389,7 +389,7 @@ class _PossibleStates:
     possible: np.ndarray  # (c,) of int
 
     def exposed_among(self, hull: SensitivityHull, states: np.ndarray) -> np.ndarray:
-        """Those of the `states` with DoP 1."""
+        """The states, of those given, whose DoP is 1."""
         is_inside = hull.pairwise_contains(self.f[states], self.f[self.possible])
         degrees = is_inside.sum(axis=1)
         return states[degrees == 1]

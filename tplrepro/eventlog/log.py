@@ -58,7 +58,8 @@ class Traces(FrozenArrays):
 
     @property
     def full_lengths(self) -> np.ndarray:
-        """The same, where the end of a complete case counts as an event."""
+        """The number of events of each case, (cases,), where the end of a complete case counts as
+        an event."""
         return self.lengths + self.complete
 
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
@@ -238,11 +239,14 @@ def releases(
     # Checked before the generator starts, so that errors are raised by the call itself.
     traces = as_traces(log)
     check_choice(certain, "certain", (True, False))
-    rng = None if certain else as_generator(rng)
+    generator = None
+    if not certain:
+        generator = as_generator(rng)
     if max_releases is not None:
         max_releases = check_horizon(max_releases, "max_releases")
     first = _first_release(traces, start)
-    return _advance(traces, first, check_horizon(window, "window"), max_releases, rng)
+    window = check_horizon(window, "window")
+    return _advance(traces, first, window, max_releases, generator)
 
 
 def _first_release(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:

@@ -159,7 +159,8 @@ def quantify_releases(
 
 
 def _note_of_saturation(largest: float, budgets: np.ndarray) -> str | None:
-    """What to do if the largest TPL is the sum of all budgets; None if it is less."""
+    """The advice for a leakage that is saturated: the largest TPL is the sum of all budgets; None
+    if it is less."""
     total = float(budgets.sum())
     if budgets.size == 1 or largest < total * (1.0 - 1e-12):  # the sums run in different orders
         return None
@@ -237,7 +238,10 @@ def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witnes
     """The traces behind each leakage, None without a loss function."""
     witnesses = []
     for loss, alpha in zip(losses, alphas.tolist(), strict=True):
-        witnesses.append(None if loss is None else loss.witness(alpha))
+        witness = None
+        if loss is not None:
+            witness = loss.witness(alpha)
+        witnesses.append(witness)
     return witnesses
 
 

@@ -39,12 +39,15 @@ from tplrepro.eventlog.log import TIMESTAMP, Release, as_traces
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, check_smoothing, frozen
 
-ABSTRACTIONS: dict[str, Callable] = {
-    "sequence": tuple,
-    "multiset": sorted,
-    "set": lambda items: sorted(set(items)),
-}
-# the transitions of a trace that count
+
+def _sort_distinct(items: tuple[int, ...]) -> list[int]:
+    """The distinct items, ascending."""
+    return sorted(set(items))
+
+
+#: The key of a state, from the items that it consists of.
+ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": _sort_distinct}
+#: The transitions of a trace that count, from all its transitions.
 COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}
 
 

@@ -122,8 +122,10 @@ class _Iterate:
         return self.cap * (self.b @ rho)
 
     def centred_aim(self, straight: _Step) -> np.ndarray:
-        """What the products should change by, (2, n, m), by Mehrotra's rule, if they would become 0
-        by the `straight` step but for their curvature."""
+        """The changes of the products, (2, n, m), that the next step aims at by Mehrotra's rule.
+
+        By the `straight` step all products would be 0, if they were linear.
+        """
         # The further the straight way to the optimum is open, the less centring and the more
         # correction pays. A full correction after a short way throws iterates to the boundary,
         # where rounding errors decide how they go on.

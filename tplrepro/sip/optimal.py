@@ -145,21 +145,27 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     b = belief[is_possible]
     b = b / b.sum()
     d = distance[is_possible]
-    scale = float((b @ d).min())
-    if scale == 0:  # one output does no harm
-        return constant_response(belief, int(np.argmin(belief @ distance)), 0.0)
+    costs_of_constants = b @ d
+    scale = float(costs_of_constants.min())
+    if scale == 0:
+        free_output = int(np.argmin(belief @ distance))
+        return constant_response(belief, free_output, 0.0)
     budget = usable_budget(epsilon)
-    optimum = solve_interior(b, _costs(b, d / scale, budget), np.exp(budget), GAP)
+    usable_costs = _costs(b, d / scale, budget)
+    optimum = solve_interior(b, usable_costs, np.exp(budget), GAP)
     # Symbols that cannot occur, or hardly, give nothing away.
-    table = np.tile(b @ optimum.w, (belief.size, 1))
+    marginal = b @ optimum.w
+    table = np.tile(marginal, (belief.size, 1))
     table[is_possible] = optimum.w
     response = mix_nearly_feasible(belief, table, epsilon, distance)
-    bound = float(b @ d.min(axis=1))
+    least_distances = d.min(axis=1)
+    bound = float(b @ least_distances)
     if epsilon <= LARGEST_BUDGET:
         costs = _costs(b, d / scale, epsilon)
         odds = float(np.exp(epsilon))
         bound = max(bound, scale * lower_bound(b, costs, odds, optimum.nu))
-        if response.cost(distance) - bound > AGREEMENT * bound:
+        excess = response.cost(distance) - bound
+        if excess > AGREEMENT * bound:
             # The prices are those of a slightly smaller budget, which matters where the cost is all
             # but 0.
             nu = solve_interior(b, costs, odds, GAP).nu
@@ -170,4 +176,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
 def _costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
     """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D
     for its marginal."""
-    return (1 - np.exp(-budget)) * distance + np.exp(-budget) * (b @ distance)
+    marginal_share = np.exp(-budget)
+    for_w = (1 - marginal_share) * distance
+    for_marginal = marginal_share * (b @ distance)
+    return for_w + for_marginal

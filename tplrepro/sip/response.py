@@ -356,8 +356,8 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """What a distance function gives for symbols that broadcast against each other, checked; it may
-    be infinite."""
+    """Checked distances, perhaps infinite, by a function of two arrays of symbols that broadcast
+    against each other."""
     values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
     is_distance = values >= 0.0

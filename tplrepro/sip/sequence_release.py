@@ -99,7 +99,7 @@ class SymbolChain(FrozenArrays):
 
     @property
     def states(self) -> Sequence:
-        """What the symbols 0..n-1 stand for."""
+        """The labels of the symbols 0..n-1, or the numbers themselves."""
         if self.labels is None:
             return range(self.n_symbols)
         return self.labels.tolist()
@@ -125,7 +125,7 @@ class SymbolChain(FrozenArrays):
 
     @cached_property
     def factors(self) -> StepFactors:
-        """What `predict` multiplies by."""
+        """The factors of a step, in the form in which `predict` multiplies by them."""
         matrix = self.transition
         if matrix.is_sparse:
             excess = matrix.excess
@@ -241,8 +241,12 @@ class Belief(FrozenArrays):
     def _of_logs(self, logs: np.ndarray) -> Belief:
         """The belief with these logarithms, which are kept where weights would underflow."""
         weights = np.exp(logs)
-        underflows = (weights[logs > -np.inf] < LOWEST).any()
-        return Belief(self.chain, weights / weights.sum(), logs if underflows else None)
+        is_possible = logs > -np.inf
+        underflows = (weights[is_possible] < LOWEST).any()
+        distribution = weights / weights.sum()
+        if underflows:
+            return Belief(self.chain, distribution, logs)
+        return Belief(self.chain, distribution)
 
 
 def chain_from_sequences(
@@ -445,7 +449,9 @@ def _release_symbols(
         response = current.response(belief.current, **previous)
         output = response.sample(symbol, rng=rng)
         likelihood = response.column(output)
-        leakage = float(response.leakage) if is_bounded else np.inf
+        leakage = np.inf
+        if is_bounded:
+            leakage = float(response.leakage)
         yield ReleasedSymbol(symbol, output, leakage, likelihood)
         if current.uses_previous:
             previous = {"previous": symbol}
@@ -527,7 +533,7 @@ def release_sequences(
 
 
 class _Likelihoods:
-    """What `ReleasedSequences` keeps of the outputs of a mechanism."""
+    """The likelihoods of the outputs of a mechanism, as `ReleasedSequences` keeps them."""
 
     def __init__(self, mechanism: Any):
         self._of_pairs: Callable[[int], np.ndarray] | None = None
