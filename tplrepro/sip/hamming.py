@@ -404,14 +404,9 @@ def _respond_in_window(
         odds=odds,
         elsewhere=lacking.sum(),
     )
-    w = solution.w
-    w_of_active = w[:, :n_active]
-    w_elsewhere = w[:, n_active:].sum(axis=1, keepdims=True)
-    w_of_fixed = w_elsewhere * _proportions(lacking)
-    w = np.hstack([w_of_active, w_of_fixed])
-    w = np.maximum(w, 0.0)
-    of_fixed_rows = np.append(np.zeros(n_active), b[fixed])
-    output = mass @ w + of_fixed_rows
+    w = _with_fixed_outputs(solution.w, n_active, lacking)
+    output_by_fixed = np.append(np.zeros(n_active), b[fixed])
+    output = mass @ w + output_by_fixed
     labels = np.append(active, fixed)
     table = _without_slight(w, output)
     response = Response(
@@ -421,11 +416,21 @@ def _respond_in_window(
     kept_by_w = np.append(kept_by_active, np.ones(fixed.size))
     kept = response.w_marginal / odds + w_share * kept_by_w
     truth = float(b[labels] @ kept)
-    dual_of_rarer = solution.dual[-1]
-    dual_of_class = np.append(solution.dual, dual_of_rarer)  # the last is class -1
-    nu = -dual_of_class[row_class]
-    nu[fixed] = _tight_values(b[fixed], odds, -dual_of_rarer)
+    nu_of_rarer = -solution.dual[-1]
+    nu = np.full(b.size, nu_of_rarer)
+    nu[active] = -solution.dual[:n_active]
+    nu[fixed] = _tight_values(b[fixed], odds, nu_of_rarer)
     return _WindowOptimum(response=response, truth=truth, nu=nu)
+
+
+def _with_fixed_outputs(w: np.ndarray, n_active: int, lacking: np.ndarray) -> np.ndarray:
+    """A response to all outputs from one (c, n_active or n_active + 1) whose last column, if it is
+    one more, goes to fixed outputs in proportion to what they are lacking."""
+    w_of_active = w[:, :n_active]
+    w_elsewhere = w[:, n_active:].sum(axis=1, keepdims=True)
+    w_of_fixed = w_elsewhere * _proportions(lacking)
+    w_of_all = np.hstack([w_of_active, w_of_fixed])
+    return np.maximum(w_of_all, 0.0)
 
 
 def _classes_in_window(n_symbols: int, active: np.ndarray, fixed: np.ndarray) -> np.ndarray:
@@ -564,12 +569,12 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
     price = _sums_up_to(sorted_b * sorted_nu)
     rank = np.argsort(order)
     cheaper = mass[rank]  # the mass of symbols cheaper than each
-    # The mass of symbols that are cheaper than each is as the truth of its own output.
+    # An output's own symbol costs 1 - 1/E less: the mass of symbols that are still cheaper.
     rank_as_truth = np.searchsorted(sorted_nu, nu - w_share, side="left")
     cheaper_than_truth = mass[rank_as_truth]
     amount = 1 / cap
-    room_for_truth = amount - np.minimum(cheaper_than_truth, amount)
-    from_truth = np.minimum(b, room_for_truth)
+    left_for_truth = amount - np.minimum(cheaper_than_truth, amount)
+    from_truth = np.minimum(b, left_for_truth)
     from_others = amount - from_truth  # cheapest first
     passes_truth = from_others > cheaper
     filled_up_to = np.where(passes_truth, from_others + b, from_others)
