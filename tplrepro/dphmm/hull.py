@@ -315,7 +315,7 @@ class _Measure:
 
     @classmethod
     def of(cls, points: np.ndarray, magnitude: np.ndarray) -> Self:
-        """For differences (m, d) of answers of the magnitude (d,)."""
+        """The measure for differences (m, d) of answers of the magnitude (d,)."""
         widths = np.abs(points).max(axis=0, initial=0.0)
         largest_answer = float(magnitude.max())
         largest = max(_largest_size(points), largest_answer, 1e-300)

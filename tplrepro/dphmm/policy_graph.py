@@ -118,7 +118,9 @@ class PolicyGraph(FrozenArrays):
         n = len(times_named)
         if n_states is not None:
             n = check_horizon(n_states, "n_states")
-        cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]
+        cliques = [
+            _pair_members(check_states(group, n, "states of categories")) for group in groups
+        ]
         repeated = [state for state, times in times_named.items() if times > 1]
         if repeated:
             raise ValueError(
@@ -245,7 +247,7 @@ class PolicyGraph(FrozenArrays):
     def edge_array(self) -> np.ndarray:
         """Rows i < j in lexicographic order, (m, 2) of int; made on use for complete graphs
         only."""
-        return frozen(_clique(self.possible))
+        return frozen(_pair_members(self.possible))
 
     @property
     def n_edges(self) -> int:
@@ -308,7 +310,7 @@ def _as_list(category: Any) -> list:
     return np.asanyarray(category).tolist()
 
 
-def _clique(members: np.ndarray) -> np.ndarray:
+def _pair_members(members: np.ndarray) -> np.ndarray:
     """All pairs of the members, (m, 2), in lexicographic order."""
     first, second = np.triu_indices(len(members), k=1)
     return members[np.column_stack([first, second])]

@@ -301,7 +301,7 @@ def protect(
     protection = Protection(
         policy=policy.connect(attempt.edges),
         hull=attempt.hull,
-        added_edges=_ascending([*attempt.edges, *insisted_edges.tolist()]),
+        added_edges=_sort_edges([*attempt.edges, *insisted_edges.tolist()]),
         gap=gap,
     )
     # A state may be exposed by what was rounding beside a smaller body.
@@ -322,7 +322,7 @@ def _insisted_edges_from(
     return edges[joins_exposed & joins_possible]
 
 
-def _ascending(edges: Iterable) -> list[tuple[int, int]]:
+def _sort_edges(edges: Iterable) -> list[tuple[int, int]]:
     """Distinct edges (i, j) with i < j, in ascending order."""
     distinct = set()
     for state, other in edges:
@@ -340,7 +340,7 @@ def _protect_further(
     Each of two steps may be optimal and both together not, so that nothing bounds their gap.
     """
     further = protect(protection.policy, answers, method, insisted)
-    edges = _ascending([*protection.added_edges, *further.added_edges])
+    edges = _sort_edges([*protection.added_edges, *further.added_edges])
     gap = np.nan
     if method == "optimal":
         gap = np.inf
@@ -457,6 +457,7 @@ class _SmallestHull:
         self.seen: set[frozenset] = set()
 
     def improves(self, size: HullSize) -> bool:
+        """Whether a hull of this size is smaller than the best one, by more than rounding."""
         best = self.best.hull
         return size < (best.dimension, best.volume * (1 - SAME_VOLUME))
 
@@ -478,13 +479,13 @@ class _SmallestHull:
                 state, other = branch.edges[-1]
                 attempt = self.states.connect(attempt, state, other)
             if attempt.exposed.size:
-                self._divide(attempt, branch.bound)
+                self._branch_on_hardest(attempt, branch.bound)
             elif self.improves(attempt.size):
                 self.best = attempt
         return self.best
 
     def gap(self) -> float:
-        """By which share the best volume may exceed the least one."""
+        """By what share of the least volume the best one found may exceed it."""
         if not self.is_open:
             return 0.0
         bound = self.queue[0].bound
@@ -493,8 +494,8 @@ class _SmallestHull:
             return np.inf
         return best.volume / bound.volume - 1
 
-    def _divide(self, attempt: _Attempt, bound: HullSize) -> None:
-        """A branch for each other state to which the hardest exposed one may be connected."""
+    def _branch_on_hardest(self, attempt: _Attempt, bound: HullSize) -> None:
+        """Queue a branch for each other state to which the hardest exposed one may be connected."""
         possible = self.states.possible
         dimensions, volumes = self._extended_sizes(attempt)
         flattest = dimensions.min(axis=1)
@@ -507,7 +508,7 @@ class _SmallestHull:
         for size, other in zip(sizes, possible.tolist(), strict=True):
             if state != other and self.improves(size):
                 edges = [*attempt.edges, (state, other)]
-                self._push(max(bound, size), edges, attempt)
+                self._queue_branch(max(bound, size), edges, attempt)
 
     def _extended_sizes(self, attempt: _Attempt) -> tuple[np.ndarray, np.ndarray]:
         """Dimensions and volumes of the hull, (e, c) each, with an edge from each exposed state to
@@ -524,7 +525,9 @@ class _SmallestHull:
         dimensions[is_same_state] = d + 1  # no state hides itself
         return dimensions, volumes.reshape(shape)
 
-    def _push(self, bound: HullSize, edges: list[tuple[int, int]], attempt: _Attempt) -> None:
+    def _queue_branch(
+        self, bound: HullSize, edges: list[tuple[int, int]], attempt: _Attempt
+    ) -> None:
         """Queue a branch, unless one with the same edges was queued before."""
         key = frozenset(map(frozenset, edges))
         if key in self.seen:

@@ -246,7 +246,7 @@ def releases(
         max_releases = check_horizon(max_releases, "max_releases")
     first = _first_release(traces, start)
     window = check_horizon(window, "window")
-    return _advance(traces, first, window, max_releases, generator)
+    return _iterate_releases(traces, first, window, max_releases, generator)
 
 
 def _first_release(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
@@ -286,7 +286,7 @@ def _last_time(traces: Traces, start: float | str | pd.Timestamp) -> pd.Timestam
     return stamp.tz_localize(None)
 
 
-def _advance(
+def _iterate_releases(
     traces: Traces,
     published: np.ndarray,
     window: int,

@@ -382,7 +382,7 @@ class _Generation:
         return best
 
     def _unchanged_response(self, epsilon: float) -> Response:
-        """All symbols are output unchanged."""
+        """The response that outputs all symbols unchanged, mixed to keep the budget."""
         is_possible = self.belief > NEGLIGIBLE
         row_class = np.where(is_possible, -1, 0)
         response = Response(

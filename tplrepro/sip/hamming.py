@@ -408,7 +408,7 @@ def _respond_in_window(
     output_by_fixed = np.append(np.zeros(n_active), b[fixed])
     output = mass @ w + output_by_fixed
     labels = np.append(active, fixed)
-    table = _without_slight(w, output)
+    table = _drop_slight_outputs(w, output)
     response = Response(
         belief=b, labels=labels, share=0.0, base=output, table=table, row_class=row_class
     )
@@ -424,11 +424,14 @@ def _respond_in_window(
 
 
 def _with_fixed_outputs(w: np.ndarray, n_active: int, lacking: np.ndarray) -> np.ndarray:
-    """A response to all outputs from one (c, n_active or n_active + 1) whose last column, if it is
-    one more, goes to fixed outputs in proportion to what they are lacking."""
+    """A solver's w with a column for each output, (c, n_active + f).
+
+    After the active outputs a solver has one column for all fixed ones, if they lack something,
+    which they share in proportion to what each is `lacking` (f,).
+    """
     w_of_active = w[:, :n_active]
     w_elsewhere = w[:, n_active:].sum(axis=1, keepdims=True)
-    w_of_fixed = w_elsewhere * _proportions(lacking)
+    w_of_fixed = w_elsewhere * _divide_by_sum(lacking)
     w_of_all = np.hstack([w_of_active, w_of_fixed])
     return np.maximum(w_of_all, 0.0)
 
@@ -442,7 +445,7 @@ def _classes_in_window(n_symbols: int, active: np.ndarray, fixed: np.ndarray) ->
     return row_class
 
 
-def _proportions(values: np.ndarray) -> np.ndarray:
+def _divide_by_sum(values: np.ndarray) -> np.ndarray:
     """Values divided by their sum, if that is positive."""
     total = values.sum()
     if total > 0:
@@ -450,7 +453,7 @@ def _proportions(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _without_slight(w: np.ndarray, output: np.ndarray) -> np.ndarray:
+def _drop_slight_outputs(w: np.ndarray, output: np.ndarray) -> np.ndarray:
     """w (c, m) without the outputs whose probability, of `output` (m,), is slight."""
     table = w.copy()
     is_slight = output <= SLIGHT_OUTPUT

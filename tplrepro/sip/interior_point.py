@@ -103,9 +103,9 @@ class _Iterate:
         self.dual = np.array([zeta, rho])
         kappa = self.kappa()[0]  # alike for all outputs
         self.nu = nu_and_kappa[:, 0] - kappa
-        self._multiply()
+        self._update_products()
 
-    def _multiply(self) -> None:
+    def _update_products(self) -> None:
         """Update the products w zeta and s rho, (2, n, m), and the duality gap, their sum."""
         self.products = self.primal * self.dual
         in_rows = self.products.sum(axis=(0, 2))
@@ -148,7 +148,7 @@ class _Iterate:
         self.primal += forward * step.primal
         self.dual += backward * step.dual
         self.nu += backward * step.nu
-        self._multiply()
+        self._update_products()
 
 
 def _longest_step(values: np.ndarray, changes: np.ndarray) -> float:
@@ -255,48 +255,48 @@ class _Newton:
         # By the aim alone: w grows by this, and its marginal and K q - s by to_w and to_s.
         by_aim = self.inverse * right
         to_w = self.b @ by_aim
-        to_s = self._to_s(for_s, right)
-        nu = self._nu(by_aim.sum(axis=1), to_w, to_s)
+        to_s = self._change_of_limit_by_aim(for_s, right)
+        nu = self._change_of_nu(by_aim.sum(axis=1), to_w, to_s)
         # And by the change of nu as well.
         mass_of_nu = nu * self.b
         to_w = to_w + mass_of_nu @ self.inverse
         of_s_by_nu = mass_of_nu @ self.of_s
         to_s = to_s + self.cap * of_s_by_nu
-        kappa = self._kappa(to_w, to_s)
-        room = self._room(to_s, kappa)
+        kappa = self._change_of_kappa(to_w, to_s)
+        room = self._change_of_limit(to_s, kappa)
         by_aim += self.inverse * (nu[:, None] + kappa)
-        primal = self._changes(by_aim, room)
+        primal = self._change_of_primal(by_aim, room)
         dual = ratio - self.slope * primal
         primal[1] += self.missing_in_s
         return _Step(primal=primal, dual=dual, nu=nu)
 
-    def _to_s(self, for_s: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """By how much K q - s grows by the aim alone."""
+    def _change_of_limit_by_aim(self, for_s: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """By how much K q would grow by the aim alone if nu and kappa stayed the same."""
         in_columns = self.b @ (for_s + self.of_s * right)
         return self.cap * in_columns
 
-    def _changes(self, apart_from_room: np.ndarray, room: np.ndarray) -> np.ndarray:
+    def _change_of_primal(self, apart_from_room: np.ndarray, room: np.ndarray) -> np.ndarray:
         """The changes of w and s, (2, n, m), from what w grows by `apart_from_room`."""
         change_of_w = apart_from_room + self.of_s * room
         change_of_s = self.of_w * room - apart_from_room
         return np.array([change_of_w, change_of_s])
 
-    def _nu(self, row_sums: np.ndarray, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
+    def _change_of_nu(self, row_sums: np.ndarray, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
         """By how much nu changes, so that the rows of w, which would otherwise grow by their
         `row_sums` and what q and kappa add, keep their sums."""
-        kappa = self._kappa(to_w, to_s)
-        room = self._room(to_s, kappa)
+        kappa = self._change_of_kappa(to_w, to_s)
+        room = self._change_of_limit(to_s, kappa)
         in_rows = row_sums + self.inverse @ kappa
         in_rows = in_rows + self.of_s @ room
         root_times_nu = self.equations.solve(-self.root * in_rows)
         return root_times_nu / self.root
 
-    def _kappa(self, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
+    def _change_of_kappa(self, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
         """By how much kappa changes."""
         through_q = self.beta * self.gamma * to_s
         return (through_q - to_w) / self.pivot
 
-    def _room(self, to_s: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+    def _change_of_limit(self, to_s: np.ndarray, kappa: np.ndarray) -> np.ndarray:
         """By how much K q grows."""
         left_to_q = to_s - self.beta * kappa
         return self.cap * self.gamma * left_to_q
@@ -315,7 +315,7 @@ class _DefiniteEquations:
         self.factor = _factor_definite(scaled)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
-        """x, (n,)."""
+        """The solution x, (n,)."""
         scaled = cho_solve(self.factor, self.unit * right)
         return self.unit * scaled
 

@@ -108,14 +108,14 @@ class OptimalResponse(BeliefMechanism):
         # Many users start from the same belief and see the same outputs.
         response = self._recent.pop(beta.tobytes(), None)
         if response is None:
-            response = self._solve(beta)
+            response = self._solve_for(beta)
         self._recent[beta.tobytes()] = response  # the last one used is the last to go
         if len(self._recent) > self._n_kept:
             oldest = next(iter(self._recent))
             del self._recent[oldest]
         return response
 
-    def _solve(self, belief: np.ndarray) -> Response:
+    def _solve_for(self, belief: np.ndarray) -> Response:
         with one_blas_thread():
             if callable(self.distance):
                 return _function_response(belief, self.distance, self.epsilon)
@@ -151,7 +151,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
         free_output = int(np.argmin(belief @ distance))
         return constant_response(belief, free_output, 0.0)
     budget = usable_budget(epsilon)
-    usable_costs = _costs(b, d / scale, budget)
+    usable_costs = _one_sided_costs(b, d / scale, budget)
     optimum = solve_interior(b, usable_costs, np.exp(budget), GAP)
     # Symbols that cannot occur, or hardly, give nothing away.
     marginal = b @ optimum.w
@@ -161,7 +161,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     least_distances = d.min(axis=1)
     bound = float(b @ least_distances)
     if epsilon <= LARGEST_BUDGET:
-        costs = _costs(b, d / scale, epsilon)
+        costs = _one_sided_costs(b, d / scale, epsilon)
         odds = float(np.exp(epsilon))
         bound = max(bound, scale * lower_bound(b, costs, odds, optimum.nu))
         excess = response.cost(distance) - bound
@@ -173,7 +173,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     return replace(response, bound=bound)
 
 
-def _costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
+def _one_sided_costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
     """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D
     for its marginal."""
     marginal_share = np.exp(-budget)

@@ -134,8 +134,8 @@ class SymbolChain(FrozenArrays):
         else:
             excess = stored = matrix.probabilities
             constants = np.zeros(matrix.n_states)
-        move = min(map(_smallest, (stored, constants, self.initial)))
-        choice = min(_smallest(self.restart), _smallest(1.0 - self.restart))
+        move = min(map(_least_positive, (stored, constants, self.initial)))
+        choice = min(_least_positive(self.restart), _least_positive(1.0 - self.restart))
         return StepFactors(excess.T, constants, move * choice)
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
@@ -154,7 +154,7 @@ class SymbolChain(FrozenArrays):
         return np.logaddexp(staying, renewed + log_probabilities(self.start))
 
 
-def _smallest(values: Any) -> float:
+def _least_positive(values: Any) -> float:
     """The minimum if it is not 0, else the least positive value, at most 1."""
     minimum = np.min(values)
     if minimum == 0:
@@ -226,7 +226,11 @@ class Belief(FrozenArrays):
             )
         likelihood = likelihood[self.chain.symbols]
         posterior = self.weights * likelihood
-        smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.factors.smallest
+        smallest = (
+            _least_positive(self.weights)
+            * _least_positive(likelihood)
+            * self.chain.factors.smallest
+        )
         if self.log_weights is None and smallest > LOWEST and posterior.any():
             weights = self.chain.predict(posterior)
             return Belief(self.chain, weights / weights.sum())
