@@ -116,13 +116,22 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     if timed:
         times = pd.to_datetime(log[TIMESTAMP], utc=True).dt.tz_localize(None).to_numpy()
     order = np.lexsort((times, case_codes))  # stable
-    bounds = np.searchsorted(case_codes[order], np.arange(len(cases) + 1))
-    by_start = np.argsort(times[order][bounds[:-1]], kind="stable")
-    rows_of_cases = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
+    n_cases = len(cases)
+    bounds = np.searchsorted(case_codes[order], np.arange(n_cases + 1))
+    first_rows = order[bounds[:-1]]
+    by_start = np.argsort(times[first_rows], kind="stable")
+    numbers = activity_codes + 1  # START is 0
+    rows_of_cases = []
+    events = []
+    for case in by_start.tolist():
+        rows = order[bounds[case] : bounds[case + 1]]
+        rows_of_cases.append(rows)
+        events.append(tuple(numbers[rows].tolist()))
+    complete = _are_complete(log, case_codes, n_cases)
     return Traces(
-        events=[tuple((activity_codes[rows] + 1).tolist()) for rows in rows_of_cases],
+        events=events,
         activities=[START, *map(str, activities), END],
-        complete=_are_complete(log, case_codes, len(cases))[by_start],
+        complete=complete[by_start],
         times=times[np.concatenate(rows_of_cases)],
     )
 
@@ -139,24 +148,14 @@ def _warn_of_skipped_events(log: pd.DataFrame) -> None:
 
 
 def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
+    """Refuse a log without events, or without one of the wanted columns in every row."""
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
             f"an event log must be a DataFrame, found {type(log).__name__}; "
             "read it by tplreport.read_xes or read_log_csv"
         )
     for name in wanted:
-        count = np.count_nonzero(log.columns == name)
-        if count != 1:
-            found = f"found {count or 'no'} {name}"
-            raise ValueError(
-                f"a log must have the columns {', '.join(wanted)} once, {found}; rename the columns"
-            )
-        empty = np.flatnonzero(log[name].isna())
-        if empty.size:
-            raise ValueError(
-                f"every event must have a {name}, found none in row {empty[0]} "
-                f"({empty.size} such rows); drop those"
-            )
+        _check_column(log, name, wanted)
     if len(log) == 0:
         raise ValueError(
             "an event log must hold at least one event, found none; "
@@ -171,6 +170,22 @@ def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
         raise ValueError(
             f"{START} and {END} must not be activities of the log, found one; "
             "rename or drop those events"
+        )
+
+
+def _check_column(log: pd.DataFrame, name: str, wanted: list[str]) -> None:
+    """Refuse a log in which a column is missing, stands twice, or has no value in some row."""
+    count = np.count_nonzero(log.columns == name)
+    if count != 1:
+        found = f"found {count or 'no'} {name}"
+        raise ValueError(
+            f"a log must have the columns {', '.join(wanted)} once, {found}; rename the columns"
+        )
+    empty = np.flatnonzero(log[name].isna())
+    if empty.size:
+        raise ValueError(
+            f"every event must have a {name}, found none in row {empty[0]} "
+            f"({empty.size} such rows); drop those"
         )
 
 
