@@ -50,6 +50,7 @@ ROOMS = {
     ],
     "tplrepro/allocation/published.py": [
         "tests/tplrepro/allocation/test_published.py",
+        "tests/tplrepro/allocation/test_phases.py",
         "tests/tplrepro/allocation/test_safety.py",
     ],
     "tplreport/publishing/counts.py": ["tests/tplreport/publishing/test_counts.py"],

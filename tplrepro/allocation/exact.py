@@ -38,11 +38,10 @@ def allocate_by_exact_leakage(
     ----------
     alpha : float
         The level in nats, > 0; T alpha may be at most 700.
-    backward : TransitionMatrix or array-like (n, n), None, or a list of T - 1 of them
-        Pr(l^{t-1} | l^t), which the adversary knows: one matrix for all steps, or one for each
-        step; None if the adversary does not know that side.
-    forward : TransitionMatrix or array-like (n, n), None, or a list of T - 1 of them
-        The same of Pr(l^t | l^{t-1}).
+    backward : TransitionMatrix or array-like (n, n), None, a list of T - 1 of them, or Cycle
+        Pr(l^{t-1} | l^t), which the adversary knows: one matrix for all steps, one for each step,
+        or one for each phase; None if the adversary does not know that side.
+    forward : the same of Pr(l^t | l^{t-1})
     horizon : int, optional
         The number of releases T, unless there are proportions.
     proportions : array-like (T,), optional

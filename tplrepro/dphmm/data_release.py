@@ -107,7 +107,7 @@ def release(
         f.
     epsilon : float or array-like (T,), or a mapping from names of queries to these
         The budget of each release in nats, > 0.
-    transitions : TransitionMatrix or array-like (N, N), or a list of one for each step
+    transitions : TransitionMatrix or array-like (N, N), a list of one for each step, or a Cycle
         M, known to the adversary.
     initial : array-like (N,)
         The prior p_1^-.
@@ -170,8 +170,9 @@ class DataRelease:
         f. Each query gives a release per timestamp, in their order; the budgets add up (Theorem 7.1
         of [5]). The graph is made protectable for all answers of a state as one vector, so that the
         same state hides an exposed one in each query.
-    transitions : TransitionMatrix or array-like (N, N), or a list of one for each step
-        M, known to the adversary; a list where the chain changes: one between each two timestamps.
+    transitions : TransitionMatrix or array-like (N, N), a list of one for each step, or a Cycle
+        M, known to the adversary; a list where the chain changes: one between each two timestamps;
+        a Cycle for habits that follow the clock.
     mechanism : str
         "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm").
     method : str
@@ -209,7 +210,7 @@ class DataRelease:
     ):
         n = policy.n_states
         steps = as_chain_steps(transitions)
-        self._changes = steps.changes
+        self._steps = steps
         self._chain = [as_numbered_chain(matrix) for matrix in steps.matrices]
         self._states: Sequence = range(n)
         if steps.states is not None:
@@ -342,16 +343,14 @@ class DataRelease:
                 f"epsilon must hold one budget a timestamp, found {time} for a longer series; "
                 "give one for all"
             )
-        if self._changes and time > len(self._chain):
+        if self._steps.changes and time > len(self._chain):
             raise ValueError(
                 "transitions must hold one matrix between each two timestamps, "
                 f"found {time - 1}; give one for all"
             )
 
     def _matrix_of_step(self, step: int) -> TransitionMatrix:
-        if self._changes:
-            return self._chain[step]
-        return self._chain[0]
+        return self._chain[self._steps.number_of(step)]
 
     def _constrain(self, log_prior: np.ndarray) -> _Constraint:
         """C_t, the states of positive probability, or the delta-location set; of those that are

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.filtering import (
     as_chain_steps,
     forward_backward,
@@ -30,7 +31,7 @@ class ConditionedChain(FrozenArrays):
 
 
 def condition_on(
-    transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike, evidence: ArrayLike
+    transitions: MatrixLike | Sequence[MatrixLike] | Cycle, initial: ArrayLike, evidence: ArrayLike
 ) -> ConditionedChain:
     """The chain given what an adversary knows about a user's states from elsewhere.
 
@@ -39,8 +40,8 @@ def condition_on(
 
     Parameters
     ----------
-    transitions : TransitionMatrix or array-like (n, n), or a list of T - 1 of them
-        Pr(l^{t+1} | l^t): one matrix for all steps, or one for each step.
+    transitions : TransitionMatrix or array-like (n, n), a list of T - 1 of them, or a Cycle
+        Pr(l^{t+1} | l^t): one matrix for all steps, one for each step, or one for each phase.
     initial : array-like (n,)
         The distribution of the first state.
     evidence : array-like (T, n)

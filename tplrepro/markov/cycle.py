@@ -330,7 +330,7 @@ class Cycle:
         >>> Cycle([[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.5, 0.5]]]).laws().round(4).tolist()
         [[0.6667, 0.3333], [0.3333, 0.6667]]
         """
-        matrices = self._known_matrices(self._steps)
+        matrices = self.known_matrices(self._steps)
         period_product = product_of(matrices)
         laws = [period_product.stationary()]
         for matrix in matrices[:-1]:
@@ -368,7 +368,7 @@ class Cycle:
         (22, [[0.6666, 0.3334], [0.0002, 0.9998]])
         """
         self._check_is_forward()
-        matrices = self._known_matrices(self._steps)
+        matrices = self.known_matrices(self._steps)
         if isinstance(start, str):
             if start == "habit":
                 return Cycle(self._reverse_of_habit(), self.phases, step=self.step)
@@ -383,7 +383,7 @@ class Cycle:
 
     def _reverse_of_habit(self) -> list[TransitionMatrix]:
         """The backward matrix of each step, if laws repeat with the cycle."""
-        matrices = self._known_matrices(self._steps)
+        matrices = self.known_matrices(self._steps)
         if len(matrices) == 1 and matrices[0].is_sparse:
             return [matrices[0].reverse()]
         laws = self.laws()
@@ -473,7 +473,7 @@ class Cycle:
         >>> Cycle([[[0.0, 1.0], [1.0, 0.0]], np.eye(2)]).sample(5, rng=1, initial=[1, 0])
         [0, 1, 1, 0, 0]
         """
-        matrices = self._known_matrices([*self._steps, *self._first])
+        matrices = self.known_matrices([*self._steps, *self._first])
         if initial is None:
             probabilities = self.laws()[0]
         else:
@@ -514,7 +514,7 @@ class Cycle:
         """
         k = check_horizon(k, "k")
         self._check_is_forward()
-        matrices = self._known_matrices(self._steps)
+        matrices = self.known_matrices(self._steps)
         p = len(matrices)
         starts = range(0, np.lcm(p, k), k)
         steps = []
@@ -536,7 +536,7 @@ class Cycle:
                 f"{len(self._first)}; give a cycle of forward matrices"
             )
 
-    def _known_matrices(self, steps: Sequence) -> list[TransitionMatrix]:
+    def known_matrices(self, steps: Sequence) -> list[TransitionMatrix]:
         """The matrices of steps, all of which must have one."""
         for number, step in enumerate(steps):
             if not isinstance(step, TransitionMatrix):

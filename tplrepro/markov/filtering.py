@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.transition import MatrixLike, TransitionMatrix, as_transition_matrix
 from tplrepro.validation import (
     FrozenArrays,
@@ -60,34 +61,42 @@ class FilteredChain(FrozenArrays):
 class ChainSteps:
     """The matrices by which a chain moves, and what they have in common."""
 
-    matrices: list[TransitionMatrix]  # one for each step, or a single one for all steps
-    changes: bool  # whether there is one for each step
+    matrices: list[TransitionMatrix]  # one for each step, or of the first steps and of a cycle
+    changes: bool  # whether there is one for each step, and no cycle
     states: Sequence | None  # None without a matrix
+    n_first: int  # how many first steps have a matrix in place of the cycle's
+    given: TransitionMatrix | list[TransitionMatrix] | Cycle  # what `as_chain_steps` read
 
-    @property
-    def given(self) -> TransitionMatrix | list[TransitionMatrix]:
-        """What `as_chain_steps` reads as these steps."""
-        if self.changes:
-            return self.matrices
-        return self.matrices[0]
+    def number_of(self, step: int) -> int:
+        """The place among the matrices of that of a step, which counts from 0; one matrix is a
+        cycle of one."""
+        if self.changes or step < self.n_first:
+            return step
+        p = len(self.matrices) - self.n_first
+        return self.n_first + step % p
 
     def of_horizon(self, horizon: int) -> list[TransitionMatrix]:
         """The matrix of each step between `horizon` times; as many as were given if they change."""
         if self.changes:
             return self.matrices
-        return self.matrices * (horizon - 1)
+        return [self.matrices[self.number_of(step)] for step in range(horizon - 1)]
 
 
 def as_chain_steps(transitions: Any) -> ChainSteps:
-    """Read one matrix for all steps, or a list of a matrix for each step.
+    """Read one matrix for all steps, a list of a matrix for each step, or a cycle of them.
 
     A list of rows is a single matrix; what is in a list of matrices has two dimensions.
     """
+    if isinstance(transitions, Cycle):
+        steps = transitions.known_matrices([*transitions.first, *transitions])
+        states = transitions.states
+        return ChainSteps(steps, False, states, len(transitions.first), transitions)
     changes = isinstance(transitions, (list, tuple)) and all(map(_is_matrix, transitions))
     if not changes:
         transitions = [transitions]
     matrices = [as_transition_matrix(matrix) for matrix in transitions]
-    return ChainSteps(matrices, changes, common_states(matrix.states for matrix in matrices))
+    states = common_states(matrix.states for matrix in matrices)
+    return ChainSteps(matrices, changes, states, 0, matrices if changes else matrices[0])
 
 
 def _is_matrix(item: Any) -> bool:
@@ -95,7 +104,9 @@ def _is_matrix(item: Any) -> bool:
 
 
 def forward_backward(
-    log_likelihoods: ArrayLike, transitions: MatrixLike | Sequence[MatrixLike], initial: ArrayLike
+    log_likelihoods: ArrayLike,
+    transitions: MatrixLike | Sequence[MatrixLike] | Cycle,
+    initial: ArrayLike,
 ) -> FilteredChain:
     """The forward-backward algorithm: the distribution of each state before its output, after it
     and after all outputs.
@@ -105,8 +116,8 @@ def forward_backward(
     log_likelihoods : array-like (..., T, n)
         log Pr(o_t | l_t = k, earlier outputs), -inf for impossible outputs. A constant that is
         added at one time shifts the evidence alone.
-    transitions : TransitionMatrix or array-like (n, n), or a list of T - 1 of them
-        Pr(l_{t+1} | l_t): one matrix for all steps, or one for each step.
+    transitions : TransitionMatrix or array-like (n, n), a list of T - 1 of them, or a Cycle
+        Pr(l_{t+1} | l_t): one matrix for all steps, one for each step, or one for each phase.
     initial : array-like (n,)
         The distribution of the first state.
 

@@ -162,12 +162,13 @@ def test_lists_of_matrices_leak_alpha_everywhere_or_say_why_not(seed, horizon, a
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         budgets = tpl.allocate_by_quantification(alpha, steps, other, horizon)
+    told = [warning for warning in caught if "compiling" not in str(warning.message)]
     assert (budgets > 0.0).all()
     tpl_of_times = tpl.temporal_privacy_leakage(budgets, steps, other).tpl
     assert tpl_of_times.max() <= alpha
-    if not caught:
+    if not told:
         np.testing.assert_allclose(tpl_of_times, alpha, rtol=1e-11)
-    for warning in caught:
+    for warning in told:
         assert "no budgets have a TPL of alpha at every time: that of time" in str(warning.message)
 
 

@@ -10,7 +10,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tplrepro import TransitionMatrix
+import tplrepro as tpl
+from tplrepro import TransitionMatrix, dphmm
 from tplrepro.markov import filtering
 from tplrepro.markov.filtering import forward_backward, log_likelihoods_before, log_product
 
@@ -116,3 +117,46 @@ def test_messages_know_nothing_after_an_unknown_step():
     assert log_likelihoods_before(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[
         2
     ].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n_first", [0, 1])
+def test_a_cycle_is_the_list_of_its_steps(n_first):
+    rng = np.random.default_rng(0)
+    first = [TransitionMatrix.random(3, rng=rng) for _ in range(n_first)]
+    cycle = tpl.Cycle([TransitionMatrix.random(3, rng=rng) for _ in range(2)], first=first)
+    steps = cycle.over(5)
+    likelihoods = rng.random((6, 3))
+    initial = [0.2, 0.3, 0.5]
+    of_cycle = forward_backward(np.log(likelihoods), cycle, initial)
+    of_list = forward_backward(np.log(likelihoods), steps, initial)
+    assert (of_cycle.log_smoothed == of_list.log_smoothed).all()
+    given_cycle = tpl.condition_on(cycle, initial, likelihoods)
+    given_list = tpl.condition_on(steps, initial, likelihoods)
+    for found, expected in zip(given_cycle.backward, given_list.backward, strict=True):
+        assert (found.toarray() == expected.toarray()).all()
+    budgets = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
+    exact = tpl.exact_leakage(budgets, None, cycle)
+    assert (exact.tpl == tpl.exact_leakage(budgets, None, steps).tpl).all()
+    worst = tpl.worst_outputs(budgets, None, cycle, time=1)
+    assert (worst.high == tpl.worst_outputs(budgets, None, steps, time=1).high).all()
+    allocated = tpl.allocate_by_exact_leakage(1.0, None, cycle, 6)
+    assert (allocated == tpl.allocate_by_exact_leakage(1.0, None, steps, 6)).all()
+    graph = dphmm.PolicyGraph.complete(3)
+    answers = np.eye(3)
+    truth = [0, 1, 2, 0, 1, 2]
+    of_cycle = dphmm.release(truth, graph, answers, 1.0, cycle, initial, rng=1)
+    of_list = dphmm.release(truth, graph, answers, 1.0, steps, initial, rng=1)
+    for found, expected in zip(of_cycle, of_list, strict=True):
+        assert (found.posterior == expected.posterior).all()
+
+
+def test_a_bound_for_several_laws_is_no_chain():
+    backward = tpl.Cycle([[[0.9, 0.1], [0.3, 0.7]]]).reverse(start="any")
+    with pytest.raises(ValueError, match="each step must have a matrix here, found AnyLaw"):
+        tpl.condition_on(backward, [0.5, 0.5], [[1, 1], [1, 0]])
+    for function in (tpl.exact_leakage, tpl.worst_outputs):
+        options = {} if function is tpl.exact_leakage else {"time": 0}
+        with pytest.raises(ValueError, match='AnyLaw, .* reverse the cycle with start="habit"'):
+            function([0.1, 0.1], backward, None, **options)
+    with pytest.raises(ValueError, match='AnyLaw, .* reverse the cycle with start="habit"'):
+        tpl.allocate_by_exact_leakage(1.0, backward, None, 3)
