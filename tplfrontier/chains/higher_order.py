@@ -158,21 +158,31 @@ def _sequences_of_tuples(sequences: Any, order: int, labels: Sequence | None) ->
             f"found at most {coded.lengths.max()}; give longer sequences or a lower order"
         )
     offsets = np.append(0, np.cumsum(lengths))
-    shifts = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths)
+    omitted_before = coded.offsets[:-1] - offsets[:-1]
+    shifts = np.repeat(omitted_before, lengths)
     first = shifts + np.arange(offsets[-1])
-    rows = coded.values[first[:, None] + np.arange(order)]
+    places = first[:, None] + np.arange(order)
+    rows = coded.values[places]
     distinct, codes = np.unique(rows, axis=0, return_inverse=True)
     names = labels
     if names is None:
         names = coded.labels.tolist()
-    tuples = np.empty(len(distinct), object)
-    for k, row in enumerate(distinct.tolist()):
-        tuples[k] = tuple(names[code] for code in row)
+    tuples = _name_tuples(distinct, names)
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
+def _name_tuples(codes: np.ndarray, names: Sequence) -> np.ndarray:
+    """The tuple of names for each row of codes (K, k), (K,) of object."""
+    tuples = np.empty(len(codes), object)
+    for k, row in enumerate(codes.tolist()):
+        tuples[k] = tuple(names[code] for code in row)
+    return tuples
+
+
 def _all_tuples(states: list, order: int) -> list:
-    places = list(dict.fromkeys(place for state in states for place in state))
+    places: dict = {}
+    for state in states:
+        places.update(dict.fromkeys(state))
     n = len(places)
     has_many_steps = order > 1 and n ** (order + 1) > MOST_STORED
     if n**order > MOST_TUPLES or has_many_steps:
@@ -192,10 +202,13 @@ def _possible_steps(states: list, direction: str):
     begins = [overlaps.setdefault(state[:-1], len(overlaps)) for state in states]
     n = len(states)
     shape = (n, len(overlaps))
-    from_end = scipy.sparse.csr_array((np.ones(n), (range(n), ends)), shape=shape)
-    from_begin = scipy.sparse.csr_array((np.ones(n), (range(n), begins)), shape=shape)
-    _check_stored(int(from_end.sum(axis=0) @ from_begin.sum(axis=0)), "the chain")
-    steps = from_end @ from_begin.T
+    ones = np.ones(n)
+    has_end = scipy.sparse.csr_array((ones, (range(n), ends)), shape=shape)
+    has_begin = scipy.sparse.csr_array((ones, (range(n), begins)), shape=shape)
+    number_with_end = has_end.sum(axis=0)
+    number_with_begin = has_begin.sum(axis=0)
+    _check_stored(int(number_with_end @ number_with_begin), "the chain")
+    steps = has_end @ has_begin.T
     if direction == "forward":
         return steps
     return steps.T

@@ -114,35 +114,49 @@ def _list_messages(columns: list, steps: list) -> Iterator[np.ndarray]:
             messages = np.ones((1, n))
         else:
             products = messages[:, None, :] * vectors[None, :, :]
-            messages = products.reshape(-1, n) @ matrix.T
-            messages = _leave_out_inner(messages / messages.sum(axis=1, keepdims=True))
+            mixtures = products.reshape(-1, n) @ matrix.T
+            sums = mixtures.sum(axis=1, keepdims=True)
+            messages = _leave_out_inner(mixtures / sums)
         yield messages
 
 
 def _leave_out_inner(messages: np.ndarray) -> np.ndarray:
     """The messages (K, n) without duplicates, and without most of those inside the cone that the
     others span."""
-    if messages.shape[1] == 2:
+    n = messages.shape[1]
+    if n == 2:
         ratios = messages[:, 0] / messages[:, 1]
-        return messages[[ratios.argmin(), ratios.argmax()]]
-    _, first = np.unique(np.log(messages).round(DIGITS), axis=0, return_index=True)
+        extremes = [ratios.argmin(), ratios.argmax()]
+        return messages[extremes]
+    rounded = np.log(messages).round(DIGITS)
+    _, first = np.unique(rounded, axis=0, return_index=True)
     messages = messages[first]
-    if len(messages) <= 2 * messages.shape[1]:
+    if len(messages) <= 2 * n:
         return messages
     from scipy.spatial import ConvexHull, QhullError
 
     try:
-        facets = ConvexHull(messages[:, :-1]).equations
+        points = messages[:, :-1]
+        facets = ConvexHull(points).equations
     except QhullError:  # all messages in one plane, up to Qhull's precision
         return messages
-    is_near_facet = [messages[:, :-1] @ facet[:-1] + facet[-1] > -MARGIN for facet in facets]
-    return messages[np.any(is_near_facet, axis=0)]
+    is_near_facet = []
+    for facet in facets:
+        normal = facet[:-1]
+        heights = points @ normal + facet[-1]
+        is_near_facet.append(heights > -MARGIN)
+    is_outer = np.any(is_near_facet, axis=0)
+    return messages[is_outer]
 
 
 def _largest_log_ratios(vectors: np.ndarray) -> np.ndarray:
     """The largest log x_i/x_j over vectors (K, n), for all pairs, (n, n)."""
     logs = np.log(vectors).T
-    return np.array([(row - logs).max(axis=1) for row in logs])
+    ratios = []
+    for row in logs:
+        log_ratios = row - logs
+        ratios.append(log_ratios.max(axis=1))
+    return np.array(ratios)
 
 
 def _likelihood_vectors(tables: list, states: Sequence | None) -> list[np.ndarray]:

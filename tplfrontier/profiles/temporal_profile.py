@@ -158,8 +158,10 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The profile of all releases, for any correlation (Corollary 1 of [1])."""
         released = self.releases[self.releases >= 0]
         numbers = np.bincount(released).tolist()
-        profile = self._compose(Powers(self.kinds).profiles(numbers))
-        return replace(overall_profile(profile), largest=fsum(self._bounds) * (1.0 + EPS))
+        powers = Powers(self.kinds)
+        profile = self._compose(powers.profiles(numbers))
+        largest = fsum(self._bounds) * (1.0 + EPS)
+        return replace(overall_profile(profile), largest=largest)
 
     @cached_property
     def _before(self) -> ProfileSeries:
@@ -226,23 +228,25 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     def _count_kinds(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """How many releases of each kind (K,) each window (W,) has, (W, K)."""
-        is_of_kind = self.releases[:, None] == np.arange(len(self.kinds))
-        sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
-        np.cumsum(is_of_kind, axis=0, out=sums[1:])
-        return sums[last + 1] - sums[first]
+        kinds = np.arange(len(self.kinds))
+        is_of_kind = self.releases[:, None] == kinds
+        return _sum_windows(is_of_kind.astype(int), first, last)
 
     def _bound_windows(self, first: np.ndarray, last: np.ndarray) -> float:
         """A bound on the loss of all releases about the data of any window."""
-        finite = np.where(self._bounds < inf, self._bounds, 0.0)
-        sums = np.concatenate(([0.0], np.cumsum(finite)))
-        unbounded = np.concatenate(([0], np.cumsum(self._bounds == inf)))
-        within = sums[last + 1] - sums[first]
+        bounds = self._bounds
+        is_finite = bounds < inf
+        finite = np.where(is_finite, bounds, 0.0)
+        within = _sum_windows(finite, first, last)
+        unbounded = _sum_windows((~is_finite).astype(int), first, last)
         largest = within + self._before.largest[first] + self._after.largest[last]
-        has_unbounded = unbounded[last + 1] > unbounded[first]
-        highest = np.where(has_unbounded, inf, largest).max()
+        largest = np.where(unbounded > 0, inf, largest)
+        highest = float(largest.max())
         # The sums bound the rounding of their differences.
-        rounding = 4.0 * EPS * sums.size * float(sums[-1] + highest)
-        return float(highest) + rounding
+        total = float(np.cumsum(finite)[-1])
+        points = bounds.size + 1
+        rounding = 4.0 * EPS * points * (total + highest)
+        return highest + rounding
 
     @cached_property
     def _bounds(self) -> np.ndarray:
@@ -354,13 +358,21 @@ def temporal_privacy_profile(
     return TemporalPrivacyProfile(kinds, releases, past, future, nothing)
 
 
+def _sum_windows(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The sums of values (T, ...) over windows of times, from `first` (W,) to `last` (W,)."""
+    sums = np.zeros((len(values) + 1, *values.shape[1:]), values.dtype)
+    np.cumsum(values, axis=0, out=sums[1:])
+    return sums[last + 1] - sums[first]
+
+
 def _distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows of columns (T,), and the position of each row among them."""
     table = np.column_stack(columns)
     differs_from_last = (table[1:] != table[:-1]).any(axis=1)
-    changes = np.append(True, differs_from_last)
-    distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
-    return distinct, position.ravel()[np.cumsum(changes) - 1]
+    begins_run = np.append(True, differs_from_last)
+    distinct, positions_of_runs = np.unique(table[begins_run], axis=0, return_inverse=True)
+    runs = np.cumsum(begins_run) - 1
+    return distinct, positions_of_runs.ravel()[runs]
 
 
 @dataclass(frozen=True)

@@ -346,7 +346,8 @@ def regress_values(K: np.ndarray, noise: np.ndarray) -> Regression:
     explained = np.zeros(len(K))
     if kept.size:
         try:
-            root = cholesky(K[np.ix_(kept, kept)] + released, lower=True)
+            of_outputs = K[np.ix_(kept, kept)] + released
+            root = cholesky(of_outputs, lower=True)
         except LinAlgError as error:
             raise ValueError(
                 f"outputs must have a positive definite covariance ({error}); add noise"
@@ -375,6 +376,14 @@ def _scalar_information(
     ones."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
+    past = _scalar_past(a, innovation, variance, present)
+    future = _scalar_future(a, innovation, present)
+    of_later = np.array(future) - present
+    return np.array(past) + of_later
+
+
+def _scalar_past(a: float, innovation: float, variance: float, present: list) -> list:
+    """The information of the outputs up to each time, from that of each output."""
     past = present[:1]
     for of_output in present[1:]:
         following = a * a * variance + innovation
@@ -382,14 +391,21 @@ def _scalar_information(
         slope = a * variance / following
         rest = variance * innovation / following
         before = past[-1]
-        past.append(of_output + slope * slope * before / (1.0 + rest * before))
+        passed_on = slope * slope * before / (1.0 + rest * before)
+        past.append(of_output + passed_on)
         variance = following
-    future = present[-1:]
+    return past
+
+
+def _scalar_future(a: float, innovation: float, present: list) -> list:
+    """The information of the outputs from each time on, from that of each output."""
     squared = a * a
+    from_end = present[-1:]
     for of_output in present[-2::-1]:
-        after = future[-1]
-        future.append(of_output + squared * after / (1.0 + innovation * after))
-    return np.array(past) + (np.array(future)[::-1] - present)
+        after = from_end[-1]
+        passed_back = squared * after / (1.0 + innovation * after)
+        from_end.append(of_output + passed_back)
+    return from_end[::-1]
 
 
 def _scalar_limit(a: float, innovation: float, noise: float) -> float:
@@ -434,9 +450,9 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
         following = F @ update.filtered @ F.T + joint.Q
         following_explained = F @ (explained + update.explained) @ F.T
         last_change = change
-        change = max(
-            _relative_change(P, following), _relative_change(explained, following_explained)
-        )
+        change_of_rest = _relative_change(P, following)
+        change_of_explained = _relative_change(explained, following_explained)
+        change = max(change_of_rest, change_of_explained)
         P = following
         explained = following_explained
         if is_constant and last_change <= change < SETTLED:
@@ -446,13 +462,9 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
 
 def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarray:
     """The information (T,) of all outputs, from the last time to the first."""
-    F = joint.F
-    Q = joint.Q
     noise = joint.variances
-    of_value = np.outer(joint.H, joint.H)
-    unit = np.eye(joint.H.size)
-    E = np.empty(noise.size)
-    V = np.empty(noise.size)
+    explained = np.empty(noise.size)
+    remaining = np.empty(noise.size)
     future = np.zeros_like(joint.P)
     known = np.zeros_like(joint.P)
     change = np.inf
@@ -461,22 +473,45 @@ def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarr
         step = steps[min(t, len(steps) - 1)]
         update = step.update
         variances = _split_variance(update.beside, step.explained, future, joint)
-        E[t] = variances.explained
-        V[t] = variances.remaining
+        explained[t] = variances.explained
+        remaining[t] = variances.remaining
         if noise[t] > 0.0:  # independent noise: no difference of variances, which may lose digits
-            V[t] = joint.c @ np.linalg.solve(unit + update.filtered @ known, update.beside)
-            seen = known + of_value / noise[t]
-            known = F.T @ np.linalg.solve(unit + seen @ Q, seen @ F)
-        following = of_value / update.output_variance + update.closed.T @ future @ update.closed
+            remaining[t] = _remaining_variance(update, known, joint)
+            known = _information_before(known, noise[t], joint)
+        following = _future_before(update, future, joint)
         last_change = change
         change = _relative_change(future, following)
         if t >= len(steps) and last_change <= change < SETTLED:
-            E[len(steps) : t] = E[t]
-            V[len(steps) : t] = V[t]
+            explained[len(steps) : t] = explained[t]
+            remaining[len(steps) : t] = remaining[t]
             t = len(steps)
         future = following
         t -= 1
-    return E / V / (V + E)
+    variances_of_values = remaining + explained
+    return explained / remaining / variances_of_values
+
+
+def _remaining_variance(update: _Update, known: np.ndarray, joint: _JointSeries) -> float:
+    """The variance of a value that remains, from the information `known` of later outputs."""
+    unit = np.eye(joint.H.size)
+    beside = np.linalg.solve(unit + update.filtered @ known, update.beside)
+    return float(joint.c @ beside)
+
+
+def _information_before(known: np.ndarray, variance: float, joint: _JointSeries) -> np.ndarray:
+    """The information about the state a step before an output with independent noise, of this
+    output and later ones."""
+    unit = np.eye(joint.H.size)
+    seen = known + np.outer(joint.H, joint.H) / variance
+    passed_back = np.linalg.solve(unit + seen @ joint.Q, seen @ joint.F)
+    return joint.F.T @ passed_back
+
+
+def _future_before(update: _Update, future: np.ndarray, joint: _JointSeries) -> np.ndarray:
+    """The recursion of de Jong (1989): what an output and later ones tell, given those before."""
+    of_output = np.outer(joint.H, joint.H) / update.output_variance
+    of_later = update.closed.T @ future @ update.closed
+    return of_output + of_later
 
 
 def _update(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
@@ -499,7 +534,9 @@ def _update(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
         beside = ahead / (1.0 + of_value / variance)
     else:
         beside = filtered @ joint.c
-    return _Update(filtered, np.outer(gain, ahead), joint.F @ rest, output_variance, beside)
+    explained = np.outer(gain, ahead)
+    closed = joint.F @ rest
+    return _Update(filtered, explained, closed, output_variance, beside)
 
 
 def _split_variance(
@@ -520,9 +557,11 @@ def _split_variance(
             f"found {1.0 - later / before:.3g}; "
             "give its covariance as a matrix, or more noise"
         )
-    return _Variances(float(c @ explained @ c) + later, before - later)
+    earlier = float(c @ explained @ c)
+    return _Variances(explained=earlier + later, remaining=before - later)
 
 
 def _relative_change(before: np.ndarray, after: np.ndarray) -> float:
     size = max(abs(after).max(), 1e-300)
-    return float(abs(after - before).max() / size)
+    difference = abs(after - before).max()
+    return float(difference / size)
