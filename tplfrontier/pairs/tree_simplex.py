@@ -23,7 +23,7 @@ CLEAR = 1e-12
 
 
 @kernel()
-def place(parent, upper, bounds, order, y):
+def place_nodes(parent, upper, bounds, order, y):
     """Set y = log x, where every constraint of the tree is tight, and an order with each node after
     its parent."""
     y[:] = np.nan
@@ -101,7 +101,8 @@ def choose_cut(q, d, parent, upper, order, x):
             flow = costs_beside[m] - gains_beside[m]
         if not upper[m]:
             flow = -flow
-        if flow < least and flow < -FLOW * min(below, beside):
+        rounding = FLOW * min(below, beside)
+        if flow < least and flow < -rounding:
             cut = m
             least = flow
     return cut, ratio
@@ -133,12 +134,13 @@ def least_sum(row, levels):
     """The smallest row[k] + levels[k]."""
     least = row[0] + levels[0]
     for k in range(1, row.size):
-        least = min(least, row[k] + levels[k])
+        total = row[k] + levels[k]
+        least = min(least, total)
     return least
 
 
 @kernel()
-def exchange(cut, parent, upper, bounds, transposed, order, y):  # noqa: PLR0917 - a kernel: the arrays of a tree
+def exchange_constraint(cut, parent, upper, bounds, transposed, order, y):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Cut the tree above a node, and join both parts by the first constraint that becomes tight as
     x changes in one.
 
@@ -176,9 +178,10 @@ def tightest_arc(below, table, sign, y, cut):
             if slack < least:
                 least = slack
                 node = m
+    row = table[node]
     above = 0
     for m in range(1, below.size):
-        if table[node, m] + levels[m] < table[node, above] + levels[above]:
+        if row[m] + levels[m] < row[above] + levels[above]:
             above = m
     return node, above
 
@@ -227,22 +230,27 @@ def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 -
     has = q.copy()
     for m in order[::-1]:
         p = parent[m]
-        rest = has[m] * (1.0 + error[m]) - takes[m] * (1.0 - error[m])
+        raised = 1.0 + error[m]
+        lowered = 1.0 - error[m]
+        rest = has[m] * raised - takes[m] * lowered
+        is_root = m == 0
         if rest > 0.0:
-            if m == 0 or not upper[m]:
+            if is_root or not upper[m]:
                 return False
-            has[p] += rest * np.exp(bounds[m, p]) * (1.0 + error[m])
-        elif m != 0 and not upper[m]:
-            takes[p] -= rest * np.exp(-bounds[p, m]) * (1.0 - error[m])
+            weight = rest * np.exp(bounds[m, p])
+            has[p] += weight * raised
+        elif not is_root and not upper[m]:
+            weight = rest * np.exp(-bounds[p, m])
+            takes[p] -= weight * lowered
     return True
 
 
 @kernel()
-def climb(q, d, parent, upper, bounds, transposed, order, y, patience):  # noqa: PLR0917 - a kernel: the arrays of a tree
+def climb_trees(q, d, parent, upper, bounds, transposed, order, y, patience):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not."""
     best = 0.0
     stalled = 0
-    place(parent, upper, bounds, order, y)
+    place_nodes(parent, upper, bounds, order, y)
     x = np.exp(y)
     while True:
         cut, ratio = choose_clear_cut(q, d, parent, upper, order, x)
@@ -255,21 +263,29 @@ def climb(q, d, parent, upper, bounds, transposed, order, y, patience):  # noqa:
         if cut < 0 or stalled > patience:
             break
         best = max(best, ratio)
-        moved = exchange(cut, parent, upper, bounds, transposed, order, y)
-        place(parent, upper, bounds, order, y)
+        moved = exchange_constraint(cut, parent, upper, bounds, transposed, order, y)
+        place_nodes(parent, upper, bounds, order, y)
         for m in range(x.size):
             if moved[m]:
                 x[m] = np.exp(y[m])
 
 
 @kernel()
-def restrict(matrix, columns):
+def restrict_matrix(matrix, columns):
     """The rows and columns of a matrix that have the numbers `columns`."""
     part = np.empty((columns.size, columns.size))
     for k in range(columns.size):
+        row = matrix[columns[k]]
         for m in range(columns.size):
-            part[k, m] = matrix[columns[k], columns[m]]
+            part[k, m] = row[columns[m]]
     return part
+
+
+@kernel()
+def set_entries(entries, row, columns):
+    """Set the entries to those of a row in the first of these columns."""
+    for m in range(entries.size):
+        entries[m] = row[columns[m]]
 
 
 @kernel()
@@ -307,9 +323,9 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: 
         if size != previous or not is_same:
             previous = size
             used = columns[:size]
-            near = restrict(tilted, used)
-            far = restrict(bounds, used)
-            least = restrict(finite, used)
+            near = restrict_matrix(tilted, used)
+            far = restrict_matrix(bounds, used)
+            least = restrict_matrix(finite, used)
             transposed = near.T.copy()
             parent = np.zeros(size, np.int64)
             order = np.zeros(size, np.int64)
@@ -318,10 +334,10 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: 
             y = np.empty(size)
             q = np.empty(size)
             d = np.empty(size)
-        for m in range(size):
-            q[m] = rows[i, columns[m]]
-            d[m] = rows[j, columns[m]]
-        climb(q, d, parent, upper, near, transposed, order, y, patience)
-        place(parent, upper, least, order, y)
-        _, _, ratio = gains_and_costs(q, d, np.exp(y - y.max()))
+        set_entries(q, rows[i], columns)
+        set_entries(d, rows[j], columns)
+        climb_trees(q, d, parent, upper, near, transposed, order, y, patience)
+        place_nodes(parent, upper, least, order, y)
+        x = np.exp(y - y.max())
+        _, _, ratio = gains_and_costs(q, d, x)
         ratios[j] = proved_ratio(q, d, parent, upper, order, far, ratio)
