@@ -223,7 +223,8 @@ def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     entropy -= np.where(shares < 1, of_rest, 0.0)
     by_pinsker = shares + np.sqrt(radius / 2.0)
     # KL >= -entropy - (1 - share) log(1 - p)
-    least_log_rest = -(radius + entropy) / rest
+    most_nats = radius + entropy
+    least_log_rest = -most_nats / rest
     by_rest = -np.expm1(least_log_rest)
     return np.minimum(by_pinsker, by_rest)
 
@@ -310,8 +311,7 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
     """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
     d."""
     curve = _roc_curve(shares[i], shares[j])
-    rest = upper_end(1.0 - curve.x, radii[j])
-    low = 1.0 - rest  # D_j
+    low = 1.0 - upper_end(1.0 - curve.x, radii[j])  # D_j
     high = upper_end(curve.y, radii[i])  # U_i
     with np.errstate(all="ignore"):
         slopes = _slopes_of_tangents(curve, low, high)
@@ -322,9 +322,10 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
     below = np.maximum(d - ROUNDING, 0.0)
     above = np.minimum(q + ROUNDING, 1.0)
     gap = above - below
+    rest = 1.0 - above
     row_i = np.full(gap.size, i)
     row_j = np.full(gap.size, j)
-    corners = np.column_stack([below, gap, 1.0 - above, row_i, row_j])
+    corners = np.column_stack([below, gap, rest, row_i, row_j])
     has_gap = above > below
     return corners[has_gap]
 
@@ -371,7 +372,8 @@ class _Tangents:
         rise = next_high - high
         next_rise = next_slope * (end - start)
         from_start = (rise - next_rise) / (slope - next_slope)
-        low = np.where(np.isinf(slope), start, start + from_start)
+        low = start + from_start
+        low = np.where(np.isinf(slope), start, low)
         is_between = (low >= start) & (low <= end)
         low = np.where(is_between, low, start)
         on_tangent = high + slope * (low - start)

@@ -180,9 +180,11 @@ def _ratios_after_release(
         )
     mean = shift**2 / 2
     distances = grid - ratios[:, None]
-    scores = [(distances + mean) / shift, (distances - mean) / shift]
+    scores_given_0 = (distances + mean) / shift
+    scores_given_1 = (distances - mean) / shift
+    squares = np.square([scores_given_0, scores_given_1])
     highest_density = step / (shift * np.sqrt(2 * np.pi))
-    density = np.exp(-np.square(scores) / 2) * highest_density
+    density = np.exp(-squares / 2) * highest_density
     given_before = before.probabilities[:, None]
     probabilities = (given_before @ density)[:, 0]
     is_kept = probabilities.max(axis=0) > NEGLIGIBLE

@@ -64,7 +64,8 @@ class PairProfiles:
     @property
     def largest(self) -> float:
         """A bound on the loss of all pairs, nats."""
-        return max(profile.largest for profile in self.by_pair.values())
+        profiles = self.by_pair.values()
+        return max(profile.largest for profile in profiles)
 
     def both_orders(self, i: int, j: int) -> Orders:
         """The profiles of the pairs (i, j) and (j, i)."""
@@ -147,9 +148,9 @@ def _bound_mixtures(
     roundings = 4 + 2 * len(q)
     # nothing gained, nothing paid
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_odds = round_down(np.log(paid / gained), 8)
+        log_odds = np.log(paid / gained)
         shares_of_cost = np.nan_to_num(costs / paid)
-    rounded_down = log_odds - 2.0 * roundings * EPS
+    rounded_down = round_down(log_odds, 8) - 2.0 * roundings * EPS
     losses_before = np.maximum(rounded_down, 0.0)  # log(M / A)
     where_gained = np.where(gained > 0.0, losses_before, np.inf)
     deltas_before = interpolate(table.deltas, table.grid, where_gained)

@@ -162,6 +162,16 @@ class PrivacyProfile(FrozenArrays):
         """The profile of a time point without a release."""
         return cls(np.zeros(1), grid, 0.0)
 
+    @property
+    def _losses(self) -> np.ndarray:
+        """The losses of the deltas, (J + 1,), nats."""
+        return losses_of_grid(self.grid, self.deltas.size)
+
+    @property
+    def _infinite(self) -> float:
+        """The probability of a loss beyond the grid, which counts as infinite."""
+        return self.deltas[-1]
+
     @classmethod
     def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
         grid = _grid_that_reaches(curve.reach, check_grid(grid))
@@ -209,15 +219,14 @@ class PrivacyProfile(FrozenArrays):
         delta.
         """
         target = check_delta(delta)
-        size = self.deltas.size
+        points = self.deltas.size
         rising = self.deltas[::-1]
         points_within = np.searchsorted(rising, target, side="right")
-        first_within = size - points_within  # the number of a point; `size` if none is within
-        epsilons = np.select(
-            [first_within == 0, first_within == size],
-            [0.0, inf],
-            default=self._losses_in_cells(first_within, target),
-        )
+        first_within = points - points_within
+        are_all_within = first_within == 0
+        is_none_within = first_within == points
+        epsilons = self._losses_in_cells(first_within, target)
+        epsilons = np.select([are_all_within, is_none_within], [0.0, inf], epsilons)
         epsilons = np.minimum(epsilons, self.largest)
         return as_float_or_array(epsilons)
 
@@ -225,14 +234,14 @@ class PrivacyProfile(FrozenArrays):
         """The losses at which the profile falls to the target in the cells that end at these
         points, rounded up."""
         starts = ends - 1
-        last = self.deltas.size - 1
-        above = self.deltas[np.maximum(starts, 0)]
-        below = self.deltas[np.minimum(ends, last)]
-        share = np.divide(
-            above - target, above - below, out=np.ones_like(target), where=above > below
-        )
+        above = self.deltas.take(starts, mode="clip")
+        below = self.deltas.take(ends, mode="clip")
+        fall = above - below
+        share = np.ones_like(target)
+        np.divide(above - target, fall, out=share, where=fall > 0.0)
         rounded_up = np.minimum(share * UP, 1.0)
-        from_start = np.log1p(rounded_up * expm1(self.grid))
+        width = expm1(self.grid)
+        from_start = np.log1p(rounded_up * width)
         losses = starts * self.grid + from_start
         return losses * UP
 
@@ -268,8 +277,7 @@ class PrivacyProfile(FrozenArrays):
         """
         if loss.is_identity:
             return self
-        losses = losses_of_grid(self.grid, self.deltas.size)
-        slopes = _slopes_at(losses)
+        slopes = _slopes_at(self._losses)
         rounding = product_rounding(loss.matrix.n_states, length)
         eta = np.minimum(loss.support(slopes) + rounding, 1.0)
         largest = bound_after(loss, length, self.largest)
@@ -279,7 +287,7 @@ class PrivacyProfile(FrozenArrays):
         """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta at the losses of the grid."""
         if eta[0] == 0.0:
             return self.nothing(self.grid)
-        losses = losses_of_grid(self.grid, self.deltas.size)
+        losses = self._losses
         slopes = _slopes_at(losses)
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
@@ -314,7 +322,7 @@ class PrivacyProfile(FrozenArrays):
         """The profile stored on another grid, as an upper bound."""
         if check_grid(grid) == self.grid:
             return self
-        end = (self.deltas.size - 1) * self.grid
+        end = self._losses[-1]
         cells = int(np.ceil(end / grid * UP))
         losses = losses_of_grid(grid, cells + 1)
         bounds = interpolate(self.deltas, self.grid, losses)
@@ -331,7 +339,7 @@ class PrivacyProfile(FrozenArrays):
 
     def _at_every_second_point(self) -> PrivacyProfile:
         last = 2 * (self.deltas.size // 2)
-        padded = np.append(self.deltas, self.deltas[-1])
+        padded = np.append(self.deltas, self._infinite)
         every_second = padded[: last + 1 : 2]
         doubled = 2.0 * self.grid
         return replace(self, deltas=every_second, grid=doubled)
@@ -443,9 +451,12 @@ def _grid_that_reaches(loss: float, grid: float) -> float:
 
 def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
-    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
-    positive = [variation for variation in variations if variation > 0.0]
-    weakest = min(positive, default=1.0)
+    variations = []
+    for release in releases:
+        variation = float(release.profile(COARSEST).delta(0.0))
+        if variation > 0.0:
+            variations.append(variation)
+    weakest = min(variations, default=1.0)
     suitable = max(weakest / RESOLUTION, FINEST)
     return min(suitable, COARSEST)
 
@@ -465,6 +476,11 @@ def losses_of_grid(grid: float, points: int) -> np.ndarray:
     return grid * np.arange(points)
 
 
+def _positive_losses(grid: float, points: int) -> np.ndarray:
+    """The losses grid, 2 grid, ..., (points,), nats."""
+    return grid * np.arange(1, points + 1)
+
+
 def _slopes_at(losses: np.ndarray) -> np.ndarray:
     """g - 1 = e^x - 1 at losses x, rounded down."""
     slopes = np.expm1(np.minimum(losses, MOST_LOSS))
@@ -481,7 +497,8 @@ def product_rounding(n: int, length: int) -> float:
 
 def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
     """The bound L(bound) on a loss after a step of correlation, rounded up."""
-    after = loss.at_most(bound) + product_rounding(loss.matrix.n_states, length)
+    rounding = product_rounding(loss.matrix.n_states, length)
+    after = loss.at_most(bound) + rounding
     return min(after, bound)
 
 
@@ -560,15 +577,16 @@ def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
     second_masses = _all_masses(second, second_reverse.on(grid))
     few, many = sorted((first_masses, second_masses), key=np.size)
     sums = _sum_losses(few, many)
-    truncated = _truncate_tail(sums.masses, max(TAIL, sums.error))
-    infinite = first.deltas[-1] + second.deltas[-1]
+    negligible = max(TAIL, sums.error)
+    truncated = _truncate_tail(sums.masses, negligible)
+    infinite = first._infinite + second._infinite
     infinite += sums.error
     infinite += truncated.tail
     finite = _deltas_of_masses(truncated.masses, grid)
     bounds = (finite + infinite) * UP
     deltas = np.minimum(bounds, 1.0)
-    largest = first.largest + second.largest
-    composed = PrivacyProfile(deltas, grid, largest * (1.0 + EPS))
+    largest = (first.largest + second.largest) * (1.0 + EPS)
+    composed = PrivacyProfile(deltas, grid, largest)
     return composed._thinned()
 
 
@@ -587,10 +605,10 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
         if missing > 0.0:
             share_of_first = -np.expm1(-profile.grid)
             positive[0] += missing / share_of_first
-    losses = losses_of_grid(profile.grid, of_reverse.size + 1)
-    negative = of_reverse * np.exp(-losses[1:])
+    losses = _positive_losses(profile.grid, of_reverse.size)
+    negative = of_reverse * np.exp(-losses)
     negative[negative < 1e-30] = 0.0  # products of denormal numbers are slow
-    finite = 1.0 - profile.deltas[-1]
+    finite = 1.0 - profile._infinite
     rest = finite - positive.sum() - negative.sum()
     at_zero = max(rest, 0.0) + 16.0 * EPS
     from_lowest = negative[::-1]
@@ -598,7 +616,8 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
 
 
 def _pad_with_zeros(masses: np.ndarray, size: int) -> np.ndarray:
-    return np.pad(masses, (0, size - masses.size))
+    missing = size - masses.size
+    return np.pad(masses, (0, missing))
 
 
 def _missing_variation(
@@ -611,11 +630,11 @@ def _missing_variation(
     size = positive.size
     if size == 0:
         return 0.0
-    losses = losses_of_grid(profile.grid, size + 1)
-    shares = -np.expm1(-losses[1:])
-    reverse_variation = reverse.deltas[-1] + shares @ of_reverse
+    losses = _positive_losses(profile.grid, size)
+    shares = -np.expm1(-losses)
+    reverse_variation = reverse._infinite + shares @ of_reverse
     missing = round_up(reverse_variation, size)
-    missing -= profile.deltas[-1]
+    missing -= profile._infinite
     missing -= shares @ positive
     return float(missing)
 
@@ -635,7 +654,8 @@ def _truncate_tail(masses: np.ndarray, most: float) -> _Truncated:
     count = int(np.searchsorted(tails, most, side="right"))
     if count == 0:
         return _Truncated(masses, tail=0.0)
-    return _Truncated(masses[:-count], tail=tails[count - 1])
+    tail = tails[count - 1]
+    return _Truncated(masses[:-count], tail)
 
 
 @dataclass(frozen=True)
@@ -666,7 +686,8 @@ def _sum_losses(few: np.ndarray, many: np.ndarray) -> _Sums:
     many[many_zero] = 0.0
     rest = _convolve(few, many)
     masses += rest.masses[sum_zero + 1 :]
-    rounded_up = round_up(masses, 2.0 * (rest.terms + 8))
+    roundings = 2.0 * (rest.terms + 8)
+    rounded_up = round_up(masses, roundings)
     return replace(rest, masses=rounded_up)
 
 
@@ -705,4 +726,5 @@ def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     falls = -np.expm1(-grid) * masses_above
     sums_from_end = np.cumsum(falls)
     deltas = np.append(sums_from_end[::-1], 0.0)
-    return round_up(deltas, 4.0 * (masses.size + 8))
+    roundings = 4.0 * (masses.size + 8)
+    return round_up(deltas, roundings)
