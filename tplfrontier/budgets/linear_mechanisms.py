@@ -30,8 +30,8 @@ UNDERFLOW = 1e-310  # exceeds what underflows in a sum
 
 
 def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
-    """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) /
-    scale[r], (T,).
+    """Event-level budgets of Laplace noise: sensitivity times the sum over r of abs(strategy[r, t])
+    / scale[r].
 
     Parameters
     ----------

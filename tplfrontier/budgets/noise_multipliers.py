@@ -55,9 +55,13 @@ class NoiseMultipliers(np.ndarray):
         return NoiseMultiplier(super().item(*args))
 
     def tolist(self) -> Any:
-        return [*self] if self.ndim == 1 else super().tolist()
+        if self.ndim == 1:
+            return [*self]
+        return super().tolist()
 
 
 def _with_unit(found: Any) -> Any:
     """A single number with the unit, and an array as it is."""
-    return NoiseMultiplier(found) if isinstance(found, np.floating) else found
+    if isinstance(found, np.floating):
+        return NoiseMultiplier(found)
+    return found

@@ -72,17 +72,7 @@ def estimate_higher_order(
     order = check_horizon(order, "order")
     smoothing = check_smoothing(smoothing)
     augmented = _sequences_of_tuples(sequences, order, labels)
-    if not isinstance(tuples, str):
-        if order == 1:
-            tuples = [(place,) for place in tuples]
-        augmented = as_sequences(augmented, states=tuples)
-    elif tuples == "all":
-        observed = augmented.labels.tolist()
-        augmented = as_sequences(augmented, states=_all_tuples(observed, order))
-    elif tuples != "observed":
-        raise ValueError(
-            f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one"
-        )
+    augmented = _with_states(augmented, tuples, order)
     counts, states = count_transitions(augmented, direction=direction)
     if order == 1:
         places = [place for (place,) in states]
@@ -90,6 +80,22 @@ def estimate_higher_order(
     if smoothing:
         counts = counts + smoothing * _possible_steps(states, direction)
     return TransitionMatrix.from_counts(counts, 0.0, states)
+
+
+def _with_states(augmented: Sequences, tuples: Any, order: int) -> Sequences:
+    """Sequences of k-tuples over the states that `tuples` names."""
+    if not isinstance(tuples, str):
+        if order == 1:
+            tuples = [(place,) for place in tuples]
+        return as_sequences(augmented, states=tuples)
+    if tuples == "observed":
+        return augmented
+    if tuples != "all":
+        raise ValueError(
+            f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one"
+        )
+    observed = augmented.labels.tolist()
+    return as_sequences(augmented, states=_all_tuples(observed, order))
 
 
 def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:

@@ -81,6 +81,16 @@ def mechanism_leakage(
         repeated = check_horizon(horizon)
     before, after, states = arrays_of_both_sides(backward, forward, len(tables) * repeated)
     columns = _likelihood_vectors(tables, states) * repeated
+    _check_number_of_states(columns, states)
+    past_messages = _list_messages(columns, before)
+    future_messages = _list_messages(columns[::-1], after[::-1])
+    single = np.stack([_largest_log_ratios(vectors) for vectors in columns])
+    past = np.stack([_largest_log_ratios(messages) for messages in past_messages])
+    future = np.stack([_largest_log_ratios(messages) for messages in future_messages])
+    return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
+
+
+def _check_number_of_states(columns: list, states: Sequence | None) -> None:
     n = columns[0].shape[1]
     if states is not None:
         n = len(states)
@@ -90,12 +100,6 @@ def mechanism_leakage(
             f"likelihoods need a row for each state, found {rows} rows and {n} states; "
             "give Pr(o | l)"
         )
-    past_messages = _list_messages(columns, before)
-    future_messages = _list_messages(columns[::-1], after[::-1])
-    single = np.stack([_largest_log_ratios(vectors) for vectors in columns])
-    past = np.stack([_largest_log_ratios(messages) for messages in past_messages])
-    future = np.stack([_largest_log_ratios(messages) for messages in future_messages])
-    return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
 
 
 def _list_messages(columns: list, steps: list) -> Iterator[np.ndarray]:

@@ -158,14 +158,19 @@ def _list_bounds(bounds: Any, horizon: int | None) -> list:
         raise ValueError(f"bounds for one time must come with a horizon, found none; {REMEDY}")
     else:
         listed = [bounds] * check_horizon(horizon)
-    if not listed or horizon not in (None, len(listed)):
-        wanted = "at least one"
-        if horizon is not None:
-            wanted = f"{horizon} of them"
-        raise ValueError(
-            f"bounds must be one matrix for each release, {wanted}, found {len(listed)}; {REMEDY}"
-        )
+    _check_number_of_bounds(len(listed), horizon)
     return listed
+
+
+def _check_number_of_bounds(number: int, horizon: int | None) -> None:
+    if number > 0 and horizon in (None, number):
+        return
+    wanted = "at least one"
+    if horizon is not None:
+        wanted = f"{horizon} of them"
+    raise ValueError(
+        f"bounds must be one matrix for each release, {wanted}, found {number}; {REMEDY}"
+    )
 
 
 def _states_of_table(table: Any) -> Sequence:

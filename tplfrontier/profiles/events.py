@@ -76,7 +76,7 @@ class GaussianCurve(Curve):
         self._shift = shift
 
     def delta(self, x: np.ndarray) -> np.ndarray:
-        """That of `gaussian_delta`."""
+        """The delta of mu-GDP with mu = shift."""
         return np.asarray(gaussian_delta(self._shift, x))
 
 

@@ -33,7 +33,7 @@ from tplfrontier.profiles.privacy_profile import (
     compose_orders,
     cut_beyond,
     falling_probabilities,
-    interpolate,
+    interpolate_deltas,
     losses_of_grid,
     product_rounding,
     round_down,
@@ -153,7 +153,7 @@ def _bound_mixtures(
     rounded_down = round_down(log_odds, 8) - 2.0 * roundings * EPS
     losses_before = np.maximum(rounded_down, 0.0)  # log(M / A)
     where_gained = np.where(gained > 0.0, losses_before, np.inf)
-    deltas_before = interpolate(table.deltas, table.grid, where_gained)
+    deltas_before = interpolate_deltas(table.deltas, table.grid, where_gained)
     mean = np.einsum("jx,kx,jkx->x", gains, shares_of_cost, deltas_before)
     # Rounding may leave less to pay than to gain.
     most_gained = round_up(gained, roundings)

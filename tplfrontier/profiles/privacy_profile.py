@@ -207,7 +207,7 @@ class PrivacyProfile(FrozenArrays):
         """The smallest proven delta of (epsilon, delta)-DP, elementwise; epsilon in nats, finite
         and >= 0."""
         losses = check_alpha(epsilon, "epsilon")
-        bounds = interpolate(self.deltas, self.grid, losses)
+        bounds = interpolate_deltas(self.deltas, self.grid, losses)
         probabilities = np.minimum(bounds, 1.0)
         deltas = np.where(losses >= self.largest, 0.0, probabilities)
         return as_float_or_array(deltas)
@@ -294,7 +294,7 @@ class PrivacyProfile(FrozenArrays):
             losses_before = np.log1p(slopes / eta)
             without_slope = losses - np.log(eta)
         losses_before = np.where(losses < MOST_LOSS, losses_before, without_slope)
-        deltas_before = interpolate(self.deltas, self.grid, losses_before)
+        deltas_before = interpolate_deltas(self.deltas, self.grid, losses_before)
         bounds = eta * deltas_before * UP
         kept = cut_beyond(bounds, losses_before, losses[-1])
         deltas = falling_probabilities(kept)
@@ -325,7 +325,7 @@ class PrivacyProfile(FrozenArrays):
         end = self._losses[-1]
         cells = int(np.ceil(end / grid * UP))
         losses = losses_of_grid(grid, cells + 1)
-        bounds = interpolate(self.deltas, self.grid, losses)
+        bounds = interpolate_deltas(self.deltas, self.grid, losses)
         return replace(self, deltas=falling_probabilities(bounds), grid=grid)
 
     def _thinned(self) -> PrivacyProfile:
@@ -502,7 +502,7 @@ def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
     return min(after, bound)
 
 
-def interpolate(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
+def interpolate_deltas(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
     """Bounds at any losses from those on a grid, linear in e^x between its points.
 
     Parameters

@@ -69,7 +69,7 @@ class ProfileSeries(FrozenArrays):
         return [self.profiles[k] for k in self.position[times].tolist()]
 
     def reversed(self) -> Self:
-        """The same from the last time to the first."""
+        """The profiles of the T time points from the last to the first."""
         return replace(self, position=self.position[::-1], largest=self.largest[::-1])
 
 
@@ -178,9 +178,8 @@ class Side:
         position[self.times] = before_each_release
         profiles = [*numbers]
         after_release: dict[tuple[int, int, Step], int] = {}
-        for pause in self.pauses:
-            if pause.step.loss is None:
-                continue
+        pauses = [pause for pause in self.pauses if pause.step.loss is not None]
+        for pause in pauses:
             base = before_each_release[pause.release]
             kind = self.released[pause.release]
             key = (base, kind, pause.step)

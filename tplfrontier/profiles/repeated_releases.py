@@ -2,7 +2,7 @@
 profiles.
 
 Where two rows have disjoint supports only the number of releases counts. Near a fixed point the
-rest of a run is extrapolated, with a proof (`extrapolate`). A schedule that repeats is a run of
+rest of a run is extrapolated, with a proof (`extrapolate_run`). A schedule that repeats is a run of
 its periods: 3,000 releases of two alternating kinds take 0.3 s. So are equal releases about a cycle
 of matrices, such as those of the hours of a week.
 """
@@ -370,13 +370,13 @@ def _repeat_affine_step(
         yield base
         if steps % lag == 0:
             marks.append(base)
-            yield from extrapolate(marks[-3:], lag, after, forgotten)
+            yield from extrapolate_run(marks[-3:], lag, after, forgotten)
             if len(marks) == MARKS:
                 marks = marks[1::2]
                 lag *= 2
 
 
-def extrapolate(
+def extrapolate_run(
     marks: list[PrivacyProfile], lag: float, after: Callable[[Profile], Profile], forgotten: float
 ) -> Iterator[Bound]:
     """Upper bounds of the next profiles of a run without end; none while it still changes much.
@@ -448,7 +448,7 @@ class ProvedBounds:
 def _prove_bounds(
     low: PrivacyProfile, high: PrivacyProfile, rate: float, after: Callable[[Profile], Profile]
 ) -> ProvedBounds | None:
-    """The deltas of l and u if they satisfy both inequalities of `extrapolate`, else None."""
+    """The deltas of l and u if they satisfy both inequalities of `extrapolate_run`, else None."""
     after_low = after(low)
     after_high = after(high)
     if not low.grid == after_low.grid == after_high.grid:

@@ -384,6 +384,12 @@ class _Schedule:
     releases: np.ndarray
 
 
+def _as_release(event: Any) -> Release:
+    if isinstance(event, Release):
+        return event
+    return Release(event)
+
+
 def _read_schedule(events: Any, horizon: int | None) -> _Schedule:
     is_list = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
     if not is_list:
@@ -402,13 +408,11 @@ def _read_schedule(events: Any, horizon: int | None) -> _Schedule:
         if isinstance(entry, tuple) and len(entry) == 2:
             event, count = entry
         counts.append(check_horizon(count, "the count of an event"))
-        if event is None:
-            numbers.append(-1)
-            continue
-        release = event
-        if not isinstance(event, Release):
-            release = Release(event)
-        numbers.append(different.setdefault(release, len(different)))
+        number = -1
+        if event is not None:
+            release = _as_release(event)
+            number = different.setdefault(release, len(different))
+        numbers.append(number)
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
     return _Schedule(tuple(different), np.repeat(numbers, counts))

@@ -72,7 +72,8 @@ def gaussian_series_leakage(
     >>> gaussian_series_leakage(series, like_the_series, 1.0).round(6).tolist()
     [0.5, 0.5, 0.5, 0.5, 0.5]
     """
-    return check_level(change, "change") * np.sqrt(information(covariance, noise))
+    change = check_level(change, "change")
+    return change * np.sqrt(compute_information(covariance, noise))
 
 
 def gaussian_series_limit(
@@ -115,7 +116,7 @@ def gaussian_series_limit(
         raise ValueError(
             f"a limit needs a LinearGaussianSeries, found {kind}; give LinearGaussianSeries(...)"
         )
-    joint = _join(series, noise, 1)
+    joint = _join_states(series, noise, 1)
     _check_stationary(joint)
     if joint.F.size > 1:
         return change * sqrt(_limit_by_riccati(joint))
@@ -194,7 +195,7 @@ def _limit_by_riccati(joint: _JointSeries) -> float:
             f"the Riccati equation must have a solution, found none ({failure}); add noise"
         ) from None
     for _ in range(2):  # a step of Newton's method, and how far another one would go
-        update = _update(P, joint, variance)
+        update = _update_filter(P, joint, variance)
         residual = F @ update.filtered @ F.T + joint.Q - P
         step, _ = stationary_covariance(update.closed, residual)
         P = P + step
@@ -219,14 +220,14 @@ def _limit_by_riccati(joint: _JointSeries) -> float:
     return variances.information
 
 
-def information(covariance: Any, noise: Any) -> np.ndarray:
+def compute_information(covariance: Any, noise: Any) -> np.ndarray:
     """1 / Var(x_t | outputs) - 1 / Var(x_t), (T,), of a series and noise as in
     `gaussian_series_leakage`."""
     if not isinstance(covariance, LinearGaussianSeries):
         return _dense_information(check_covariance(covariance, "covariance"), noise)
     if not isinstance(noise, LinearGaussianSeries) and np.ndim(noise) == 2:
         return _dense_information(covariance.covariance, noise)
-    joint = _join(covariance, noise, covariance.horizon)
+    joint = _join_states(covariance, noise, covariance.horizon)
     if joint.F.size > 1:
         try:
             return _smoothed_information(joint)
@@ -277,7 +278,7 @@ def _check_variance(least: float) -> None:
         )
 
 
-def _join(series: LinearGaussianSeries, noise: Any, T: int) -> _JointSeries:
+def _join_states(series: LinearGaussianSeries, noise: Any, T: int) -> _JointSeries:
     """The joint state of series and noise."""
     from scipy.linalg import block_diag
 
@@ -445,7 +446,7 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
     change = np.inf
     for variance in joint.variances.tolist():
         _check_variance(joint.c @ (P + explained) @ joint.c)
-        update = _update(P, joint, variance)
+        update = _update_filter(P, joint, variance)
         steps.append(_FilterStep(update, explained + update.explained))
         following = F @ update.filtered @ F.T + joint.Q
         following_explained = F @ (explained + update.explained) @ F.T
@@ -514,7 +515,7 @@ def _future_before(update: _Update, future: np.ndarray, joint: _JointSeries) -> 
     return of_output + of_later
 
 
-def _update(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
+def _update_filter(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
     """The Kalman filter's update of a covariance P by an output with noise of a variance."""
     H = joint.H
     ahead = P @ H

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplfrontier.series.leakage import gaussian_series_limit, information, regress_values
+from tplfrontier.series.leakage import compute_information, gaussian_series_limit, regress_values
 from tplfrontier.series.state_space import LinearGaussianSeries, check_covariance
 from tplrepro.leakage.temporal import safely_below
 from tplrepro.progress import Bar, with_progress
@@ -440,7 +440,7 @@ def _keeps_mu(
     if not isinstance(covariance, LinearGaussianSeries):
         rounding = _rounding_of_mu(check_covariance(covariance), noise)
         mu = mu * (1.0 - rounding)
-    most_information = information(covariance, noise).max()
+    most_information = compute_information(covariance, noise).max()
     largest = change * np.sqrt(most_information)
     return largest <= _level_of_computed_mu(mu, covariance, len(noise))
 

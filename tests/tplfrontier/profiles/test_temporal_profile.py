@@ -13,7 +13,7 @@ import tplfrontier as tf
 import tplrepro as tpl
 from tests.tplrepro.leakage.matrices import FORWARD, KINDS, random_matrix
 from tplfrontier.profiles.gaussian import gaussian_epsilon
-from tplfrontier.profiles.repeated_releases import extrapolate
+from tplfrontier.profiles.repeated_releases import extrapolate_run
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
 
@@ -335,7 +335,7 @@ def test_an_extrapolated_profile_that_is_too_low_is_not_used():
             np.minimum.accumulate(np.maximum(last - (new - last) / rate, 0.0)), once.grid
         )
         marks = [before, *bases[40:42]]
-        ahead = extrapolate(
+        ahead = extrapolate_run(
             marks, lag, lambda base: base.compose(once).correlated(loss), forgotten=0.1
         )
         for true, bound in zip(bases[42:], ahead, strict=False):
