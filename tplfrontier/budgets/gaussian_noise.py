@@ -169,7 +169,8 @@ class _Series:
         multipliers = (1.0 / self.shifts(budgets)).tolist()
         runs = []
         for multiplier, run in groupby(multipliers):
-            runs.append((GaussianDpEvent(multiplier), len([*run])))
+            event = GaussianDpEvent(multiplier)
+            runs.append((event, len([*run])))
         return temporal_privacy_profile(runs, self.before, self.after)
 
     def leakages(self, budgets: np.ndarray) -> np.ndarray:
@@ -240,7 +241,8 @@ def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: f
     for k, shift in enumerate(shifts.tolist()):
         after_step = eta * gaussian_delta(shift, losses_before)
         deltas = np.maximum(after_step, SMALLEST)
-        epsilons[k] = _find_zero(np.log(deltas / delta), losses)
+        logarithms = np.log(deltas / delta)
+        epsilons[k] = _find_zero(logarithms, losses)
     return epsilons
 
 
@@ -271,7 +273,8 @@ class _LeastVariance(LeastError):
 
     def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
         T = correction.size
-        super().__init__(epsilon, np.full(T, 1.0 / T), power=1)
+        equal_weights = np.full(T, 1.0 / T)
+        super().__init__(epsilon, equal_weights, power=1)
         self.before = before
         self.after = after
         self.correction = correction
@@ -298,7 +301,8 @@ def _accumulate_leakages(steps: list, budgets: np.ndarray, change: np.ndarray) -
     """Leakages along budgets (T,), with the derivative (T, N), by Eq. (13) of [1]."""
     points: Any = map(_Point, budgets.tolist(), change)
     point_after: Any = _point_after
-    accumulated: Any = [*leakages_in_turn([None, *steps], points, step=point_after)]
+    steps_before: Any = [None, *steps]
+    accumulated: Any = [*leakages_in_turn(steps_before, points, step=point_after)]
     leakages = [point.leakage for point in accumulated]
     derivative = [point.derivative for point in accumulated]
     return _Leakages(np.array(leakages), np.array(derivative))
@@ -318,7 +322,8 @@ def _approximate_least_variance(series: _Series, start: np.ndarray) -> np.ndarra
         budgets = np.exp(np.log(best).round(DIGITS))
         most = 4.0 * series.epsilon
         leakages = np.minimum(series.leakages(budgets), most)  # may be inf
-        approximate, _derivative = problem.tpl(budgets, np.empty((budgets.size, 0)))
+        no_unknowns = np.empty((budgets.size, 0))
+        approximate, _derivative = problem.tpl(budgets, no_unknowns)
         error = series.budgets(leakages) - approximate
         correction = correction + error
         if np.abs(error).max() <= SETTLED * series.epsilon:

@@ -134,7 +134,8 @@ def allocate_with_stopping(
     p = _check_stopping_probability(stopping_probability)
     power = check_power(error)
     sides = _losses_of_all_steps(backward, forward)
-    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
+    budget = allocate_by_upper_bound(alpha, *sides)
+    constant = EndlessBudgets(np.empty(0), budget)
     if all(loss is None or loss.is_zero for loss in sides):
         return constant
 
@@ -178,7 +179,8 @@ def _local_optima(
 ) -> list[EndlessBudgets]:
     """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few."""
     count = problem.count
-    starts = [np.append(best.budgets(count), best.tail)]
+    best_so_far = np.append(best.budgets(count), best.tail)
+    starts = [best_so_far]
     if count <= MANY_STARTS:
         for shape in _starting_shapes(problem, constant, p):
             starts.append(problem.fit(shape, tolerance=1e-3))
@@ -216,7 +218,8 @@ class Endless(LeastError):
         power: int,
         count: int,
     ):
-        weights = p * (1.0 - p) ** np.arange(count + 1)
+        times = np.arange(count + 1)
+        weights = p * (1.0 - p) ** times
         weights[-1] /= p
         super().__init__(alpha, weights, power)
         self.count = count
@@ -224,7 +227,8 @@ class Endless(LeastError):
         self.backward = Recursion([backward] * count)
         self.forward = Recursion([forward] * count)
         # for a larger tail, the supremum of one side alone exceeds alpha
-        largest_tail = min(L.budget_for(alpha) for L in self.sides if L is not None)
+        known = [loss for loss in self.sides if loss is not None]
+        largest_tail = min(loss.budget_for(alpha) for loss in known)
         self.upper[-1] = np.log(largest_tail / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:

@@ -90,9 +90,10 @@ def loss_from_counts(
     """
     confidence = check_probability(confidence, "confidence", one=False)
     given = _counts_of_phases(counts)
-    losses = [
-        _loss_of_phase(each, confidence, len(given.counts), states, step) for each in given.counts
-    ]
+    phases = len(given.counts)
+    losses = []
+    for table in given.counts:
+        losses.append(_loss_of_phase(table, confidence, phases, states, step))
     if given.is_single:
         return losses[0]
     return Cycle(losses, given.phases, step=step)
@@ -110,12 +111,19 @@ class _GivenCounts:
 
 def _counts_of_phases(counts: Any) -> _GivenCounts:
     if isinstance(counts, Mapping):
-        return _GivenCounts([*counts.values()], [*counts], is_single=False)
+        tables = [*counts.values()]
+        return _GivenCounts(tables, phases=[*counts], is_single=False)
     is_array = isinstance(counts, np.ndarray) and counts.ndim == 3
-    is_list = isinstance(counts, list) and not any(np.ndim(each) == 1 for each in counts)
-    if is_array or is_list:
+    if is_array or _is_list_of_tables(counts):
         return _GivenCounts([*counts], None, is_single=False)
     return _GivenCounts([counts], None, is_single=True)
+
+
+def _is_list_of_tables(counts: Any) -> bool:
+    if not isinstance(counts, list):
+        return False
+    has_rows = any(np.ndim(each) == 1 for each in counts)
+    return not has_rows
 
 
 def _loss_of_phase(
@@ -176,7 +184,8 @@ def divergence_radii(totals: np.ndarray, n: int, confidence: float, phases: int 
         log_sets += np.log1p(-empty_set)
     log_events = log_sets + np.log(n * phases)
     log_union = log_events - np.log1p(-confidence)
-    log_mixture = 0.5 * np.log(np.maximum(totals, 1.0))
+    at_least_one = np.maximum(totals, 1.0)
+    log_mixture = 0.5 * np.log(at_least_one)
     log_ratio = log_union + log_mixture + np.log(2.0)
     radii = np.full(n, np.inf)
     np.divide(log_ratio, totals, out=radii, where=totals > 0)

@@ -79,7 +79,8 @@ def mechanism_leakage(
     else:
         tables = [likelihoods]
         repeated = check_horizon(horizon)
-    before, after, states = arrays_of_both_sides(backward, forward, len(tables) * repeated)
+    releases = len(tables) * repeated
+    before, after, states = arrays_of_both_sides(backward, forward, releases)
     columns = _likelihood_vectors(tables, states) * repeated
     _check_number_of_states(columns, states)
     past_messages = _list_messages(columns, before)
@@ -87,7 +88,8 @@ def mechanism_leakage(
     single = np.stack([_largest_log_ratios(vectors) for vectors in columns])
     past = np.stack([_largest_log_ratios(messages) for messages in past_messages])
     future = np.stack([_largest_log_ratios(messages) for messages in future_messages])
-    return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
+    budgets = single.max(axis=(1, 2))
+    return with_joint(budgets, past, single, future[::-1])
 
 
 def _check_number_of_states(columns: list, states: Sequence | None) -> None:

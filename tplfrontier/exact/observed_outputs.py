@@ -91,7 +91,9 @@ def measured_leakage(
         )
     x = _as_log_likelihoods(by_state(log_likelihoods, states, "log-likelihoods", (1,)))
     past = log_likelihoods_before(x, before)
-    future = log_likelihoods_before(x[..., ::-1, :], after[::-1])[..., ::-1, :]
+    from_end = x[..., ::-1, :]
+    future_from_end = log_likelihoods_before(from_end, after[::-1])
+    future = future_from_end[..., ::-1, :]
     return MeasuredLeakage(
         bpl=np.ptp(past + x, axis=-1),
         fpl=np.ptp(x + future, axis=-1),

@@ -75,8 +75,10 @@ class ExactGaussianProfile:
                 "take temporal_privacy_profile, the upper bound"
             )
         past = _ratios_of_past(self._shifts, before)
-        future = _ratios_of_past(self._shifts[::-1], after[::-1])[::-1]
-        self._ratios = [one.add(other) for one, other in zip(past, future, strict=True)]
+        future_from_end = _ratios_of_past(self._shifts[::-1], after[::-1])
+        future = future_from_end[::-1]
+        both_sides = zip(past, future, strict=True)
+        self._ratios = [of_past.add(of_future) for of_past, of_future in both_sides]
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
@@ -143,7 +145,9 @@ class LogRatios:
         """The log ratios of past and future releases together, which are independent given the
         state."""
         ratios = np.add.outer(self.ratios, other.ratios)
-        probabilities = self.probabilities[:, :, None] * other.probabilities[:, None]
+        own = self.probabilities[:, :, None]
+        others = other.probabilities[:, None]
+        probabilities = own * others
         return LogRatios(ratios.ravel(), probabilities.reshape(2, -1))
 
 
@@ -161,7 +165,9 @@ def _ratios_of_past(shifts: np.ndarray, steps: Iterable) -> list[LogRatios]:
         # A sum over a grid is as good as an integral where the grid is fine for both releases that
         # meet on it.
         step = min(shift, following, 1.0) / STEPS
-        past.append(_ratios_after_release(past[-1], shift, step, matrix, releases=len(past)))
+        before = past[-1]
+        following_ratios = _ratios_after_release(before, shift, step, matrix, len(past))
+        past.append(following_ratios)
     return past
 
 
@@ -189,7 +195,9 @@ def _ratios_after_release(
     probabilities = (given_before @ density)[:, 0]
     is_kept = probabilities.max(axis=0) > NEGLIGIBLE
     next_ratios = _ratios_after_step(grid, matrix)
-    return LogRatios(ratios=next_ratios[is_kept], probabilities=matrix @ probabilities[:, is_kept])
+    kept_ratios = next_ratios[is_kept]
+    kept = probabilities[:, is_kept]
+    return LogRatios(kept_ratios, matrix @ kept)
 
 
 def _grid_around(ratios: np.ndarray, shift: float, step: float) -> np.ndarray:

@@ -70,8 +70,10 @@ class PairwiseLeakage(OverTime):
     @property
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage, (T, n, n): BPL + FPL - R; inf where R is."""
+        is_bounded = self.bounds < np.inf
         with np.errstate(invalid="ignore"):  # inf - inf
-            return np.where(self.bounds < np.inf, self.bpl + self.fpl - self.bounds, np.inf)
+            leakages = self.bpl + self.fpl - self.bounds
+        return np.where(is_bounded, leakages, np.inf)
 
     def to_frame(self) -> DataFrame:
         """The largest of all pairs at each `time` from 0, in the columns bound, bpl, fpl and tpl;
@@ -79,7 +81,9 @@ class PairwiseLeakage(OverTime):
         from pandas import DataFrame, RangeIndex
 
         columns = {"bound": self.bounds, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
-        largest = {name: values.max(axis=(1, 2)) for name, values in columns.items()}
+        largest = {}
+        for name, values in columns.items():
+            largest[name] = values.max(axis=(1, 2))
         return DataFrame(largest, RangeIndex(len(self.bounds), name="time"))
 
 
@@ -141,8 +145,9 @@ def pairwise_leakage(
     closed = {id(table): _check_and_close(table, states) for table in listed}
     bounds_of_times = [closed[id(table)] for table in listed]
     bpl = _accumulate_pairs(before, bounds_of_times)
-    fpl = _accumulate_pairs(after[::-1], bounds_of_times[::-1])[::-1]
-    return PairwiseLeakage(bounds=np.array(bounds_of_times), bpl=np.array(bpl), fpl=np.array(fpl))
+    fpl_from_end = _accumulate_pairs(after[::-1], bounds_of_times[::-1])
+    fpl = fpl_from_end[::-1]
+    return PairwiseLeakage(np.array(bounds_of_times), np.array(bpl), np.array(fpl))
 
 
 def _list_bounds(bounds: Any, horizon: int | None) -> list:
@@ -260,7 +265,8 @@ def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None)
         patience = n
     losses = np.full((n, n), largest)
     allowed = np.where(known > HIGH_CAP, np.inf, known)
-    share = BLUR * (1.0 + np.random.default_rng(0).random((n, n)))
+    rng = np.random.default_rng(0)
+    share = BLUR * (1.0 + rng.random((n, n)))
     caps = [HIGH_CAP]
     if largest > LOW_CAP:
         caps = [LOW_CAP, HIGH_CAP]

@@ -146,7 +146,8 @@ class FiniteCurve(Curve):
         rises = weights[:-1] * -np.expm1(gaps)
         self._weights = weights
         self._deltas = np.concatenate(([0.0], np.cumsum(rises)))
-        self._rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
+        of_sums = 4.0 * losses.size * 2.0**-52
+        self._rounding = 1.0 + ROUNDING + of_sums
 
     def delta(self, x: np.ndarray) -> np.ndarray:
         """delta(l_k) + w_k (1 - e^(x - l_k)), with l_k the least loss above x."""

@@ -146,7 +146,8 @@ def _compute_deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         low = middle - mu / 2.0
         high = middle + mu / 2.0
         deltas = _difference_of_tails(low, high)
-        total_variation = erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48)
+        total_variation = erf(mu / sqrt(8.0))
+        total_variation = total_variation * (1.0 + 2.0**-48)
         deltas = np.where(epsilon > 0.0, deltas, total_variation)
         deltas = np.clip(deltas, SMALLEST, 1.0)
     # np.select takes longer, which searches notice; beyond 40, the smaller tail is below SMALLEST

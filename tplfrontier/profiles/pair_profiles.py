@@ -76,7 +76,9 @@ class PairProfiles:
         composed: dict[tuple[Orders, Orders], PrivacyProfile] = {}
         by_pair = {}
         for i, j in self.by_pair:
-            parts = (self.both_orders(i, j), other.both_orders(i, j))
+            orders = self.both_orders(i, j)
+            other_orders = other.both_orders(i, j)
+            parts = (orders, other_orders)
             if parts not in composed:
                 composed[parts] = compose_orders(*parts)
             by_pair[i, j] = composed[parts]
@@ -98,7 +100,9 @@ class PairProfiles:
             mixed[i, j] = _bound_mixtures(rows[i], rows[j], roundings, table)
         by_pair = {}
         for i, j in self.by_pair:
-            deltas = _convex_envelope(mixed[i, j], mixed[j, i], table.grid)
+            bound = mixed[i, j]
+            reverse = mixed[j, i]
+            deltas = _convex_envelope(bound, reverse, table.grid)
             largest = float(bounds[i, j])
             if not deltas.any():
                 largest = 0.0
@@ -111,7 +115,8 @@ class PairProfiles:
         profiles = [profile.on(grid) for profile in self.by_pair.values()]
         deltas_of_pairs = stack_deltas(profiles)
         points = deltas_of_pairs.shape[1]
-        table = _PairTable(grid, np.zeros((n, n, points)), np.zeros((n, n)))
+        deltas = np.zeros((n, n, points))
+        table = _PairTable(grid, deltas, largest=np.zeros((n, n)))
         for k, pair in enumerate(self.by_pair):
             table.deltas[pair] = deltas_of_pairs[k]
             table.largest[pair] = profiles[k].largest
@@ -150,7 +155,8 @@ def _bound_mixtures(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_odds = np.log(paid / gained)
         shares_of_cost = np.nan_to_num(costs / paid)
-    rounded_down = round_down(log_odds, 8) - 2.0 * roundings * EPS
+    rounded_down = round_down(log_odds, 8)
+    rounded_down -= 2.0 * roundings * EPS
     losses_before = np.maximum(rounded_down, 0.0)  # log(M / A)
     where_gained = np.where(gained > 0.0, losses_before, np.inf)
     deltas_before = interpolate_deltas(table.deltas, table.grid, where_gained)
@@ -159,7 +165,8 @@ def _bound_mixtures(
     most_gained = round_up(gained, roundings)
     least_paid = round_down(paid, roundings)
     unpaid = np.maximum(most_gained - least_paid, 0.0)
-    bound = round_up(mean, 2 * roundings) + unpaid + ROOM
+    most_mean = round_up(mean, 2 * roundings)
+    bound = most_mean + unpaid + ROOM
     kept = cut_beyond(bound, losses_before, losses[-1])
     return falling_probabilities(kept)
 
@@ -203,7 +210,8 @@ def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.
     corners = _corners_of_envelope(g, values)
     before_last = np.arange(zero, values.size - 1)  # the last one is a corner
     on_chords = _values_on_chords(losses, values, corners, before_last)
-    envelope = np.append(round_up(on_chords, 64), bound[-1])
+    chords = round_up(on_chords, 64)
+    envelope = np.append(chords, bound[-1])
     lowest = np.minimum(bound, envelope)
     return np.minimum.accumulate(lowest)
 

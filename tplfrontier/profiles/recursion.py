@@ -70,7 +70,9 @@ class ProfileSeries(FrozenArrays):
 
     def reversed(self) -> Self:
         """The profiles of the T time points from the last to the first."""
-        return replace(self, position=self.position[::-1], largest=self.largest[::-1])
+        position = self.position[::-1]
+        largest = self.largest[::-1]
+        return replace(self, position=position, largest=largest)
 
 
 @dataclass(frozen=True)
@@ -231,4 +233,5 @@ class Side:
 def _bound_after_step(step: Step | None, bound: float | None, largest: float) -> float:
     if step is None or step.loss is None or bound is None:
         return 0.0
-    return bound_after(step.loss, step.length, (bound + largest) * (1.0 + EPS))
+    composed = (bound + largest) * (1.0 + EPS)
+    return bound_after(step.loss, step.length, composed)

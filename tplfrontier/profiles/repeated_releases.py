@@ -421,7 +421,8 @@ def extrapolate_run(
     for room in rooms:
         low = PrivacyProfile(np.minimum(deltas[-1] + room, 1.0), grid)
         limit = np.minimum(low.deltas + estimate.ahead, 1.0)
-        falling_limit = np.maximum.accumulate(limit[::-1])[::-1]
+        rising_limit = np.maximum.accumulate(limit[::-1])
+        falling_limit = rising_limit[::-1]
         high = PrivacyProfile(falling_limit, grid)
         proved = _prove_bounds(low, high, rate, after)
         if proved is not None:
@@ -491,7 +492,8 @@ def approach_limit(
     always the limit."""
 
     def profile_at(share: float) -> PrivacyProfile:
-        return PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid)
+        mixture = share * near + (1.0 - share) * limit
+        return PrivacyProfile(mixture + ROOM, grid)
 
     share = 1.0
     while (share * (limit - near) > SETTLED * near + CHANGE).any():

@@ -143,7 +143,8 @@ class TemporalPrivacyProfile(FrozenArrays):
         check_span(first, last, self.releases.size)
         if self._is_determined:
             return self.user_level
-        return self._largest_of_windows(np.array([first]), last - first + 1)
+        length = last - first + 1
+        return self._largest_of_windows(np.array([first]), length)
 
     def w_event(self, w: int) -> PrivacyProfile:
         """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of
@@ -215,7 +216,9 @@ class TemporalPrivacyProfile(FrozenArrays):
         before = self._before
         after = self._after
         numbers = self._count_kinds(first, last)
-        distinct, _ = _distinct_rows(before.position[first], after.position[last], numbers)
+        past = before.position[first]
+        future = after.position[last]
+        distinct, _ = _distinct_rows(past, future, numbers)
         powers = Powers(tuple(map(overall_profile, self.kinds)))
         profiles = []
         for past, future, *numbers in distinct.tolist():
@@ -239,7 +242,9 @@ class TemporalPrivacyProfile(FrozenArrays):
         finite = np.where(is_finite, bounds, 0.0)
         within = _sum_windows(finite, first, last)
         unbounded = _sum_windows((~is_finite).astype(int), first, last)
-        largest = within + self._before.largest[first] + self._after.largest[last]
+        of_past = self._before.largest[first]
+        of_future = self._after.largest[last]
+        largest = within + of_past + of_future
         largest = np.where(unbounded > 0, inf, largest)
         highest = float(largest.max())
         # The sums bound the rounding of their differences.
@@ -353,14 +358,17 @@ def temporal_privacy_profile(
         if n > 1:
             kinds = tuple(PairProfiles.alike(kind, n) for kind in kinds)
             nothing = PairProfiles.alike(nothing, n)
-    timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
-    past, future = Side.both(timeline, releases[timeline.times].tolist())
+    times = np.flatnonzero(releases >= 0)
+    timeline = Timeline.of(backward, forward, releases.size, times)
+    released = releases[timeline.times].tolist()
+    past, future = Side.both(timeline, released)
     return TemporalPrivacyProfile(kinds, releases, past, future, nothing)
 
 
 def _sum_windows(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """The sums of values (T, ...) over windows of times, from `first` (W,) to `last` (W,)."""
-    sums = np.zeros((len(values) + 1, *values.shape[1:]), values.dtype)
+    horizon, *rest = values.shape
+    sums = np.zeros((horizon + 1, *rest), values.dtype)
     np.cumsum(values, axis=0, out=sums[1:])
     return sums[last + 1] - sums[first]
 
@@ -368,8 +376,8 @@ def _sum_windows(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.
 def _distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows of columns (T,), and the position of each row among them."""
     table = np.column_stack(columns)
-    differs_from_last = (table[1:] != table[:-1]).any(axis=1)
-    begins_run = np.append(True, differs_from_last)
+    differs = table[1:] != table[:-1]
+    begins_run = np.append(True, differs.any(axis=1))
     distinct, positions_of_runs = np.unique(table[begins_run], axis=0, return_inverse=True)
     runs = np.cumsum(begins_run) - 1
     return distinct, positions_of_runs.ravel()[runs]

@@ -171,8 +171,9 @@ class _Variances:
 
 
 def _check_stationary(joint: _JointSeries) -> None:
-    radius = spectral_radius(joint.F)
-    following = joint.F @ joint.P @ joint.F.T + joint.Q
+    F = joint.F
+    radius = spectral_radius(F)
+    following = F @ joint.P @ F.T + joint.Q
     moved = _relative_change(joint.P, following)
     if radius >= 1.0 or moved > 1e-9:
         raise ValueError(
@@ -188,29 +189,37 @@ def _limit_by_riccati(joint: _JointSeries) -> float:
 
     F = joint.F
     variance = joint.variances[0]
+    outputs = joint.H[:, None]
     try:
-        P = solve_discrete_are(F.T, joint.H[:, None], joint.Q, [[variance]])
+        P = solve_discrete_are(F.T, outputs, joint.Q, [[variance]])
     except ValueError as failure:  # LinAlgError, or eigenvalues that cannot be told apart
         raise ValueError(
             f"the Riccati equation must have a solution, found none ({failure}); add noise"
         ) from None
     for _ in range(2):  # a step of Newton's method, and how far another one would go
         update = _update_filter(P, joint, variance)
-        residual = F @ update.filtered @ F.T + joint.Q - P
+        following = F @ update.filtered @ F.T + joint.Q
+        residual = following - P
         step, _ = stationary_covariance(update.closed, residual)
         P = P + step
-    explained, unsure = stationary_covariance(F, F @ update.explained @ F.T)
+    newly_explained = F @ update.explained @ F.T
+    explained, unsure = stationary_covariance(F, newly_explained)
     of_one_output = np.outer(joint.H, joint.H) / update.output_variance
     future, lost = stationary_covariance(update.closed.T, of_one_output)
     c = joint.c
-    variances = _split_variance(update.beside, explained + update.explained, future, joint)
+    all_explained = explained + update.explained
+    variances = _split_variance(update.beside, all_explained, future, joint)
     E = variances.explained
     V = variances.remaining
     ahead = F @ update.beside
     # twice the share of mu that rounding of E and of V may change
     share_of_E = c @ unsure @ c / E * V / (V + E)
-    share_of_V = 2.0 * (abs(ahead @ lost @ ahead) + 2.0**-52 * (c @ update.beside)) / V
-    error = max(_relative_change(P - step, P), abs(share_of_E) + share_of_V)
+    error_of_future = abs(ahead @ lost @ ahead)
+    rounding = 2.0**-52 * (c @ update.beside)
+    share_of_V = 2.0 * (error_of_future + rounding) / V
+    share_of_mu = abs(share_of_E) + share_of_V
+    last_step = _relative_change(P - step, P)
+    error = max(last_step, share_of_mu)
     if not error <= LIMIT_ERROR:
         raise ValueError(
             f"the Riccati equation must be solved to {LIMIT_ERROR:g}, "
@@ -357,9 +366,12 @@ def regress_values(K: np.ndarray, noise: np.ndarray) -> Regression:
         weights[kept] = solve_triangular(root, whitened, lower=True, trans=1)
         explained = np.sum(whitened**2, axis=0)
     residual = np.eye(len(K)) - weights
-    of_noise = np.sum(weights[kept] * (released @ weights[kept]), axis=0)
+    weights_kept = weights[kept]
+    noise_of_estimate = released @ weights_kept
+    of_noise = np.sum(weights_kept * noise_of_estimate, axis=0)
     of_values = np.sum(residual * (K @ residual), axis=0)
-    return Regression(weights, explained, of_values + of_noise)
+    remaining = of_values + of_noise
+    return Regression(weights, explained, remaining)
 
 
 def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
@@ -495,7 +507,8 @@ def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarr
 def _remaining_variance(update: _Update, known: np.ndarray, joint: _JointSeries) -> float:
     """The variance of a value that remains, from the information `known` of later outputs."""
     unit = np.eye(joint.H.size)
-    beside = np.linalg.solve(unit + update.filtered @ known, update.beside)
+    shrunk = unit + update.filtered @ known
+    beside = np.linalg.solve(shrunk, update.beside)
     return float(joint.c @ beside)
 
 
@@ -504,7 +517,8 @@ def _information_before(known: np.ndarray, variance: float, joint: _JointSeries)
     output and later ones."""
     unit = np.eye(joint.H.size)
     seen = known + np.outer(joint.H, joint.H) / variance
-    passed_back = np.linalg.solve(unit + seen @ joint.Q, seen @ joint.F)
+    blurred = unit + seen @ joint.Q
+    passed_back = np.linalg.solve(blurred, seen @ joint.F)
     return joint.F.T @ passed_back
 
 
