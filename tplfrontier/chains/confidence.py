@@ -218,7 +218,8 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
             excess = _compute_divergence(shares, ends) - radius
             distance = ends - shares
             step = excess * ends * (1.0 - ends) / distance
-            ends = np.where(step > 0.0, ends - step, ends)
+            is_above = step > 0.0
+            ends = np.where(is_above, ends - step, ends)
     rounded_up = np.minimum(ends + ROUNDING, 1.0)
     return np.where(shares < 1.0, rounded_up, 1.0)
 
@@ -243,18 +244,22 @@ def _compute_divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     rest = 1 - shares
     log_ratio = np.log(shares / ends)
     log_ratio_of_rest = np.log(rest / (1 - ends))
-    divergence = np.where(shares > 0, shares * log_ratio, 0.0)
-    divergence += np.where(shares < 1, rest * log_ratio_of_rest, 0.0)
+    of_shares = shares * log_ratio
+    of_rest = rest * log_ratio_of_rest
+    divergence = np.where(shares > 0, of_shares, 0.0)
+    divergence += np.where(shares < 1, of_rest, 0.0)
     return divergence
 
 
 def _slope_of_end(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The derivative of an end of the interval in the share, from dKL = 0."""
+    rest = 1.0 - shares
+    rest_of_ends = 1.0 - ends
     log_ratio = np.log(ends / shares)
-    log_ratio_of_rest = np.log((1.0 - shares) / (1.0 - ends))
+    log_ratio_of_rest = np.log(rest / rest_of_ends)
     log_odds_ratio = log_ratio + log_ratio_of_rest
     distance = ends - shares
-    return log_odds_ratio * ends * (1.0 - ends) / distance
+    return log_odds_ratio * ends * rest_of_ends / distance
 
 
 @dataclass(frozen=True)
@@ -275,7 +280,8 @@ class _Curve:
 
 def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
     """The largest share y of row q for each share x of row d, at `TANGENTS` points a piece."""
-    used = np.flatnonzero((q > 0) | (d > 0))
+    is_used = (q > 0) | (d > 0)
+    used = np.flatnonzero(is_used)
     both = q[used] + d[used]
     steepness = q[used] / both
     steepest_first = np.argsort(-steepness, kind="stable")
@@ -294,9 +300,9 @@ def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
 
 def _points_of_pieces(shares: np.ndarray) -> np.ndarray:
     """Partial sums of shares, at `TANGENTS` equal distances along each share."""
-    remaining = np.linspace(1.0, 0.0, TANGENTS)[:, None]
+    remaining = np.linspace(1.0, 0.0, TANGENTS)
     ends = np.cumsum(shares)
-    sums = ends - remaining * shares
+    sums = ends - remaining[:, None] * shares
     probabilities = np.clip(sums, 0.0, 1.0)
     return np.ravel(probabilities, order="F")
 
@@ -320,7 +326,8 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
     """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
     d."""
     curve = _roc_curve(shares[i], shares[j])
-    low = 1.0 - upper_end(1.0 - curve.x, radii[j])  # D_j
+    rest_of_x = 1.0 - curve.x
+    low = 1.0 - upper_end(rest_of_x, radii[j])  # D_j
     high = upper_end(curve.y, radii[i])  # U_i
     with np.errstate(all="ignore"):
         slopes = _slopes_of_tangents(curve, low, high)
@@ -345,7 +352,8 @@ def _slopes_of_tangents(curve: _Curve, low: np.ndarray, high: np.ndarray) -> np.
     slope_of_low = _slope_of_end(curve.x, low)
     rise = curve.rises * slope_of_high
     run = curve.runs * slope_of_low
-    slope = np.where(run > 0.0, rise / run, np.inf)
+    slope = rise / run
+    slope = np.where(run > 0.0, slope, np.inf)
     is_flat = np.isnan(slope) | (high >= 1.0)
     return np.where(is_flat, 0.0, slope)
 

@@ -75,7 +75,8 @@ class ExactGaussianProfile:
                 "take temporal_privacy_profile, the upper bound"
             )
         past = _ratios_of_past(self._shifts, before)
-        future_from_end = _ratios_of_past(self._shifts[::-1], after[::-1])
+        shifts_from_end = self._shifts[::-1]
+        future_from_end = _ratios_of_past(shifts_from_end, after[::-1])
         future = future_from_end[::-1]
         both_sides = zip(past, future, strict=True)
         self._ratios = [of_past.add(of_future) for of_past, of_future in both_sides]
@@ -158,7 +159,8 @@ NOTHING = LogRatios(np.zeros(1), np.ones((2, 1)))
 def _ratios_of_past(shifts: np.ndarray, steps: Iterable) -> list[LogRatios]:
     """For each time what earlier releases tell about its state."""
     past = [NOTHING]
-    for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
+    later = shifts[1:]
+    for shift, following, matrix in zip(shifts, later, steps, strict=False):
         if matrix is None:
             past.append(NOTHING)
             continue
@@ -189,7 +191,8 @@ def _ratios_after_release(
     scores_given_0 = (distances + mean) / shift
     scores_given_1 = (distances - mean) / shift
     squares = np.square([scores_given_0, scores_given_1])
-    highest_density = step / (shift * np.sqrt(2 * np.pi))
+    width = shift * np.sqrt(2 * np.pi)
+    highest_density = step / width
     density = np.exp(-squares / 2) * highest_density
     given_before = before.probabilities[:, None]
     probabilities = (given_before @ density)[:, 0]

@@ -174,7 +174,8 @@ def tightest_arc(below, table, sign, y, cut):
     node = cut
     for m in range(below.size):
         if below[m]:
-            slack = least_sum(table[m], levels) + sign * y[m]
+            least_level = least_sum(table[m], levels)
+            slack = least_level + sign * y[m]
             if slack < least:
                 least = slack
                 node = m

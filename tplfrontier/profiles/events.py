@@ -143,7 +143,8 @@ class FiniteCurve(Curve):
         weights = masses.copy()
         for k, ratio in enumerate(ratios, start=1):
             weights[k] += ratio * weights[k - 1]
-        rises = weights[:-1] * -np.expm1(gaps)
+        shares = -np.expm1(gaps)
+        rises = weights[:-1] * shares
         self._weights = weights
         self._deltas = np.concatenate(([0.0], np.cumsum(rises)))
         of_sums = 4.0 * losses.size * 2.0**-52
@@ -154,7 +155,8 @@ class FiniteCurve(Curve):
         losses_above = np.searchsorted(-self._losses, -x)
         k = np.maximum(losses_above - 1, 0)
         excess = _positive_excess(x, self._losses[k])
-        exact = self._deltas[k] + self._weights[k] * excess
+        above = self._weights[k] * excess
+        exact = self._deltas[k] + above
         return exact * self._rounding
 
 

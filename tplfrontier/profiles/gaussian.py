@@ -163,9 +163,11 @@ def _difference_of_tails(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     from scipy.special import erfcx, ndtr
 
     density = np.exp(-low * low / 2.0)
-    upper_tail = density * erfcx(low / sqrt(2.0)) / 2.0
+    tail_of_low = erfcx(low / sqrt(2.0))
+    tail_of_high = erfcx(high / sqrt(2.0))
+    upper_tail = density * tail_of_low / 2.0
     first = np.where(low < 0.0, ndtr(-low), upper_tail)
-    second = density * erfcx(high / sqrt(2.0)) / 2.0
+    second = density * tail_of_high / 2.0
     # a rounding error of low changes the logarithm of either term by up to |low| + high times as
     # much
     reach = abs(low) + high

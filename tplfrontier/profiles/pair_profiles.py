@@ -97,7 +97,9 @@ class PairProfiles:
         roundings = 4 + n * length  # of an entry of the product
         mixed = {}
         for i, j in self.by_pair:
-            mixed[i, j] = _bound_mixtures(rows[i], rows[j], roundings, table)
+            q = rows[i]
+            d = rows[j]
+            mixed[i, j] = _bound_mixtures(q, d, roundings, table)
         by_pair = {}
         for i, j in self.by_pair:
             bound = mixed[i, j]
@@ -111,8 +113,9 @@ class PairProfiles:
         return PairProfiles(by_pair)
 
     def _tabulate(self, n: int) -> "_PairTable":
-        grid = max(profile.grid for profile in self.by_pair.values())
-        profiles = [profile.on(grid) for profile in self.by_pair.values()]
+        stored = self.by_pair.values()
+        grid = max(profile.grid for profile in stored)
+        profiles = [profile.on(grid) for profile in stored]
         deltas_of_pairs = stack_deltas(profiles)
         points = deltas_of_pairs.shape[1]
         deltas = np.zeros((n, n, points))
@@ -198,7 +201,8 @@ def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.
     """
     points_to_overflow = int(MOST_LOSS / grid) - bound.size
     reverse = reverse[: max(points_to_overflow, 0) + 1]
-    losses = grid * np.arange(1 - reverse.size, bound.size)
+    points = np.arange(1 - reverse.size, bound.size)
+    losses = grid * points
     if bound.size == 1 or losses[-1] > MOST_LOSS:
         return bound
     zero = reverse.size - 1  # the place of the loss 0
@@ -238,7 +242,9 @@ def _values_on_chords(
     whole_from_b = losses[a] - losses[b]
     share_of_b = np.expm1(from_a) / np.expm1(whole_from_a)
     share_of_a = np.expm1(from_b) / np.expm1(whole_from_b)
-    return share_of_a * values[a] + share_of_b * values[b]
+    part_of_a = share_of_a * values[a]
+    part_of_b = share_of_b * values[b]
+    return part_of_a + part_of_b
 
 
 def overall_profile(profile: Profile) -> PrivacyProfile:
@@ -263,7 +269,8 @@ def higher_profile(one: Profile, other: Profile) -> Profile:
         return highest_profile([one, other])
     by_pair = {}
     for pair, profile in one.by_pair.items():
-        by_pair[pair] = highest_profile([profile, other.by_pair[pair]])
+        of_other = other.by_pair[pair]
+        by_pair[pair] = highest_profile([profile, of_other])
     return PairProfiles(by_pair)
 
 

@@ -226,7 +226,8 @@ class PrivacyProfile(FrozenArrays):
         are_all_within = first_within == 0
         is_none_within = first_within == points
         epsilons = self._losses_in_cells(first_within, target)
-        epsilons = np.select([are_all_within, is_none_within], [0.0, inf], epsilons)
+        epsilons = np.where(are_all_within, 0.0, epsilons)
+        epsilons = np.where(is_none_within, inf, epsilons)
         epsilons = np.minimum(epsilons, self.largest)
         return as_float_or_array(epsilons)
 
@@ -238,7 +239,8 @@ class PrivacyProfile(FrozenArrays):
         below = self.deltas.take(ends, mode="clip")
         fall = above - below
         share = np.ones_like(target)
-        np.divide(above - target, fall, out=share, where=fall > 0.0)
+        excess = above - target
+        np.divide(excess, fall, out=share, where=fall > 0.0)
         rounded_up = np.minimum(share * UP, 1.0)
         width = expm1(self.grid)
         from_start = np.log1p(rounded_up * width)
@@ -279,7 +281,8 @@ class PrivacyProfile(FrozenArrays):
             return self
         slopes = _slopes_at(self._losses)
         rounding = product_rounding(loss.matrix.n_states, length)
-        eta = np.minimum(loss.support(slopes) + rounding, 1.0)
+        rounded_up = loss.support(slopes) + rounding
+        eta = np.minimum(rounded_up, 1.0)
         largest = bound_after(loss, length, self.largest)
         return self._take_step(eta, largest)
 
@@ -323,8 +326,8 @@ class PrivacyProfile(FrozenArrays):
         if check_grid(grid) == self.grid:
             return self
         end = self._losses[-1]
-        cells = int(np.ceil(end / grid * UP))
-        losses = losses_of_grid(grid, cells + 1)
+        cells = np.ceil(end / grid * UP)
+        losses = losses_of_grid(grid, int(cells) + 1)
         bounds = interpolate_deltas(self.deltas, self.grid, losses)
         return replace(self, deltas=falling_probabilities(bounds), grid=grid)
 
@@ -444,7 +447,8 @@ class Release:
 def _grid_that_reaches(loss: float, grid: float) -> float:
     """The grid, doubled until a loss is among its first `POINTS` points or it gets too coarse."""
     last = POINTS - 2
-    while loss > grid * last and grid <= MOST_GRID / 2.0:
+    coarsest = MOST_GRID / 2.0
+    while loss > grid * last and grid <= coarsest:
         grid *= 2.0
     return grid
 
@@ -483,7 +487,8 @@ def _positive_losses(grid: float, points: int) -> np.ndarray:
 
 def _slopes_at(losses: np.ndarray) -> np.ndarray:
     """g - 1 = e^x - 1 at losses x, rounded down."""
-    slopes = np.expm1(np.minimum(losses, MOST_LOSS))
+    finite = np.minimum(losses, MOST_LOSS)
+    slopes = np.expm1(finite)
     return round_down(slopes, 4.0 + losses)
 
 
@@ -537,7 +542,8 @@ def interpolate_deltas(deltas: np.ndarray, grid: float, losses: np.ndarray) -> n
 
 def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
     """The least of each bound of a delta, those at smaller losses, and 1."""
-    return np.minimum.accumulate(np.minimum(bounds, 1.0))
+    probabilities = np.minimum(bounds, 1.0)
+    return np.minimum.accumulate(probabilities)
 
 
 def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
@@ -570,12 +576,14 @@ def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
         return second
     if second.largest == 0.0:
         return first
-    grid = max(profile.grid for profile in (*one, *other))
+    profiles = (*one, *other)
+    grid = max(profile.grid for profile in profiles)
     first = first.on(grid)
     second = second.on(grid)
     first_masses = _all_masses(first, first_reverse.on(grid))
     second_masses = _all_masses(second, second_reverse.on(grid))
-    few, many = sorted((first_masses, second_masses), key=np.size)
+    both_masses = (first_masses, second_masses)
+    few, many = sorted(both_masses, key=np.size)
     sums = _sum_losses(few, many)
     negligible = max(TAIL, sums.error)
     truncated = _truncate_tail(sums.masses, negligible)
@@ -609,7 +617,8 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
     negative = of_reverse * np.exp(-losses)
     negative[negative < 1e-30] = 0.0  # products of denormal numbers are slow
     finite = 1.0 - profile._infinite
-    rest = finite - positive.sum() - negative.sum()
+    finite -= positive.sum()
+    rest = finite - negative.sum()
     at_zero = max(rest, 0.0) + 16.0 * EPS
     from_lowest = negative[::-1]
     return np.concatenate((from_lowest, [at_zero], positive))
@@ -702,13 +711,15 @@ def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
     """The convolution of masses, with more than the error of each sum."""
     from scipy.signal import fftconvolve
 
-    masses = np.maximum(fftconvolve(few, many), 0.0)
+    sums = fftconvolve(few, many)
+    masses = np.maximum(sums, 0.0)
     few_total = float(few.sum())
     many_total = float(many.sum())
     few_norm = sqrt(few.max() * few_total)  # at least the L2 norm
     many_norm = sqrt(many.max() * many_total)
     norms = few_norm * many_total + many_norm * few_total
-    roundings = sqrt(masses.size) * log2(2 * masses.size)
+    size = masses.size
+    roundings = sqrt(size) * log2(2 * size)
     # about 50 times the largest error seen
     error = 2.0 * EPS * roundings * norms
     return _Sums(masses, error, terms=0)

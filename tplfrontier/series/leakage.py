@@ -425,7 +425,8 @@ def _scalar_limit(a: float, innovation: float, noise: float) -> float:
     """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation
     I)."""
     present = 1.0 / noise
-    forgotten = (1.0 - a) * (1.0 + a) - innovation * present
+    per_output = innovation * present
+    forgotten = (1.0 - a) * (1.0 + a) - per_output
     root = sqrt(forgotten * forgotten + 4.0 * innovation * present)
     if forgotten > 0.0:
         side = 2.0 * present / (forgotten + root)
