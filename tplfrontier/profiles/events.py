@@ -102,7 +102,8 @@ class ZeroConcentratedCurve(Curve):
     """
 
     def __init__(self, rho: float, xi: float):
-        reach = xi + rho + 2.0 * sqrt(40.0 * rho)
+        deviation = sqrt(40.0 * rho)
+        reach = xi + rho + 2.0 * deviation
         super().__init__(largest=inf, reach=reach)
         self._rho = rho
         self._xi = xi
@@ -146,7 +147,8 @@ class FiniteCurve(Curve):
         shares = -np.expm1(gaps)
         rises = weights[:-1] * shares
         self._weights = weights
-        self._deltas = np.concatenate(([0.0], np.cumsum(rises)))
+        sums_of_rises = np.cumsum(rises)
+        self._deltas = np.concatenate(([0.0], sums_of_rises))
         of_sums = 4.0 * losses.size * 2.0**-52
         self._rounding = 1.0 + ROUNDING + of_sums
 
@@ -162,7 +164,8 @@ class FiniteCurve(Curve):
 
 def _positive_excess(x: np.ndarray, loss: float | np.ndarray) -> np.ndarray:
     """(1 - e^(x - loss))+: the share of an output's probability that counts in delta(e^x)."""
-    return np.maximum(-np.expm1(x - loss), 0.0)
+    excess = -np.expm1(x - loss)
+    return np.maximum(excess, 0.0)
 
 
 @dataclass(frozen=True)

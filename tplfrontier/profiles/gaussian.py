@@ -176,7 +176,8 @@ def _difference_of_tails(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _compute_delta(mu: float, epsilon: float) -> float:
-    deltas = _compute_deltas(np.asarray(mu), np.asarray(epsilon))
+    distance = np.asarray(mu)
+    deltas = _compute_deltas(distance, np.asarray(epsilon))
     return float(deltas)
 
 

@@ -167,7 +167,8 @@ class _Variances:
     @property
     def information(self) -> float:
         """1 / Var(x_t | outputs) - 1 / Var(x_t)."""
-        return self.explained / self.remaining / (self.remaining + self.explained)
+        prior_variance = self.remaining + self.explained
+        return self.explained / self.remaining / prior_variance
 
 
 def _check_stationary(joint: _JointSeries) -> None:
@@ -204,7 +205,8 @@ def _limit_by_riccati(joint: _JointSeries) -> float:
         P = P + step
     newly_explained = F @ update.explained @ F.T
     explained, unsure = stationary_covariance(F, newly_explained)
-    of_one_output = np.outer(joint.H, joint.H) / update.output_variance
+    of_value = np.outer(joint.H, joint.H)
+    of_one_output = of_value / update.output_variance
     future, lost = stationary_covariance(update.closed.T, of_one_output)
     c = joint.c
     all_explained = explained + update.explained
@@ -425,8 +427,8 @@ def _scalar_limit(a: float, innovation: float, noise: float) -> float:
     """The information 2 I - 1/noise in the middle, where I = 1/noise + a^2 I / (1 + innovation
     I)."""
     present = 1.0 / noise
-    per_output = innovation * present
-    forgotten = (1.0 - a) * (1.0 + a) - per_output
+    signal_to_noise = innovation * present
+    forgotten = (1.0 - a) * (1.0 + a) - signal_to_noise
     root = sqrt(forgotten * forgotten + 4.0 * innovation * present)
     if forgotten > 0.0:
         side = 2.0 * present / (forgotten + root)
@@ -517,7 +519,8 @@ def _information_before(known: np.ndarray, variance: float, joint: _JointSeries)
     """The information about the state a step before an output with independent noise, of this
     output and later ones."""
     unit = np.eye(joint.H.size)
-    seen = known + np.outer(joint.H, joint.H) / variance
+    of_value = np.outer(joint.H, joint.H)
+    seen = known + of_value / variance
     blurred = unit + seen @ joint.Q
     passed_back = np.linalg.solve(blurred, seen @ joint.F)
     return joint.F.T @ passed_back
@@ -525,7 +528,8 @@ def _information_before(known: np.ndarray, variance: float, joint: _JointSeries)
 
 def _future_before(update: _Update, future: np.ndarray, joint: _JointSeries) -> np.ndarray:
     """The recursion of de Jong (1989): what an output and later ones tell, given those before."""
-    of_output = np.outer(joint.H, joint.H) / update.output_variance
+    of_value = np.outer(joint.H, joint.H)
+    of_output = of_value / update.output_variance
     of_later = update.closed.T @ future @ update.closed
     return of_output + of_later
 

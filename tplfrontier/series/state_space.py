@@ -77,7 +77,8 @@ class LinearGaussianSeries(FrozenArrays):
         stationary = unit
         if is_clear and a.size > 1:
             stationary, error = stationary_covariance(transition, unit)
-            is_clear = abs(error).max() <= 1e-6 * abs(stationary).max()
+            most = 1e-6 * abs(stationary).max()
+        is_clear = abs(error).max() <= most
         if not is_clear:
             raise ValueError(
                 "coefficients must belong to a clearly stationary series, "
