@@ -387,13 +387,15 @@ class _Tangents:
         high = self.high[:-1]
         next_high = self.high[1:]
         rise = next_high - high
-        next_rise = next_slope * (end - start)
+        next_run = end - start
+        next_rise = next_slope * next_run
         from_start = (rise - next_rise) / (slope - next_slope)
         low = start + from_start
         low = np.where(np.isinf(slope), start, low)
         is_between = (low >= start) & (low <= end)
         low = np.where(is_between, low, start)
-        on_tangent = high + slope * (low - start)
+        run = low - start
+        on_tangent = high + slope * run
         on_next = next_high - next_rise
         top = np.where(low == start, on_next, on_tangent)
         within = np.clip(top, high, next_high)

@@ -297,7 +297,8 @@ def _single_profiles(profile: Profile) -> list[PrivacyProfile]:
 
 
 def _is_bounded_by(profile: PrivacyProfile, bound: PrivacyProfile) -> bool:
-    if profile.grid != bound.grid or profile.largest > bound.largest:
+    has_other_grid = profile.grid != bound.grid
+    if has_other_grid or profile.largest > bound.largest:
         return False
     deltas, bounds = stack_deltas([profile, bound])
     most_above = (deltas - bounds).max()

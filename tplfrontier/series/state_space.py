@@ -77,8 +77,7 @@ class LinearGaussianSeries(FrozenArrays):
         stationary = unit
         if is_clear and a.size > 1:
             stationary, error = stationary_covariance(transition, unit)
-            most = 1e-6 * abs(stationary).max()
-        is_clear = abs(error).max() <= most
+            is_clear = abs(error).max() <= 1e-6 * abs(stationary).max()
         if not is_clear:
             raise ValueError(
                 "coefficients must belong to a clearly stationary series, "
