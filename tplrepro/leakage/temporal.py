@@ -366,12 +366,14 @@ class LossCycle:
 @dataclass(frozen=True, eq=False)
 class LossCycles:
     """The loss functions of both sides, which have the same number of phases, and what is known of
-    the clock: the labels of the phases, and the length of a step."""
+    the clock: the labels of the phases, the length of a step, and how long after midnight, or
+    midnight before Monday, phase 0 begins."""
 
     backward: LossCycle
     forward: LossCycle
     phases: list
     step: timedelta | None
+    begins: timedelta
 
     def __len__(self) -> int:
         """The number of phases, p: 1 if all hours are alike."""
@@ -430,6 +432,7 @@ def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
     losses_f = given_f.map(make)
     _states_of([*losses_b, *losses_b.first, *losses_f, *losses_f.first])
     longer = max(given_b, given_f, key=len)
+    _check_begin_together(given_b, given_f)
     step = _agreed_step(given_b.step, given_f.step)
     size = lcm(len(given_b), len(given_f))
     phases = longer.phases if len(longer) == size else list(range(size))
@@ -438,7 +441,22 @@ def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
         LossCycle(list(losses_f) * (size // len(given_f)), losses_f.first),
         phases,
         step,
+        longer.begins,
     )
+
+
+def _check_begin_together(backward: Any, forward: Any) -> None:
+    """ValueError if the first time point is at another phase of one side than of the other."""
+    from tplrepro.markov.cycle import PERIODS
+
+    if 1 in (len(backward), len(forward)) or None in (backward.period, forward.period):
+        return
+    shorter = min(PERIODS[backward.period], PERIODS[forward.period])
+    if (backward.begins - forward.begins) % shorter:
+        raise ValueError(
+            f"backward and forward must begin at one phase, found {backward.phases[0]!r} and "
+            f"{forward.phases[0]!r}; reverse the cycle after starting_at"
+        )
 
 
 def _agreed_step(step: timedelta | None, other: timedelta | None) -> timedelta | None:
@@ -523,6 +541,8 @@ def steps_of_both_sides(
         For a list of another length, or matrices of different states.
     """
     check_both_given(backward, forward)
+    if hasattr(backward, "begins") and hasattr(forward, "begins"):  # both are cycles
+        _check_begin_together(backward, forward)
     given_b = _matrices_of(backward, horizon - 1, "backward")
     given_f = _matrices_of(forward, horizon - 1, "forward")
     # By identity, since arrays cannot be compared cheaply: functions are made once for each matrix.

@@ -38,6 +38,11 @@ from tplrepro.validation import (
     common_states,
 )
 
+MIDNIGHT = timedelta(0)
+TICK = timedelta(microseconds=1)
+#: Periods with a clock.
+PERIODS: dict[str | None, timedelta] = {"day": DAY, "week": WEEK}
+NAME_OF_PERIOD = {length: name for name, length in PERIODS.items()}
 #: A known start counts as forgotten once its law is this close to that of the habit.
 FORGOTTEN = 1e-3
 #: Numbers that the exact backward matrices of a known start may have; later ones are bounded.
@@ -104,12 +109,15 @@ class Cycle:
         at midnight before Monday.
     first : sequence of the same, optional
         What is known of the first steps, in place of the cycle's.
+    begins : datetime.timedelta
+        How long after that midnight phase 0 begins, if it is another one.
 
     Raises
     ------
     ValueError
         Without a step, for matrices that are not row-stochastic or have different states, for
-        phases that are not p distinct labels, or for steps of different length.
+        phases that are not p distinct labels, for steps of different length, or if phase 0 begins
+        elsewhere than within its day or week.
 
     Examples
     --------
@@ -130,6 +138,7 @@ class Cycle:
         *,
         step: str | timedelta | None = None,
         first: Sequence = (),
+        begins: timedelta = MIDNIGHT,
     ):
         given = steps if _is_several(steps) else [steps]
         if len(given) == 0:
@@ -140,8 +149,11 @@ class Cycle:
         self.states = common_states(_states_of([*self._steps, *self._first]))
         #: The length of a step, if it is known.
         self.step = _common_step(step, [*self._steps, *self._first])
+        #: How long after midnight, or midnight before Monday, phase 0 begins; zero without a clock.
+        self.begins = begins
+        self._check_begins()
         if phases is None:
-            phases = _clock_labels(len(self._steps), self.step)
+            phases = self._clock_labels()
         labels = checked_states(phases, len(self._steps))
         #: The labels of the phases.
         self.phases = list(labels)
@@ -221,6 +233,26 @@ class Cycle:
         )
         return cls(matrices, step=matrices[0].step)
 
+    def _check_begins(self) -> None:
+        """ValueError unless phase 0 begins within the day or week."""
+        period = PERIODS.get(self.period, TICK)
+        if not MIDNIGHT <= self.begins < period:
+            raise ValueError(
+                f"begins must be a time after midnight within the day or week that all steps are, "
+                f"found {self.begins}; give step=, and less than a period"
+            )
+
+    def _clock_labels(self) -> list:
+        """The time of the day, or of the week, at which each phase begins; else 0..p-1."""
+        if self.step is None or self.period is None:
+            return list(range(len(self)))
+        period = PERIODS[self.period]
+        is_of_week = period == WEEK
+        return [
+            _clock_label((self.begins + self.step * phase) % period, is_of_week)
+            for phase in range(len(self))
+        ]
+
     def __len__(self) -> int:
         """The number of phases, p."""
         return len(self._steps)
@@ -257,7 +289,7 @@ class Cycle:
         if self.step is None:
             return None
         length = self.step * len(self)
-        return {DAY: "day", WEEK: "week"}.get(length)
+        return NAME_OF_PERIOD.get(length)
 
     def at(self, time: int) -> Any:
         """What is known of the step from one time point, which counts from 0, to the next."""
@@ -273,12 +305,12 @@ class Cycle:
         """The cycle of `function(step)`, which is called once for each distinct step."""
         distinct = {id(step): step for step in [*self._steps, *self._first]}
         made = {key: function(step) for key, step in distinct.items()}
-        return Cycle(
-            [made[id(step)] for step in self._steps],
-            self.phases,
-            step=self.step,
-            first=[made[id(step)] for step in self._first],
-        )
+        first = [made[id(step)] for step in self._first]
+        return self._with_steps([made[id(step)] for step in self._steps], first)
+
+    def _with_steps(self, steps: Sequence, first: Sequence = ()) -> Cycle:
+        """A cycle of other steps by the same clock."""
+        return Cycle(steps, self.phases, step=self.step, first=first, begins=self.begins)
 
     def starting_at(self, phase: Any) -> Cycle:
         """The same cycle from another phase on, by its label: the phase of the first time point.
@@ -307,10 +339,14 @@ class Cycle:
                 f"{phase!r}; choose the phase before reverse()"
             )
         number = self.phases.index(phase)
+        begins = MIDNIGHT
+        if self.step is not None and self.period is not None:
+            begins = (self.begins + self.step * number) % PERIODS[self.period]
         return Cycle(
             [*self._steps[number:], *self._steps[:number]],
             [*self.phases[number:], *self.phases[:number]],
             step=self.step,
+            begins=begins,
         )
 
     def laws(self) -> np.ndarray:
@@ -371,7 +407,7 @@ class Cycle:
         matrices = self.known_matrices(self._steps)
         if isinstance(start, str):
             if start == "habit":
-                return Cycle(self._reverse_of_habit(), self.phases, step=self.step)
+                return self._with_steps(self._reverse_of_habit())
             if start == "any":
                 return self._reverse_of_any_law(matrices)
             raise ValueError(
@@ -414,7 +450,7 @@ class Cycle:
         distinct = {id(matrix): AnyLaw(matrix) for matrix in matrices}
         unknown = [distinct[id(matrix)] for matrix in matrices]
         if any(has_one_support(step.forward) for step in distinct.values()):
-            return Cycle(unknown, self.phases, step=self.step)
+            return self._with_steps(unknown)
         # Nothing is known until each state can have led to each other one; from then on the law
         # comes nearer and nearer to that of the habit.
         backward = self._reverse_of_habit()
@@ -445,7 +481,7 @@ class Cycle:
             NearHabit(matrix, distance, forward)
             for matrix, forward in zip(backward, matrices, strict=True)
         ]
-        return Cycle(steps, self.phases, step=self.step, first=first)
+        return self._with_steps(steps, first)
 
     def sample(self, length: int, *, rng: RngLike, initial: ArrayLike | None = None) -> list:
         """A path of states, by their labels, from phase 0 on.
@@ -527,7 +563,10 @@ class Cycle:
         length = None
         if self.step is not None:
             length = self.step * k
-        return Cycle(steps, labels, step=length)
+        coarse = Cycle(steps, labels, step=length)
+        if coarse.period is None:
+            return coarse
+        return Cycle(steps, labels, step=length, begins=self.begins)
 
     def _check_is_forward(self) -> None:
         if self._first:
@@ -675,19 +714,14 @@ def _common_step(given: str | timedelta | None, steps: Iterable) -> timedelta | 
     return length
 
 
-def _clock_labels(p: int, step: timedelta | None) -> list:
-    """The time of the day, or of the week, at which each phase begins; else 0..p-1."""
-    if step is None or step * p not in (DAY, WEEK):
-        return list(range(p))
-    labels = []
-    for phase in range(p):
-        days, time_of_day = divmod(step * phase, DAY)
-        hours, rest = divmod(time_of_day, timedelta(hours=1))
-        minutes, seconds = divmod(rest, timedelta(minutes=1))
-        label = f"{hours:02d}:{minutes:02d}"
-        if seconds:
-            label = f"{label}:{seconds.total_seconds():09.6f}"
-        if step * p == WEEK:
-            label = f"{WEEKDAYS[days]} {label}"
-        labels.append(label)
-    return labels
+def _clock_label(since_midnight: timedelta, is_of_week: bool) -> str:
+    """The time of the day, or of the week from Monday on, so long after midnight."""
+    days, time_of_day = divmod(since_midnight, DAY)
+    hours, rest = divmod(time_of_day, timedelta(hours=1))
+    minutes, seconds = divmod(rest, timedelta(minutes=1))
+    label = f"{hours:02d}:{minutes:02d}"
+    if seconds:
+        label = f"{label}:{seconds.total_seconds():09.6f}"
+    if is_of_week:
+        label = f"{WEEKDAYS[days]} {label}"
+    return label

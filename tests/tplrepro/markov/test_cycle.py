@@ -181,3 +181,27 @@ def test_coarser_steps_keep_sparse_matrices_and_refuse_a_reversed_cycle():
     started = tpl.Cycle([DAY], first=[NIGHT])
     with pytest.raises(ValueError, match="cannot be reversed or made coarser, found 1; give"):
         started.every(2)
+
+
+def test_a_cycle_knows_when_its_first_phase_begins():
+    week = tpl.Cycle([NIGHT, DAY] * 7, [f"half {k}" for k in range(14)], step="12h")
+    turned = week.starting_at("half 3")
+    assert (week.begins, turned.begins) == (timedelta(0), timedelta(hours=36))
+    for same in (turned.reverse(), turned.reverse(start="any"), turned.map(lambda step: step)):
+        assert (same.begins, same.phases) == (turned.begins, turned.phases)
+    assert turned.starting_at("half 0").begins == timedelta(0)
+    assert turned.every(7).begins == turned.begins
+    evening = tpl.Cycle([NIGHT, DAY], step="12h", begins=timedelta(hours=18))
+    assert evening.phases == ["18:00", "06:00"]
+    assert tpl.Cycle([NIGHT, DAY]).starting_at(1).begins == timedelta(0)
+    with pytest.raises(ValueError, match="begins must be a time after midnight within .*; give st"):
+        tpl.Cycle([NIGHT, DAY], begins=timedelta(hours=1))
+
+
+def test_both_sides_begin_at_one_phase():
+    habits = tpl.Cycle([NIGHT, DAY], step="12h")
+    turned = habits.starting_at("12:00")
+    with pytest.raises(ValueError, match="must begin at one phase, found '00:00' and '12:00'; rev"):
+        tpl.temporal_privacy_leakage([0.1], habits.reverse(), turned)
+    weekly = tpl.Cycle([NIGHT, DAY] * 7, step="12h")
+    assert tpl.temporal_privacy_leakage([0.1], weekly.reverse(), habits).max() == 0.1
