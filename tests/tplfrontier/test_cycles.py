@@ -186,3 +186,30 @@ def test_a_repeated_cycle_is_bounded_by_few_profiles_as_closely_as_by_a_walk(
             least = together.delta(loss)
             assert least * (1 - 1e-9) <= bound.delta(loss) <= least * (1 + 1e-6) + 1e-11
     assert len(found.forward.profiles) < horizon
+
+
+@pytest.mark.parametrize("start", ["habit", "known", "any"])
+@pytest.mark.parametrize(
+    "method", ["equal", pytest.param("least_variance", marks=pytest.mark.slow)]
+)
+def test_noise_of_a_cycle_keeps_the_exact_leakage_from_any_start(start, method):
+    """Also after a known start is nearly forgotten; pooled matrices promise too little."""
+    cycle = tpl.Cycle([NIGHT, NIGHT, NIGHT, DAY, DAY, DAY])
+    habit = cycle.laws()[0]
+    law = np.array([0.95, 0.05])
+    backs = {
+        "habit": (habit, cycle.reverse()),
+        "known": (law, cycle.reverse(start=law)),
+        "any": (law, cycle.reverse(start="any")),
+    }
+    horizon = 24
+    truth, back = backs[start]
+    assert start != "known" or len(back.first) < horizon - 4
+    exact_steps = backward_steps(cycle, truth, horizon - 1)
+    noise = tf.allocate_noise(1.0, 1e-5, back, cycle, horizon, method=method)
+    exact = tf.ExactGaussianProfile(np.asarray(noise), exact_steps, cycle)
+    assert 0.8 < exact.epsilon(1e-5).max() <= 1.0
+    pooled = tpl.TransitionMatrix((np.array(NIGHT) + DAY) / 2)
+    too_little = tf.allocate_noise(1.0, 1e-5, pooled.reverse(), pooled, horizon, method=method)
+    leaked = tf.ExactGaussianProfile(np.asarray(too_little), exact_steps, cycle)
+    assert leaked.epsilon(1e-5).max() > 1.0
