@@ -11,7 +11,7 @@ varies by at most the factor that L_B bounds. It is also at most the loss for an
 (`PriorFreeLoss` of the forward matrix), and at most alpha. docs/theory/cycles.md has the proof, and
 docs/theory/profiles.md that of the counterpart for hockey-stick divergences,
 
-    eta(gamma) <= e^h eta_B(e^-h gamma).
+    eta(gamma) <= e^h eta_B(rho gamma),    rho = max(e^-h, 1 - (e^h - 1) eta_B(1)).
 """
 
 from __future__ import annotations
@@ -117,18 +117,21 @@ class NearHabitLoss(PrivacyLossFunction):
         return max(near, self.of_any_law._budget_for(alpha))
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
-        """The smaller of e^h eta_B(e^-h gamma), gamma = 1 + slopes, and the largest under any law.
+        """The smaller of e^h eta_B(rho gamma), gamma = 1 + slopes, and the largest under any law.
 
         Below gamma = 1, eta_B rises by no more than gamma falls.
         """
-        if self.of_habit.is_zero:
+        ties = self.of_habit.ties
+        largest = float(self.of_habit.support(np.zeros(1))[0]) + ties
+        if largest == 0.0:
             return np.zeros_like(slopes)
         distance = min(self.distance, MOST_DISTANCE)
-        shrunk = slopes * exp(-distance) + expm1(-distance)
-        rounded_down = shrunk - (1.0 + slopes) * (1.0 - DOWN)
-        of_habit = self.of_habit.support(np.maximum(rounded_down, 0.0))
-        of_habit = of_habit + np.maximum(-rounded_down, 0.0)
-        near = of_habit * (exp(distance) * UP)
+        growth = exp(distance) * UP
+        one_less_rho = min(-expm1(-distance), expm1(distance) * largest) * UP
+        rounding = 1.0 - DOWN
+        lowered = slopes - (one_less_rho + rounding) * (1.0 + slopes)
+        of_habit = self.of_habit.support(np.maximum(lowered, 0.0)) + ties
+        near = growth * (of_habit + np.maximum(-lowered, 0.0))
         return np.minimum(near, self.of_any_law.support(slopes))
 
     def unbounded_because(self) -> str:
