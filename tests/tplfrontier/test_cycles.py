@@ -1,6 +1,9 @@
 """Cycles of matrices in every function of `tplfrontier` that takes a matrix, against the list of
 their steps, one matrix, and all outputs of small mechanisms enumerated."""
 
+import pickle
+from copy import copy
+
 import dp_accounting
 import numpy as np
 import pytest
@@ -213,3 +216,57 @@ def test_noise_of_a_cycle_keeps_the_exact_leakage_from_any_start(start, method):
     too_little = tf.allocate_noise(1.0, 1e-5, pooled.reverse(), pooled, horizon, method=method)
     leaked = tf.ExactGaussianProfile(np.asarray(too_little), exact_steps, cycle)
     assert leaked.epsilon(1e-5).max() > 1.0
+
+
+ADDED = [(0.1, 2), (GAUSSIAN, 1), (None, 2), (0.3, 1), (GAUSSIAN, 3), (0.05, 1)]
+
+
+@pytest.mark.parametrize("start", ["habit", "any", [0.9, 0.1]])
+@pytest.mark.parametrize("pauses", [False, True])
+def test_an_account_of_events_follows_the_clock_release_by_release(start, pauses):
+    """As the profiles of all releases at once, whatever was read before, also from a copy."""
+    cycle = tpl.Cycle([NIGHT, NIGHT, DAY])
+    back = cycle.reverse(start=start)
+    account = tf.EventAccountant(back, cycle, grid=1e-3)
+    events = []
+    for event, count in ADDED:
+        if event is not None:
+            account.compose(event, count)
+            events.append((event, count))
+        elif pauses:
+            account.skip(count)
+            events.append((event, count))
+        found = account.epsilon(1e-5)
+        at_once = tf.temporal_privacy_profile(events, back, cycle, grid=1e-3)
+        assert found == pytest.approx(at_once.epsilon(1e-5), rel=1e-9)
+        assert (found >= at_once.epsilon(1e-5) * (1 - 1e-12)).all()
+        account = pickle.loads(pickle.dumps(account))
+    larger = account.budget_within(4.0, 1e-5)
+    assert 0 < larger < tf.EventAccountant(None, cycle).budget_within(4.0, 1e-5)
+    assert copy(account).compose(larger).epsilon(1e-5).max() <= 4.0
+    least = account.least_noise(4.0, 1e-5, dp_accounting.GaussianDpEvent)
+    stronger = copy(account).compose(dp_accounting.GaussianDpEvent(least))
+    assert stronger.epsilon(1e-5).max() <= 4.0
+
+
+def test_an_account_of_one_matrix_is_that_of_a_cycle_of_one_and_lists_are_refused():
+    P = tpl.TransitionMatrix(DAY)
+    alone = tf.EventAccountant(P.reverse(), P).compose(0.1, 3).compose(GAUSSIAN).skip().compose(0.2)
+    of_cycle = tf.EventAccountant(tpl.Cycle(P).reverse(), tpl.Cycle(P)).compose(0.1, 3)
+    of_cycle.compose(GAUSSIAN).skip().compose(0.2)
+    assert of_cycle.epsilon(1e-5).tolist() == alone.epsilon(1e-5).tolist()
+    assert of_cycle.tpl.tolist() == alone.tpl.tolist()
+    with pytest.raises(ValueError, match="every later step, found a list of 2 matrices"):
+        tf.EventAccountant(None, [NIGHT, DAY])
+
+
+def test_pure_budgets_of_an_account_leak_as_the_recursion_says():
+    cycle = tpl.Cycle([NIGHT, DAY, DAY])
+    account = tf.EventAccountant(cycle.reverse(), cycle).compose(0.1, 7)
+    pure = tpl.temporal_privacy_leakage(0.1, cycle.reverse(), cycle, horizon=7)
+    assert account.tpl.tolist() == pure.tpl.tolist()
+    assert account.epsilon(1e-12) == pytest.approx(pure.tpl, rel=2e-2)
+    budget = account.budget_within(1.2)
+    more = copy(account).compose(budget)
+    assert more.tpl.max() <= 1.2
+    assert copy(account).compose(budget * 1.001).tpl.max() > 1.2

@@ -26,7 +26,7 @@ from tplfrontier.profiles.privacy_profile import (
 )
 from tplfrontier.profiles.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.leakage.accountant import Account
-from tplrepro.leakage.temporal import REQUIRED, LossLike
+from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.progress import Bar
 from tplrepro.search import largest_within
 from tplrepro.validation import (
@@ -64,8 +64,9 @@ class EventAccountant(Account):
 
     Parameters
     ----------
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
-        Pr(l^{t-1} | l^t), the same at all times. None: the adversary does not know it.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None
+        Pr(l^{t-1} | l^t). The first time point is at phase 0 of a cycle. None: the adversary does
+        not know it.
     forward : as `backward`
         Pr(l^t | l^{t-1}).
     grid : float, optional
@@ -75,7 +76,8 @@ class EventAccountant(Account):
     Raises
     ------
     ValueError
-        For matrices that are not row-stochastic or whose states disagree, or a grid out of range.
+        For matrices that are not row-stochastic or whose states disagree, a list of matrices, which
+        says nothing of later steps, or a grid out of range.
     TypeError
         If one of the sides is not given.
 
@@ -94,8 +96,8 @@ class EventAccountant(Account):
 
     def __init__(
         self,
-        backward: LossLike = REQUIRED,
-        forward: LossLike = REQUIRED,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
         *,
         grid: float | None = None,
     ):
