@@ -142,6 +142,9 @@ class LossOfIntervals:
     products : class of the products, `Products` or a subclass
     """
 
+    #: Whether `matrix` of a loss function is the product, or to save memory only names the states.
+    keeps_products = True
+
     def __init__(self, losses: LossCycle, side: str, products: type[Products] = Products):
         self.losses = losses
         self.side = side
@@ -197,8 +200,11 @@ class LossOfIntervals:
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         product = self._matrices.over(start, length)
-        hull = joint_hull(TransitionMatrix(product, normalize=True))
-        loss = PrivacyLossFunction.of_hull(step.matrix, hull)
+        matrix = TransitionMatrix(product, step.matrix.states, normalize=True)
+        kept_matrix = step.matrix
+        if self.keeps_products:
+            kept_matrix = matrix
+        loss = PrivacyLossFunction.of_hull(kept_matrix, joint_hull(matrix))
         loss.ties = product_ties(len(product), length)
         return loss
 
@@ -213,6 +219,8 @@ class LossOverSteps(LossOfIntervals):
     >>> [float(f"{over.bound(0, steps).at_most(1.0):.4g}") for steps in (1, 2, 10, 10**6)]
     [0.5694, 0.3358, 0.005589, 7.908e-14]
     """
+
+    keeps_products = False
 
     def __init__(self, losses: LossCycle, side: str):
         super().__init__(losses, side)
