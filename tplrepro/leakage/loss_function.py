@@ -248,6 +248,13 @@ class PrivacyLossFunction:
         number = bisect_right(self._breakpoints, alpha)
         return self._vertices[number]
 
+    def raised_vertex(self, alpha: float) -> tuple[float, float]:
+        """d and gap of the vertex that gives L(alpha), the gap as large as rounding may have
+        hidden."""
+        d, gap, _ = self._vertices[bisect_right(self._breakpoints, alpha)]
+        most = gap * (1.0 + ROUNDING) + self.ties
+        return d, min(most, 1.0 - d)
+
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
         vertex = self._vertices[bisect_right(self._breakpoints, alpha)]  # a call would cost a tenth

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.accumulation import has_table
-from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
@@ -214,18 +213,6 @@ class _Moebius(NamedTuple):
     c: float
     f: float
 
-    def followed_by(self, slope: float, added: float, d: float) -> _Moebius:
-        """The map followed by u -> (slope u + added) / (d u + 1), up to a power of 2 in all numbers
-        where they are large."""
-        a = slope * self.a + added * self.c
-        b = slope * self.b + added * self.f
-        c = d * self.a + self.c
-        f = d * self.b + self.f
-        if a + f < LARGE_ENTRY:
-            return _Moebius(a, b, c, f)
-        shrink = 1.0 / LARGE_ENTRY
-        return _Moebius(a * shrink, b * shrink, c * shrink, f * shrink)
-
     def fixed_point(self, margin: float) -> float:
         """The positive root of c u^2 + (f - a) u - b, whose f - a is less by a share of f + a, in
         the form that does not cancel; inf if there is none."""
@@ -267,8 +254,13 @@ class _Round:
         scale = self._common_scale()
         if scale is None:
             return self._bisected_limit()
-        while level + sum(self.budgets) <= LARGE_LEVEL * scale:
-            better = self._fixed_point(level, scale)
+        following = [*self.budgets[1:], self.budgets[0]]
+        total = sum(self.budgets)
+        if total > LARGE_LEVEL * scale:
+            return self._bisected_limit()
+        growths = [expm1(epsilon / scale) for epsilon in following]
+        while level + total <= LARGE_LEVEL * scale:
+            better = self._fixed_point(level, scale, growths)
             if better <= level or better == inf:
                 return max(level, better)
             level = better
@@ -282,22 +274,34 @@ class _Round:
             return None
         return scales.pop()
 
-    def _fixed_point(self, level: float, scale: float) -> float:
+    def _fixed_point(self, level: float, scale: float, growths: list[float]) -> float:
         """The fixed point at place 0, rounded up, of the maps of the vertices that apply on a walk
-        from a level."""
+        from a level, where each step is followed by a budget with e^epsilon - 1 in `growths`."""
         u = expm1(level / scale)
-        following = [*self.budgets[1:], self.budgets[0]]
-        walk = _Moebius(1.0, 0.0, 0.0, 1.0)
-        for loss, epsilon in zip(self.losses, following, strict=True):
-            d, gap = _raised_vertex(loss, scale * log1p(u))
-            added = expm1(epsilon / scale)
-            # The step: u -> (slope u + added) / (d u + 1).
-            slope = added * d + (added + 1.0) * gap
-            u = (slope * u + added) / (d * u + 1.0)
-            walk = walk.followed_by(slope, added, d)
+        # The map of the walk so far; without a record, since searches walk thousands of times.
+        a = f = 1.0
+        b = c = 0.0
+        for loss, growth in zip(self.losses, growths, strict=True):
+            d = gap = 0.0
+            if loss is not None:
+                d, gap = loss.raised_vertex(scale * log1p(u))
+            # The step: u -> (slope u + growth) / (d u + 1).
+            slope = growth * d + (growth + 1.0) * gap
+            u = (slope * u + growth) / (d * u + 1.0)
+            next_a = slope * a + growth * c
+            next_b = slope * b + growth * f
+            c += d * a
+            f += d * b
+            a = next_a
+            b = next_b
+            if a + f > LARGE_ENTRY:
+                a /= LARGE_ENTRY
+                b /= LARGE_ENTRY
+                c /= LARGE_ENTRY
+                f /= LARGE_ENTRY
         margin = len(self.losses) * 2.0**-50
-        u = walk.fixed_point(margin) * (1.0 + margin)
-        return scale * log1p(u) * UP
+        root = _Moebius(a, b, c, f).fixed_point(margin) * (1.0 + margin)
+        return scale * log1p(root) * UP
 
     def _bisected_limit(self) -> float:
         """The least level, but for a share of `CLOSELY`, that a walk, rounded up, does not raise.
@@ -329,13 +333,3 @@ class _Round:
         for loss, epsilon in zip(self.losses, following, strict=True):
             walked = leakage_rounded_up(loss, walked, epsilon)
         return walked > level
-
-
-def _raised_vertex(loss: PrivacyLossFunction | None, level: float) -> tuple[float, float]:
-    """d and gap of the vertex that applies at a level; the gap is as large as rounding may have
-    hidden."""
-    if loss is None:
-        return 0.0, 0.0
-    d, gap, _ = loss.vertex_for(level)
-    raised = gap * (1.0 + ROUNDING) + loss.ties
-    return d, min(raised, 1.0 - d)
