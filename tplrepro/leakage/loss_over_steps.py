@@ -23,6 +23,7 @@ adds to `ties`.
 
 from __future__ import annotations
 from collections.abc import Callable
+from enum import Enum
 from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -69,6 +70,15 @@ def check_from_matrix(loss: PrivacyLossFunction) -> None:
             f"steps over a time without a release need matrices, found {loss!r} from counts; "
             "release every time point, or take PriorFreeLoss"
         )
+
+
+class Kind(Enum):
+    """What is known of the law at a step: nothing, that it is near the habit's, or all that its
+    matrix needs."""
+
+    ANY_LAW = "any law"
+    NEAR_HABIT = "near habit"
+    OF_MATRIX = "of matrix"
 
 
 class Interval(NamedTuple):
@@ -160,7 +170,7 @@ class LossOfIntervals:
         for loss in self.losses.distinct:
             if isinstance(loss, PriorFreeLoss):
                 continue
-            if not isinstance(loss, NearHabitLoss):
+            if _kind_of(loss) is Kind.OF_MATRIX:
                 check_from_matrix(loss)
             _matrix_of(loss)
 
@@ -172,24 +182,37 @@ class LossOfIntervals:
         for step in steps:
             if step.is_zero and not step.ties:  # after it, nothing is known of the time before
                 return step
-        # evidence may be about the times between, too
-        if any(isinstance(step, PriorFreeLoss) for step in steps):
+        kinds = {_kind_of(step) for step in steps}
+        if kinds == {Kind.ANY_LAW, Kind.OF_MATRIX}:
+            kinds = {Kind.ANY_LAW}  # evidence may be about the times between, too
+        if kinds == {Kind.ANY_LAW}:
             return self._prior_free.over(start, length)
-        if len({_is_near_habit(step) for step in steps}) == 2:
-            run = _longest_run_of_a_kind(steps)
-            run_length = run.length
-            if run.start + run.length == len(steps) and run.length >= len(self.losses):
-                run_length = length - run.start  # the cycle goes on
-            return self.make_loss(start + run.start, run_length)
-        if not _is_near_habit(steps[0]):
-            for step in steps:
+        run = self._longest_run(steps, length)
+        first_step = steps[run.start]
+        if _kind_of(first_step) is Kind.OF_MATRIX:
+            for step in steps[run.start : run.start + run.length]:
                 check_from_matrix(step)
-            return self._loss_of_product(steps[0], start, length)
+            return self._loss_of_product(first_step, start + run.start, run.length)
         return NearHabitLoss(
-            self._loss_of_product(steps[0], start, length),
+            self._loss_of_product(first_step, start + run.start, run.length),
             self._prior_free.over(start, length),
-            steps[0].distance,
+            first_step.distance,
         )
+
+    def _longest_run(self, steps: list, length: int) -> Interval:
+        """The longest run of steps that are all of the habit, or all near it; L of the whole is at
+        most that of the run. `steps` are the first ones, up to one period, of `length`."""
+        longest = Interval(0, 0)
+        start = 0
+        for kind, run in groupby(steps, _kind_of):
+            run_length = len([*run])
+            end = start + run_length
+            if end == len(steps) and run_length >= len(self.losses):  # the cycle goes on
+                run_length = length - start
+            if kind is not Kind.ANY_LAW and run_length > longest.length:
+                longest = Interval(start, run_length)
+            start = end
+        return longest
 
     def _loss_of_product(
         self, step: PrivacyLossFunction, start: int, length: int
@@ -279,8 +302,12 @@ def _after(step: PriorFreeLoss, other: PriorFreeLoss) -> PriorFreeLoss:
     return step.after([other])
 
 
-def _is_near_habit(loss: Any) -> bool:
-    return isinstance(loss, NearHabitLoss)
+def _kind_of(loss: PrivacyLossFunction) -> Kind:
+    if isinstance(loss, PriorFreeLoss):
+        return Kind.ANY_LAW
+    if isinstance(loss, NearHabitLoss):
+        return Kind.NEAR_HABIT
+    return Kind.OF_MATRIX
 
 
 def _of_habit(loss: PrivacyLossFunction) -> PrivacyLossFunction:
@@ -293,16 +320,3 @@ def _of_habit(loss: PrivacyLossFunction) -> PrivacyLossFunction:
 def _is_negligible(loss: PrivacyLossFunction) -> bool:
     largest_difference = loss.support(np.zeros(1))  # of two rows, in sum
     return largest_difference.item() <= loss.ties
-
-
-def _longest_run_of_a_kind(steps: list) -> Interval:
-    """The longest run of steps that are all of the habit, or all near it: L of the whole is at most
-    L of it."""
-    longest = Interval(0, 0)
-    start = 0
-    for _, run in groupby(steps, _is_near_habit):
-        length = len([*run])
-        if length > longest.length:
-            longest = Interval(start, length)
-        start += length
-    return longest
