@@ -252,3 +252,31 @@ def _message(matrix, states, steps, noise, rng):
         top = message.max(axis=1, keepdims=True)
         message = top + np.log(np.exp(message - top) @ matrix.T)
     return message
+
+
+def extended_tpl(budgets, backward, forward):
+    """TPL (T,) in extended precision: Eqs. (11), (13), (15) with L of the product of all matrices
+    between two releases, which have budgets above 0; (T - 1,) matrices a side."""
+
+    def leaked(matrices, leakage):
+        product = matrices[0]
+        for matrix in matrices[1:]:
+            product = product @ matrix
+        return extended_loss(product)(leakage)
+
+    def accumulated(budgets, between):
+        leakages = np.zeros(len(budgets), np.longdouble)
+        last = None
+        for time, budget in enumerate(budgets):
+            leakages[time] = budget
+            if last is not None:
+                leakages[time] += leaked(between(last, time), leakages[last])
+            if budget > 0.0:
+                last = time
+        return leakages
+
+    budgets = np.asarray(budgets, np.longdouble)
+    end = len(budgets) - 1
+    bpl = accumulated(budgets, lambda first, last: backward[first:last][::-1])
+    fpl = accumulated(budgets[::-1], lambda first, last: forward[end - last : end - first])[::-1]
+    return bpl + fpl - budgets

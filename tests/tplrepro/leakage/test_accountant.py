@@ -234,3 +234,57 @@ def test_any_interleaving_of_releases_pauses_and_readings_leaks_what_is_computed
             np.testing.assert_allclose(
                 getattr(account, name), getattr(expected, name), rtol=rtol, err_msg=name
             )
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    start=st.sampled_from(["habit", "known", "any"]),
+    pauses=st.booleans(),
+    data=st.data(),
+)
+@settings(max_examples=25, deadline=None)
+def test_an_account_of_a_cycle_read_at_any_time_leaks_what_is_computed_from_scratch(
+    seed, start, pauses, data
+):
+    rng = np.random.default_rng(seed)
+    steps = [tpl.TransitionMatrix.random(3, rng=rng) for _ in range(rng.integers(1, 5))]
+    cycle = tpl.Cycle(steps)
+    backward = cycle.reverse([0.7, 0.2, 0.1] if start == "known" else start)
+    account = tpl.TemporalAccountant(backward, cycle)
+    spent = []
+    for _ in range(data.draw(st.integers(1, 5))):
+        budget = float(rng.uniform(0.05, 0.5))
+        count = int(rng.integers(1, 400))
+        account.compose(budget, count)
+        spent += [budget] * count
+        if pauses:
+            account.skip(3)
+            spent += [0.0] * 3
+        if data.draw(st.booleans()):
+            assert account.tpl.size == len(spent)
+            account = data.draw(st.sampled_from([copy.copy, copy.deepcopy, repickled]))(account)
+    times = np.flatnonzero(spent)
+    expected = tpl.leakage_at_all_times(
+        np.array(spent)[times], backward, cycle, times=times, horizon=len(spent)
+    )
+    for name in ("epsilons", "bpl", "fpl", "tpl"):
+        found = getattr(account, name)
+        np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-12, err_msg=name)
+
+
+def repickled(account):
+    return pickle.loads(pickle.dumps(account))
+
+
+def test_an_account_of_a_cycle_with_a_level_keeps_it():
+    cycle = tpl.Cycle([WEAK, [[0.9, 0.1], [0.2, 0.8]], np.eye(2)])
+    account = tpl.TemporalAccountant(cycle.reverse(), cycle, alpha=1.0, floor=[0.05, 0.0, 0.1])
+    account.compose(0.3).skip(4).compose(0.05).compose(account.remaining)
+    plain = tpl.TemporalAccountant(cycle.reverse(), cycle)
+    for epsilon, count in account.ledger:
+        plain.compose(epsilon, count) if epsilon else plain.skip(count)
+    assert plain.budget_within(1.0, floor=[0.05, 0.0, 0.1]) == account.remaining
+    assert plain.budget_within(1.0) >= account.remaining
+    account.skip()  # the phase that keeps nothing
+    account.compose(account.remaining)
+    assert account.tpl.max() <= 1.0

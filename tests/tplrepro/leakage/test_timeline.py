@@ -8,8 +8,11 @@ import pytest
 import scipy.sparse
 
 import tplrepro as tpl
-from tests.oracles import brute_force_loss
+from tests.oracles import brute_force_loss, extended_tpl
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, random_matrix
+from tests.tplrepro.leakage.test_filter_of_cycles import true_steps
+
+FORWARD3 = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]]
 
 
 def test_a_list_multiplies_in_the_order_of_time():
@@ -76,3 +79,38 @@ def test_the_cost_of_a_pause_is_in_proportion_to_its_length(kind):
         calls.append(sum(entry.callcount for entry in profile.getstats()))
     assert calls[1] < 2.2 * calls[0]
     assert len({*account.skip(3000).leakage.bpl.tolist()}) < 2200
+
+
+@pytest.mark.parametrize("start", ["habit", "known", "any"])
+@pytest.mark.parametrize("pauses", [False, True])
+def test_a_cycle_leaks_at_all_times_as_the_list_of_its_steps(start, pauses):
+    rng = np.random.default_rng(6)
+    cycle = tpl.Cycle([random_matrix(rng, "dense", 3) for _ in range(4)])
+    law = np.array([0.5, 0.3, 0.2])
+    backward = cycle.reverse(law if start == "known" else start)
+    horizon = 30
+    times = np.flatnonzero(rng.random(horizon) < 0.3) if pauses else np.arange(horizon)
+    budgets = rng.uniform(0.1, 0.5, times.size)
+    found = tpl.leakage_at_all_times(budgets, backward, cycle, times=times, horizon=horizon)
+    lists = backward.over(horizon - 1), cycle.over(horizon - 1)
+    expected = tpl.leakage_at_all_times(budgets, *lists, times=times, horizon=horizon)
+    for name in ("epsilons", "bpl", "fpl"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+    if start == "habit":
+        law = cycle.laws()[0]
+    spent = np.zeros(horizon)
+    spent[times] = budgets
+    exact = extended_tpl(spent, *true_steps(cycle, law, horizon))
+    assert (found.tpl >= exact * (1 - 1e-14)).all()
+    if start != "any":
+        np.testing.assert_allclose(found.tpl, exact.astype(float), rtol=0.02)
+
+
+def test_a_long_pause_before_and_after_a_start_is_forgotten_takes_the_steps_near_the_habit():
+    """From states without a common neighbour, no evidence bounds a step; later ones do."""
+    cycle = tpl.Cycle([[[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]], FORWARD3])
+    backward = cycle.reverse(start="any")
+    leakage = tpl.leakage_at_all_times([1.0, 1.0], backward, None, times=[0, 60], horizon=61)
+    assert leakage.bpl[60] < 1.01
+    account = tpl.TemporalAccountant(backward, None).compose(1.0).skip(59).compose(1.0)
+    np.testing.assert_allclose(account.bpl, leakage.bpl, rtol=1e-12)
