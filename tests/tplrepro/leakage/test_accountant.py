@@ -286,5 +286,6 @@ def test_an_account_of_a_cycle_with_a_level_keeps_it():
     assert plain.budget_within(1.0, floor=[0.05, 0.0, 0.1]) == account.remaining
     assert plain.budget_within(1.0) >= account.remaining
     account.skip()  # the phase that keeps nothing
+    account.skip()  # the phase that keeps nothing
     account.compose(account.remaining)
     assert account.tpl.max() <= 1.0

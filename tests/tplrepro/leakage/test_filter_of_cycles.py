@@ -129,6 +129,17 @@ def test_the_level_of_one_matrix_would_lose_the_floors_of_a_cycle(monkeypatch):
     assert largest_excess(np.random.default_rng(100), 100) > 0.01
 
 
+@given(seed=st.integers(0, 10**6), start=st.sampled_from(["habit", "any"]))
+@settings(max_examples=25, deadline=None)
+def test_the_budgets_of_algorithm_7_for_a_cycle_are_its_largest_floors(seed, start):
+    cycle = random_cycle(np.random.default_rng(seed))
+    backward = cycle.reverse(start)
+    floors = np.asarray(tpl.allocate_by_upper_bound(ALPHA, backward, cycle))
+    tpl.TemporalFilter(ALPHA, backward, cycle, floor=floors)
+    with pytest.raises(ValueError, match="floor must keep the TPL within alpha"):
+        tpl.TemporalFilter(ALPHA, backward, cycle, floor=floors * (1 + 1e-6))
+
+
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.5, 1.0]))
 @settings(max_examples=25, deadline=None)
 def test_a_cycle_of_one_is_its_matrix_bit_for_bit(seed, share):
@@ -298,9 +309,7 @@ def test_a_phase_may_keep_nothing_and_floors_are_checked():
         account.spend(0.9)
     with pytest.raises(ValueError, match="found 0.3 to 0.8, for which it reaches 1.1"):
         tpl.TemporalFilter(ALPHA, *sides, floor=[0.3, 0.8])
-    with pytest.raises(
-        ValueError, match=r"found shape \(3,\); give one budget, or one"
-    ):
+    with pytest.raises(ValueError, match=r"found shape \(3,\); give one budget, or one"):
         tpl.TemporalFilter(ALPHA, *sides, floor=[0.1] * 3)
     with pytest.raises(ValueError, match="floor must be finite and at least 0.*found -0.1"):
         tpl.TemporalFilter(ALPHA, *sides, floor=[0.1, -0.1])
