@@ -469,6 +469,15 @@ def _agreed_step(step: timedelta | None, other: timedelta | None) -> timedelta |
     return other if step is None else step
 
 
+def _step_of(given: Any) -> timedelta | None:
+    """How long a step of a matrix, a loss function or a cycle takes, where that is known."""
+    if isinstance(given, PrivacyLossFunction):
+        given = given.matrix
+    if isinstance(given, TransitionMatrix) or is_cycle(given):
+        return given.step
+    return None
+
+
 def check_both_given(backward: Any, forward: Any) -> None:
     """TypeError unless a call names both sides."""
     if backward is REQUIRED or forward is REQUIRED:
@@ -538,11 +547,12 @@ def steps_of_both_sides(
     TypeError
         Unless both sides are given.
     ValueError
-        For a list of another length, or matrices of different states.
+        For a list of another length, or matrices of different states or steps of different length.
     """
     check_both_given(backward, forward)
     if hasattr(backward, "begins") and hasattr(forward, "begins"):  # both are cycles
         _check_begin_together(backward, forward)
+    _agreed_step(_step_of(backward), _step_of(forward))
     given_b = _matrices_of(backward, horizon - 1, "backward")
     given_f = _matrices_of(forward, horizon - 1, "forward")
     # By identity, since arrays cannot be compared cheaply: functions are made once for each matrix.

@@ -205,3 +205,16 @@ def test_both_sides_begin_at_one_phase():
         tpl.temporal_privacy_leakage([0.1], habits.reverse(), turned)
     weekly = tpl.Cycle([NIGHT, DAY] * 7, step="12h")
     assert tpl.temporal_privacy_leakage([0.1], weekly.reverse(), habits).max() == 0.1
+
+
+def test_both_sides_have_steps_of_one_length():
+    hours = tpl.TransitionMatrix(DAY, step="1h")
+    half_days = tpl.Cycle([NIGHT, DAY], step="12h")
+    for backward, forward in (
+        (half_days.reverse(), hours),
+        (tpl.PrivacyLossFunction(hours), half_days),
+        (tpl.TransitionMatrix(DAY, step="2h"), hours),
+    ):
+        with pytest.raises(ValueError, match="must have steps of one length, found .*:00:00 and"):
+            tpl.temporal_privacy_leakage(0.1, backward, forward, horizon=4)
+    assert tpl.temporal_privacy_leakage(0.1, DAY, hours, horizon=4).tpl.size == 4
