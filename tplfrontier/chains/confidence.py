@@ -57,7 +57,8 @@ def loss_from_counts(
     counts : array-like or DataFrame (n, n), or several of these
         Numbers of steps from each state (row) to each state (column); the transposed counts give
         the backward side. An array (p, n, n), a list or a mapping from the labels of p phases holds
-        the steps that began at each phase.
+        the steps that began at each phase; one object for several phases, those of all of these,
+        which share a matrix.
     confidence : float, optional
         A probability in (0, 1) over the observed steps.
     states : iterable, optional
@@ -90,10 +91,11 @@ def loss_from_counts(
     """
     confidence = check_probability(confidence, "confidence", one=False)
     given = _counts_of_phases(counts)
-    phases = len(given.counts)
-    losses = []
-    for table in given.counts:
-        losses.append(_loss_of_phase(table, confidence, phases, states, step))
+    distinct = {id(table): table for table in given.counts}
+    made = {}
+    for key, table in distinct.items():
+        made[key] = _loss_of_phase(table, confidence, len(distinct), states, step)
+    losses = [made[id(table)] for table in given.counts]
     if given.is_single:
         return losses[0]
     return Cycle(losses, given.phases, step=step)
@@ -122,8 +124,12 @@ def _counts_of_phases(counts: Any) -> _GivenCounts:
 def _is_list_of_tables(counts: Any) -> bool:
     if not isinstance(counts, list):
         return False
-    has_rows = any(np.ndim(each) == 1 for each in counts)
-    return not has_rows
+    return not any(map(_is_row, counts))
+
+
+def _is_row(item: Any) -> bool:
+    is_counted = isinstance(item, tuple) and hasattr(item[0], "tocsr")  # with its states
+    return not is_counted and np.ndim(item) == 1
 
 
 def _loss_of_phase(

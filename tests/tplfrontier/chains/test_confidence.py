@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from scipy.sparse import csr_array
 
 import tplfrontier as tf
 import tplrepro as tpl
@@ -152,6 +153,16 @@ def test_phases_are_given_by_labels_tables_and_the_length_of_a_step():
         tf.loss_from_counts([[[1, 1], [1, 1]], np.ones((3, 3))])
     with pytest.raises(ValueError, match="at least one step, found none"):
         tf.loss_from_counts(np.empty((0, 2, 2)))
+
+
+def test_phases_that_share_a_matrix_share_its_counts_and_its_confidence():
+    night, day = [csr_array(counts) for counts in ([[80.0, 20], [10, 90]], [[30.0, 70], [40, 60]])]
+    cycle = tf.loss_from_counts([night] * 6 + [day] * 18, step="1h")
+    two = tf.loss_from_counts([(night, ["home", "work"]), (day, ["home", "work"])])
+    assert (len(cycle), cycle.phases[23], len(set(map(id, cycle)))) == (24, "23:00", 2)
+    assert (cycle[5].hull == two[0].hull).all()
+    assert (cycle[6].hull == two[1].hull).all()
+    assert list(two.states) == ["home", "work"]
 
 
 def test_budgets_of_a_cycle_from_counts_are_below_those_of_its_shares():
