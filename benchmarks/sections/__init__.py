@@ -20,6 +20,7 @@ SECTIONS = {
     "programme": Section("Linear programme", "linear_programme"),
     "account": Section("A million releases", "accounting"),
     "promises": Section("Any prior, budgets chosen as one goes, pairs of states", "promises"),
+    "cycles": Section("Habits that follow the clock", "cycles"),
     "own": Section("Own data: from a file to recommended budgets", "own_data"),
     "read": Section(
         "Own data: reading alone, beside DuckDB and Polars where they are installed", "reading"
