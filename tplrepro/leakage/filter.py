@@ -30,11 +30,12 @@ a cycle alpha - R_t alone would lose later floors; b begins at the phase of the 
 the floors and goes once round the cycle in reverse. The floors themselves must keep alpha. Known
 bounds make good what rounding takes: c_t >= S_F,t+1, and after a pause, of which L^(j) may be that
 of fewer steps, L_B^(m) <= L_B(b).
-docs/theory/promises.md proves this, and names earlier filters. There is none here for delta > 0:
-see `EventAccountant.budget_within`.
+docs/theory/promises.md and cycles.md prove this, and name earlier filters. There is none here for
+delta > 0: see `EventAccountant.budget_within`.
 """
 
 from __future__ import annotations
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
 
@@ -174,7 +175,9 @@ class TemporalFilter:
         self._backward_over = LossOverSteps(losses.backward, "backward")
         self._forward_over = LossOverSteps(losses.forward, "forward")
         #: Of the first time points, and of each phase.
-        self._first_limits, self._phase_limits = limits_of_times(self.alpha, losses, floors)
+        suprema = FloorSuprema(self.alpha, losses, floors)
+        self._first_limits = suprema.limits_of_first_times()
+        self._phase_limits = suprema.limits_of_phases()
         #: Replaced as one, for threads.
         self.state = FilterState(0, None, inf)
         #: The last state whose limits were asked for, and these.
@@ -452,89 +455,77 @@ class FloorSuprema:
             supremum *= 1.0 + ROUNDING
         return supremum
 
+    @cached_property
     def levels(self) -> list[float]:
         """The largest TPL of each of the first time points, and of those of a period after them:
         b + R of the module's docstring."""
         n_first = self.losses.n_first
-        p = len(self.losses)
-        levels = [self.alpha] * (n_first + p)
+        end = self._until_repeated
+        levels = [self.alpha] * end
         if self._bpl is None:
             return levels
-        period = range(n_first, n_first + p)
-        fullest = max(period, key=self.tpl_at)
-        following = levels[fullest]
-        for time in [*range(fullest - 1, n_first - 1, -1), *range(n_first + p - 1, fullest, -1)]:
-            following = levels[time] = self._level_before(time, following)
-        following = levels[n_first]
+        fullest = max(range(n_first, end), key=self.tpl_at)
+        before_it = range(fullest - 1, n_first - 1, -1)
+        after_it = range(end - 1, fullest, -1)
+        level = levels[fullest]
+        for time in [*before_it, *after_it]:
+            level = self._level_before(time, level)
+            levels[time] = level
+        level = levels[n_first]
         for time in reversed(range(n_first)):
-            following = levels[time] = self._level_before(time, following)
+            level = self._level_before(time, level)
+            levels[time] = level
         return levels
 
-    def _level_before(self, time: int, following: float) -> float:
+    def _level_before(self, time: int, level: float) -> float:
         """The largest TPL of a time, from that of the time after it, rounded down."""
         loss = self.losses.backward.at(time)
-        reserve = self.reserve_at(time)
         if loss is None:
             return self.alpha
-        most_bpl_next = following - self.reserve_at(time + 1)
+        most_bpl_next = level - self.reserve_at(time + 1)
         most_leaked = max((most_bpl_next - self.floor_at(time + 1)) * DOWN, 0.0)
         most_bpl = loss.inverse_within(most_leaked, self.alpha)
-        level = max((most_bpl + reserve) * DOWN, self.tpl_at(time))
-        return min(level, self.alpha)
+        highest = (most_bpl + self.reserve_at(time)) * DOWN
+        return min(max(highest, self.tpl_at(time)), self.alpha)
 
+    def limits_of_first_times(self) -> list[TimeLimits]:
+        """Of the first time points, and of the one to which the last of their steps leads; none if
+        all steps are those of the cycle."""
+        n_first = self.losses.n_first
+        if n_first == 0:
+            return []
+        # No step leads to time 0, whose limit of what has leaked is not asked for.
+        times = range(1, n_first + 1)
+        return [self._limits_at(0, 0), *(self._limits_at(time, time - 1) for time in times)]
 
-def limits_of_times(
-    alpha: float, losses: LossCycles, floors: list[float]
-) -> tuple[list[TimeLimits], list[TimeLimits]]:
-    """The limits of the first time points, and of each phase.
+    def limits_of_phases(self) -> list[TimeLimits]:
+        """Of the time points of a period after the first ones, by their phases."""
+        p = len(self.losses)
+        return [
+            self._limits_at(self._time_at(phase), self._time_at((phase - 1) % p))
+            for phase in range(p)
+        ]
 
-    Parameters
-    ----------
-    alpha : float > 0, nats
-    losses : LossCycles
-    floors : list (p,) of the budgets that each phase keeps, nats
+    def _time_at(self, phase: int) -> int:
+        """The first time point of a phase after the first steps."""
+        n_first = self.losses.n_first
+        return n_first + (phase - n_first) % len(self.losses)
 
-    Returns
-    -------
-    Two lists of TimeLimits, the first one empty if there are no first steps
-
-    Raises
-    ------
-    ValueError
-        If the floors themselves raise a TPL above alpha.
-    """
-    n_first = losses.n_first
-    p = len(losses)
-    suprema = FloorSuprema(alpha, losses, floors)
-    levels = suprema.levels()
-    levels.append(levels[n_first])
-
-    def limits_at(time: int, time_before: int) -> TimeLimits:
-        backward = losses.backward.at(time_before)
+    def _limits_at(self, time: int, time_before: int) -> TimeLimits:
+        p = len(self.losses)
+        backward = self.losses.backward.at(time_before)
         # One matrix leaks less over more steps, so that nothing needs to be mended there.
         most_leaked = inf
-        if backward is not None and not losses.backward.is_constant:
-            most_bpl = levels[time_before] - suprema.reserve_at(time_before)
+        if backward is not None and not self.losses.backward.is_constant:
+            most_bpl = self.levels[time_before] - self.reserve_at(time_before)
             most_leaked = backward.at_most(most_bpl * (1.0 + ROUNDING)) * (1.0 + ROUNDING)
         return TimeLimits(
             time,
             backward,
-            losses.forward.at(time_before),
-            levels[time],
-            suprema.floor_at(time),
-            suprema.reserve_at(time),
-            suprema.fpl_at(time) * (1.0 - 4.0 * p * ROUNDING),
+            self.losses.forward.at(time_before),
+            self.levels[time],
+            self.floor_at(time),
+            self.reserve_at(time),
+            self.fpl_at(time) * (1.0 - 4.0 * p * ROUNDING),
             most_leaked,
         )
-
-    first = []
-    if n_first:
-        # No step leads to time 0, whose limits of leaked budgets are not asked for.
-        first.append(limits_at(0, 0))
-        first += [limits_at(time, time - 1) for time in range(1, n_first + 1)]
-    phases = []
-    for phase in range(p):
-        time = n_first + (phase - n_first) % p
-        time_before = n_first + (phase - 1 - n_first) % p
-        phases.append(limits_at(time, time_before))
-    return first, phases

@@ -81,6 +81,7 @@ def leakage_at_all_times(
 
     Examples
     --------
+    >>> from tplrepro.markov.transition import TransitionMatrix
     >>> neighbours = (np.eye(5, k=1) + np.eye(5, k=-1)) / 4
     >>> walk = TransitionMatrix(np.eye(5) + neighbours, normalize=True)
     >>> r = leakage_at_all_times([0.5, 0.5], walk, walk, times=[0, 4], horizon=5)

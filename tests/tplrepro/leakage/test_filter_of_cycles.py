@@ -2,6 +2,7 @@
 precision that shares nothing with it, at each kind of start."""
 
 import pickle
+from collections import defaultdict
 from copy import copy
 from itertools import permutations
 
@@ -123,9 +124,7 @@ def test_no_path_leaks_more_than_alpha_and_the_floor_of_each_phase_remains(paths
 
 def test_the_level_of_one_matrix_would_lose_the_floors_of_a_cycle(monkeypatch):
     """With beta_r = alpha - R_r for each phase, the floors that remain exceed alpha."""
-    monkeypatch.setattr(
-        FloorSuprema, "levels", lambda self: [ALPHA] * (self.losses.n_first + len(self.losses))
-    )
+    monkeypatch.setattr(FloorSuprema, "levels", defaultdict(lambda: ALPHA))
     assert largest_excess(np.random.default_rng(100), 100) > 0.01
 
 
