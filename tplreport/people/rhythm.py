@@ -6,8 +6,8 @@ for a fold are estimated from the other four, those of the phases shrunk towards
 phases as in `Cycle.from_sequences`. A candidate's gain is how much more log-likelihood it gives to
 all steps than one chain does, in nats; its standard error is over users, or over stretches of time
 where there are few users. The choice is one chain unless the best candidate's gain exceeds both
-`LEAST_GAIN` and `ERRORS` times its error; else it is the candidate with the fewest phases that the
-best one does not exceed by more than one standard error of their difference.
+the log of `ODDS` a candidate and `ERRORS` times its error; else it is the candidate with the fewest
+phases that the best one does not exceed by more than one standard error of their difference.
 
 The time that a user has already stayed in her state is one more context, whose gain is over the
 chosen phases: habits in which it matters are no chain of any order or phase.
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.phases import HOURS, DayBlocks, PhaseGroups, RowEvidence, group_phases
@@ -32,11 +33,13 @@ from tplrepro.markov.transition import DAY
 #: Lengths of blocks that are tried, in hours.
 BLOCKS_OF_HOURS = (24, 12, 8, 6, 4, 3, 2, 1)
 FOLDS = 5
+#: More steps than these are judged by a part of the users.
+MOST_STEPS = 4_000_000
 #: With fewer users, folds are dealt so many stretches of time.
 FEWEST_UNITS = 20
-#: A gain that does not exceed it may be chance: evidence of 20 to 1.
-LEAST_GAIN = float(np.log(20.0))
-#: A gain must be so many times its standard error, as the best of several candidates.
+#: Of a gain that is not taken for chance, for each candidate that might have been the best.
+ODDS = 20.0
+#: So many times its standard error must such a gain be, too.
 ERRORS = 2.0
 #: Steps in a state are counted up to those: 1, 2 or 3, and 4 or more.
 STAYS = (2, 4)
@@ -48,10 +51,13 @@ class HeldOutGain:
 
     nats: float
     error: float  # standard error of the nats
+    n_tried: int = 1  # of how many contexts it is the best
 
     @property
     def matters(self) -> bool:
-        return self.nats > max(LEAST_GAIN, ERRORS * self.error)
+        """Whether it is hardly chance."""
+        least = float(np.log(ODDS * self.n_tried))
+        return self.nats > max(least, ERRORS * self.error)
 
 
 @dataclass(frozen=True)
@@ -144,18 +150,29 @@ def choose_rhythm(sequences: Any, smoothing: float = 0.0) -> Rhythm:
     tried = _candidates(data.step)
     groups = [group_phases(phase, data.step) for phase in tried]
     finest = _common_refinement(groups)
-    table = StepTable.of(data, finest.of_values)
-    gains = []
-    for group in groups:
-        contexts = _group_of_refinement(group, finest)[table.context]
-        gains.append(table.gains_over_pooled(contexts))
+    drawn = _draw_users(data)
+    table = StepTable.of(drawn, finest.of_values)
+    contexts = [_group_of_refinement(group, finest)[table.context] for group in groups]
+    gains = table.gains_over_pooled(contexts)
+    n_tried = max(len(tried) - 1, 1)
     candidates = [
-        PhaseCandidate(phase, group.n_groups, _gain(own))
+        PhaseCandidate(phase, group.n_groups, _gain(own, n_tried))
         for phase, group, own in zip(tried, groups, gains, strict=True)
     ]
     chosen = _choose(candidates, gains)
-    stay = _gain_of_stay(data, groups[chosen])
+    stay = _gain_of_stay(drawn, groups[chosen])
     return Rhythm(tuple(candidates), candidates[chosen], stay, table.unit, data, smoothing)
+
+
+def _draw_users(data: Sequences) -> Sequences:
+    """About `MOST_STEPS` steps, all of users who are drawn at random."""
+    users, names = pd.factorize(data.users, use_na_sentinel=False)
+    if data.n_transitions <= MOST_STEPS or len(names) <= FEWEST_UNITS:
+        return data
+    order = np.random.default_rng(0).permutation(len(names))
+    steps_of_user = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
+    enough = int(np.searchsorted(np.cumsum(steps_of_user), MOST_STEPS)) + 1
+    return data.select(np.isin(users, order[: max(FEWEST_UNITS, enough)]))
 
 
 def _candidates(step: timedelta | None) -> list[DayBlocks]:
@@ -186,12 +203,13 @@ def _group_of_refinement(group: PhaseGroups, finest: PhaseGroups) -> np.ndarray:
     return found
 
 
-def _gain(gains: np.ndarray) -> HeldOutGain:
+def _gain(gains: np.ndarray, n_tried: int = 1) -> HeldOutGain:
     """The sum of the gains of units (u,), and its standard error."""
-    return HeldOutGain(float(gains.sum()), float(np.std(gains) * np.sqrt(len(gains))))
+    error = float(np.std(gains) * np.sqrt(len(gains)))
+    return HeldOutGain(float(gains.sum()), error, n_tried)
 
 
-def _choose(candidates: list[PhaseCandidate], gains: list[np.ndarray]) -> int:
+def _choose(candidates: list[PhaseCandidate], gains: np.ndarray) -> int:
     """The number of the candidate with the fewest phases that is about as good as the best one."""
     best = int(np.argmax([candidate.gain.nats for candidate in candidates]))
     if not candidates[best].gain.matters:
@@ -246,8 +264,7 @@ class StepTable:
     context: np.ndarray  # (k,)
     before: np.ndarray  # (k,) codes of states
     after: np.ndarray  # (k,)
-    entries: Entries  # their kinds are numbers below k
-    n_units: int
+    counts: Any  # csr_array (u, k)
     n_states: int
     unit: str  # "user" or "stretch of time"
 
@@ -256,50 +273,56 @@ class StepTable:
         """Of all steps, by the contexts (m,), from 0 on, of their earlier values."""
         units = Units.of(data)
         n = data.n_states
-        found = []
+        parts = []
         for block in units.numbered.blocks():
             later = block.places_of_later_values()
             context = context_of(block)[later - 1].astype(np.int64)
             kinds = (context * n + block.values[later - 1]) * n + block.values[later]
-            found.append(Entries.of(units.of_steps(block, later), kinds))
-        entries = Entries.joined(found)
-        codes, kinds = pd.factorize(entries.kind)
+            parts.append(KindsOfUnits.of(units.of_steps(block, later), kinds, units.number))
+        together = KindsOfUnits.joined(parts)
         return cls(
-            context=kinds // n**2,
-            before=kinds // n % n,
-            after=kinds % n,
-            entries=replace(entries, kind=codes),
-            n_units=units.number,
+            context=together.kinds // n**2,
+            before=together.kinds // n % n,
+            after=together.kinds % n,
+            counts=together.counts,
             n_states=n,
             unit=units.name,
         )
 
-    def gains_over_pooled(self, context: np.ndarray) -> np.ndarray:
-        """What a context (k,) gains over one chain for each unit, (u,), in nats."""
-        return self._gains(lambda counts: self._ratio(counts, self._pooled(counts), context))
+    def gains_over_pooled(self, contexts: list[np.ndarray]) -> np.ndarray:
+        """What each context (k,) gains over one chain for each unit, (c, u), in nats."""
+
+        def log_ratios(counts: np.ndarray) -> list[np.ndarray]:
+            pooled = self._pooled(counts)
+            return [self._ratio(counts, pooled, context) for context in contexts]
+
+        return self._gains(log_ratios)
 
     def gains_over(self, context: np.ndarray, finer: np.ndarray, known: np.ndarray) -> np.ndarray:
         """What a finer context (k,), where it is known, gains over another one for each unit, (u,),
         in nats."""
 
-        def log_ratio(counts: np.ndarray) -> np.ndarray:
+        def log_ratios(counts: np.ndarray) -> list[np.ndarray]:
             pooled = self._pooled(counts)
             coarse = pooled * np.exp(self._ratio(counts, pooled, context))
-            return np.where(known, self._ratio(np.where(known, counts, 0.0), coarse, finer), 0.0)
+            ratio = self._ratio(np.where(known, counts, 0.0), coarse, finer)
+            return [np.where(known, ratio, 0.0)]
 
-        return self._gains(log_ratio)
+        return self._gains(log_ratios)[0]
 
-    def _gains(self, log_ratio: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """The sum over the steps of each unit, (u,), of log-ratios (k,), which are made from the
-        counts (k,) of the other folds."""
-        n_kinds = len(self.context)
-        fold = self.entries.unit % FOLDS
-        cells = fold * n_kinds + self.entries.kind
-        of_folds = np.bincount(cells, self.entries.count, FOLDS * n_kinds).reshape(FOLDS, n_kinds)
-        total = of_folds.sum(axis=0)
-        ratios = np.array([log_ratio(total - own) for own in of_folds])
-        gains = self.entries.count * ratios[fold, self.entries.kind]
-        return np.bincount(self.entries.unit, gains, self.n_units)
+    def _gains(self, log_ratios: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
+        """The sums over the steps of each unit, (c, u), of log-ratios, each (k,), which are made
+        from the counts (k,) of the other folds."""
+        total = self.counts.sum(axis=0)
+        gains = []
+        for fold in range(FOLDS):
+            own = self.counts[fold::FOLDS]
+            ratios = np.column_stack(log_ratios(total - own.sum(axis=0)))
+            gains.append(own @ ratios)
+        together = np.empty((self.counts.shape[0], gains[0].shape[1]))
+        for fold, own_gains in enumerate(gains):
+            together[fold::FOLDS] = own_gains
+        return together.T
 
     def _pooled(self, counts: np.ndarray) -> np.ndarray:
         """The probability of each kind of step in one chain for all contexts, (k,), with one
@@ -332,29 +355,33 @@ class StepTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
-    """How often a unit takes a kind of step; arrays (e,)."""
+class KindsOfUnits:
+    """How often each unit takes each kind of step."""
 
-    unit: np.ndarray
-    kind: np.ndarray
-    count: np.ndarray
+    kinds: np.ndarray  # (k,), distinct
+    counts: Any  # csr_array (u, k)
 
     @classmethod
-    def of(cls, units: np.ndarray, kinds: np.ndarray) -> Entries:
+    def of(cls, units: np.ndarray, kinds: np.ndarray, n_units: int) -> KindsOfUnits:
         """Of the unit and the kind of each step, (m,)."""
         codes, distinct = pd.factorize(kinds)
-        pairs, counts = np.unique(units * len(distinct) + codes, return_counts=True)
-        unit, kind = np.divmod(pairs, max(len(distinct), 1))
-        return cls(unit, distinct[kind], counts)
+        shape = (n_units, len(distinct))
+        return cls(distinct, csr_array((np.ones(codes.size), (units, codes)), shape=shape))
 
     @classmethod
-    def joined(cls, parts: list[Entries]) -> Entries:
-        """All of them; a pair may have several entries."""
-        return cls(
-            np.concatenate([part.unit for part in parts]),
-            np.concatenate([part.kind for part in parts]),
-            np.concatenate([part.count for part in parts]),
-        )
+    def joined(cls, parts: list[KindsOfUnits]) -> KindsOfUnits:
+        """The counts of all parts together."""
+        codes, distinct = pd.factorize(np.concatenate([part.kinds for part in parts]))
+        n_units = parts[0].counts.shape[0]
+        counts = csr_array((n_units, len(distinct)))
+        first = 0
+        for part in parts:
+            own = part.counts
+            code_of_own = codes[first : first + len(part.kinds)]
+            first += len(part.kinds)
+            renamed = (own.data, code_of_own[own.indices], own.indptr)
+            counts = counts + csr_array(renamed, shape=counts.shape)
+        return cls(distinct, counts)
 
 
 class Units:
