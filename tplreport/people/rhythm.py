@@ -34,7 +34,7 @@ from tplrepro.markov.transition import DAY
 BLOCKS_OF_HOURS = (24, 12, 8, 6, 4, 3, 2, 1)
 FOLDS = 5
 #: More steps than these are judged by a part of the users.
-MOST_STEPS = 4_000_000
+MOST_STEPS = 2_000_000
 #: With fewer users, folds are dealt so many stretches of time.
 FEWEST_UNITS = 20
 #: Of a gain that is not taken for chance, for each candidate that might have been the best.
