@@ -90,20 +90,6 @@ def test_every_kth_step_of_a_cycle_is_a_method_that_knows_its_direction():
     assert tpl.Cycle(DAY).every(3)[0].toarray() == pytest.approx(tf.every_kth(DAY, 3).toarray())
 
 
-def test_a_series_that_may_stop_has_one_tail_and_refuses_different_phases():
-    one = tpl.Cycle(DAY)
-    alone = tf.allocate_with_stopping(1.0, one[0].reverse(), DAY, 0.3)
-    of_cycle = tf.allocate_with_stopping(1.0, one.reverse(), one, 0.3)
-    assert (of_cycle.tail, of_cycle.first.tolist()) == (alone.tail, alone.first.tolist())
-    cycle = tpl.Cycle([NIGHT, DAY])
-    with pytest.raises(
-        ValueError, match="forward must be the same .* found 2 different steps; allocate"
-    ):
-        tf.allocate_with_stopping(1.0, None, cycle, 0.3)
-    with pytest.raises(ValueError, match="backward must be the same at all times, found"):
-        tf.allocate_with_stopping(1.0, one.reverse(start=[0.1, 0.9]), None, 0.3)
-
-
 def backward_steps(cycle, law, steps):
     """Bayes' rule for each step of a chain that starts in a law."""
     found = []

@@ -3,9 +3,10 @@
 The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must
 hold for every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is
 that of the endless series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to
-infinity. The budgets are some first ones and then a constant tail. There FPL is the supremum of
-Theorem 11 of [1], and BPL tends to its supremum monotonically, so it is enough to constrain its
-first and its limiting value.
+infinity. The budgets are some first ones and then a constant tail, or for a cycle of p matrices
+one that repeats itself with it. There FPL is the supremum of Theorem 11 of [1] at each phase, and
+the BPL of a phase tends to its supremum monotonically, so it is enough to constrain its first and
+its limiting value.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
+from tplrepro.allocation.phases import backward_limits, forward_limits
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import SAFETY, Correlation, loss_cycles
+from tplrepro.leakage.temporal import SAFETY, Correlation, LossCycles, loss_cycles
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
 EACH = 32  # of more first budgets than these, some are interpolated between others
 MANY_STARTS = 96  # up to this number, SLSQP runs from all starts
+MOST_UNKNOWNS = 96  # first budgets and those of the tail of a cycle, none of which is interpolated
 # larger numbers are not tried after two relative improvements of the error below this
 IMPROVEMENT = 1e-7
 SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail
@@ -31,17 +33,25 @@ SAME = 1e-7  # first budgets above the tail's by no more than this share become 
 @dataclass(frozen=True)
 class EndlessBudgets(FrozenArrays):
     """Budgets for a series of any length: `first` (K,), K >= 0, then `tail` for each later release;
-    nats."""
+    nats.
+
+    For a cycle of p > 1 matrices, `tail` (p,) is that of each phase: of time point t, from 0 on,
+    tail[t % p].
+    """
 
     first: np.ndarray
-    tail: float
+    tail: float | np.ndarray
 
     def budgets(self, horizon: int) -> np.ndarray:
         """The budgets of the first `horizon` releases, (horizon,)."""
         horizon = check_horizon(horizon)
         first = self.first[:horizon]
-        later = np.full(horizon - first.size, self.tail)
-        return np.concatenate([first, later])
+        later = np.arange(first.size, horizon)
+        return np.concatenate([first, self._tail_at(later)])
+
+    def _tail_at(self, times: np.ndarray) -> np.ndarray:
+        tails = np.atleast_1d(self.tail)
+        return tails[times % tails.size]
 
     @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
@@ -67,11 +77,18 @@ class EndlessBudgets(FrozenArrays):
         p = _check_stopping_probability(stopping_probability)
         power = check_power(error)
         count = self.first.size
-        reached = (1.0 - p) ** np.arange(count + 1)  # Pr(T >= t)
+        times = np.arange(count + np.size(self.tail))
+        reached = (1.0 - p) ** times  # Pr(T >= t)
         errors = reached[:count] / self.first**power
-        expected_tail = reached[count] / p
-        error_of_tail = expected_tail / self.tail**power
-        return float(errors.sum() + error_of_tail)
+        expected_tails = reached[count:] / _ends_within(np.size(self.tail), p)
+        errors_of_tail = expected_tails / self._tail_at(times[count:]) ** power
+        return float(errors.sum() + errors_of_tail.sum())
+
+
+def _ends_within(period: int, p: float) -> float:
+    """The probability that a series ends within so many releases."""
+    reached = (1.0 - p) ** np.arange(period)
+    return p * float(reached.sum())
 
 
 def allocate_with_stopping(
@@ -87,16 +104,18 @@ def allocate_with_stopping(
 
     Minimises E[sum_{t <= T} 1 / epsilon_t] for a geometric length T. Never worse than
     `allocate_by_upper_bound`, to which it tends as the probability tends to 0; the best of several
-    local optima, with at most 768 first budgets; deterministic. Takes 0.03 to 1 s. Where the series
-    probably ends soon, or the correlation is strong, the best budgets fall for a long time, so that
-    a series that continues gets very noisy. Look at `tail`.
+    local optima, with at most 768 first budgets, or 96 together with the tail for a cycle;
+    deterministic. Takes 0.03 to 1 s, longer for a cycle. Where the series probably ends soon, or
+    the correlation is strong, the best budgets fall for a long time, so that a series that
+    continues gets very noisy. Look at `tail`.
 
     Parameters
     ----------
     alpha : float > 0
         The level of temporal privacy leakage in nats.
-    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
-        Pr(l^{t-1} | l^t), the same at all times. None: the adversary does not know it.
+    backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None
+        Pr(l^{t-1} | l^t). The series begins at phase 0 of a cycle. None: the adversary does not
+        know it.
     forward : as `backward`
         Pr(l^t | l^{t-1}).
     stopping_probability : float
@@ -107,15 +126,15 @@ def allocate_with_stopping(
     Returns
     -------
     EndlessBudgets
-        The `first` budgets and the `tail`, in nats.
+        The `first` budgets and the `tail`, in nats; for a cycle a tail for each phase.
 
     Raises
     ------
     NoFiniteSupremumError
         If no constant budget keeps the level.
     ValueError
-        For a number out of range, matrices that are not row-stochastic or whose states disagree,
-        and a cycle of different matrices, which has no constant tail.
+        For a number out of range, matrices that are not row-stochastic or whose states disagree, or
+        a list of matrices, which says nothing of later steps.
     TypeError
         If one of the sides is not given.
 
@@ -133,20 +152,22 @@ def allocate_with_stopping(
     alpha = check_level(alpha)
     p = _check_stopping_probability(stopping_probability)
     power = check_power(error)
-    sides = _losses_of_all_steps(backward, forward)
-    budget = allocate_by_upper_bound(alpha, *sides)
-    constant = EndlessBudgets(np.empty(0), budget)
-    if all(loss is None or loss.is_zero for loss in sides):
+    losses = loss_cycles(backward, forward)
+    constant = _budgets_for_ever(alpha, losses)
+    known = [*losses.backward.distinct, *losses.forward.distinct]
+    if all(loss.is_zero for loss in known):
         return constant
 
     def expected_error(budgets: EndlessBudgets) -> float:
         return budgets.expected_error(p, error)
 
     best = constant
+    if len(losses) > 1:
+        best = min(constant, _budgets_for_ever(alpha, losses, "least error"), key=expected_error)
     without_improvement = 0
-    for count in FIRST:
-        problem = Endless(alpha, *sides, p, power, count)
-        solutions = _local_optima(problem, best, constant.tail, p)
+    for count in _numbers_of_first(losses):
+        problem = Endless(alpha, losses, p, power, count)
+        solutions = _local_optima(problem, best, constant, p)
         before = expected_error(best)
         best = min([best, *solutions], key=expected_error)
         if expected_error(best) < before * (1.0 - IMPROVEMENT):
@@ -158,33 +179,33 @@ def allocate_with_stopping(
     return best
 
 
-def _losses_of_all_steps(
-    backward: Correlation, forward: Correlation
-) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
-    """L of each side, which is the same at all times."""
-    losses = loss_cycles(backward, forward)
-    for name, side in (("backward", losses.backward), ("forward", losses.forward)):
-        if not side.is_constant:
-            different = len(side.distinct)
-            raise ValueError(
-                f"{name} must be the same at all times, found {different} different steps; "
-                "allocate_by_upper_bound(alpha, backward, forward) has budgets of its phases for "
-                "any number of releases"
-            )
-    return losses.backward.steps[0], losses.forward.steps[0]
+def _budgets_for_ever(alpha: float, losses: LossCycles, shape: str | None = None) -> EndlessBudgets:
+    """Those of Algorithm 7, which are all tail."""
+    sides = losses.as_given(losses.backward), losses.as_given(losses.forward)
+    budgets = allocate_by_upper_bound(alpha, *sides, shape=shape)
+    return EndlessBudgets(np.empty(0), budgets)
+
+
+def _numbers_of_first(losses: LossCycles) -> list[int]:
+    """How many first budgets are tried: not fewer than there are first steps of a cycle."""
+    most = FIRST[-1]
+    if len(losses) > 1:
+        most = MOST_UNKNOWNS - len(losses)
+    return [count for count in FIRST if losses.n_first <= count <= most]
 
 
 def _local_optima(
-    problem: Endless, best: EndlessBudgets, constant: float, p: float
+    problem: Endless, best: EndlessBudgets, constant: EndlessBudgets, p: float
 ) -> list[EndlessBudgets]:
     """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few."""
     count = problem.count
-    best_so_far = np.append(best.budgets(count), best.tail)
-    starts = [best_so_far]
+    starts = [best.budgets(problem.weights.size)]
     if count <= MANY_STARTS:
         for shape in _starting_shapes(problem, constant, p):
             starts.append(problem.fit(shape, tolerance=1e-3))
-    knots = _choose_knots(count)
+    knots = None
+    if problem.period == 1:
+        knots = _choose_knots(count)
     optima = []
     for start in starts:
         solution = problem.solve(start, knots)
@@ -206,30 +227,28 @@ def _choose_knots(count: int) -> np.ndarray:
 
 
 class Endless(LeastError):
-    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its
-    limit there."""
+    """The TPL in an endless series of `count` first budgets, of the first period of the tail, and
+    its limits there."""
 
-    def __init__(
-        self,
-        alpha: float,
-        backward: PrivacyLossFunction | None,
-        forward: PrivacyLossFunction | None,
-        p: float,
-        power: int,
-        count: int,
-    ):
-        times = np.arange(count + 1)
+    def __init__(self, alpha: float, losses: LossCycles, p: float, power: int, count: int):
+        period = len(losses)
+        times = np.arange(count + period)
         weights = p * (1.0 - p) ** times
-        weights[-1] /= p
+        weights[count:] /= _ends_within(period, p)
         super().__init__(alpha, weights, power)
         self.count = count
-        self.sides = (backward, forward)
-        self.backward = Recursion([backward] * count)
-        self.forward = Recursion([forward] * count)
-        # for a larger tail, the supremum of one side alone exceeds alpha
-        known = [loss for loss in self.sides if loss is not None]
-        largest_tail = min(loss.budget_for(alpha) for loss in known)
-        self.upper[-1] = np.log(largest_tail / alpha)
+        self.period = period
+        self.losses = losses
+        #: The phase of each budget of the tail.
+        self.phases = times[count:] % period
+        steps = times.size - 1
+        self.backward = Recursion(losses.backward.over(steps))
+        self.forward = Recursion(losses.forward.over(steps)[::-1])
+        if period == 1:
+            # for a larger tail, the supremum of one side alone exceeds alpha
+            known = [side.steps[0] for side in (losses.backward, losses.forward)]
+            largest_tail = min(loss.budget_for(alpha) for loss in known if loss is not None)
+            self.upper[-1] = np.log(largest_tail / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
         """The largest multiple within alpha, each budget less the margin of Algorithm 7 for
@@ -237,63 +256,60 @@ class Endless(LeastError):
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None
-        first = budgets[:-1]
-        tail = float(budgets[-1])
-        almost_tail = tail * (1.0 + SAME)
+        first = budgets[: self.count]
+        tails = self._by_phase(budgets)
         # the tail's budget leaks no more
-        while first.size > 0 and tail <= first[-1] <= almost_tail:
+        while first.size > 0 and _is_almost(tails[(first.size - 1) % self.period], first[-1]):
             first = first[:-1]
-        return EndlessBudgets(first, tail)
+        if self.period == 1:
+            return EndlessBudgets(first, float(tails[0]))
+        return EndlessBudgets(first, tails)
+
+    def _by_phase(self, values: np.ndarray) -> np.ndarray:
+        """What belongs to the tail, in the order of the phases, (p, ...)."""
+        of_tail = values[self.count :]
+        return of_tail[np.argsort(self.phases)]
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        backward, forward = self.sides
-        tail = budgets[-1]
-        tail_change = change[-1]
-        bpl_limit = _limit_for_constant(backward, tail)
-        fpl_limit = _limit_for_constant(forward, tail)
-        limits = bpl_limit.leakage + fpl_limit.leakage
-        if not np.isfinite(limits):
-            infinite = np.full(budgets.size + 1, np.inf)
+        tails = self._by_phase(budgets)
+        tail_change = self._by_phase(change)
+        unit = np.eye(self.period)
+        bpl_limits = backward_limits(self.losses.backward, tails, unit)
+        fpl_limits = forward_limits(self.losses.forward, tails, unit)
+        limits = bpl_limits.leakages + fpl_limits.leakages
+        if not np.isfinite(limits).all():
+            infinite = np.full(budgets.size + self.period, np.inf)
             return infinite, np.zeros((infinite.size, change.shape[1]))
         bpl, bpl_change = self.backward.ascend(budgets, change)
         # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
+        last_phase = self.phases[-1]
         from_end = budgets[::-1].copy()
-        from_end[0] = fpl_limit.leakage
+        from_end[0] = fpl_limits.leakages[last_phase]
         change_from_end = change[::-1].copy()
-        change_from_end[0] = fpl_limit.slope * tail_change
+        change_from_end[0] = fpl_limits.derivative[last_phase] @ tail_change
         fpl_from_end, fpl_change_from_end = self.forward.ascend(from_end, change_from_end)
         tpl = bpl + fpl_from_end[::-1] - budgets
         tpl_change = bpl_change + fpl_change_from_end[::-1] - change
-        slope_of_limit = bpl_limit.slope + fpl_limit.slope - 1.0
-        tpl_with_limit = np.append(tpl, limits - tail)
-        return tpl_with_limit, np.vstack([tpl_change, slope_of_limit * tail_change])
+        slope_of_limits = bpl_limits.derivative + fpl_limits.derivative - unit
+        tpl_with_limits = np.append(tpl, limits - tails)
+        return tpl_with_limits, np.vstack([tpl_change, slope_of_limits @ tail_change])
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """The supremum of a leakage in nats, and its derivative by the constant budget (`slope`)."""
-
-    leakage: float
-    slope: float
+def _is_almost(tail: float, budget: float) -> bool:
+    """Whether a first budget is hardly above that of the tail."""
+    return bool(tail <= budget <= tail * (1.0 + SAME))
 
 
-def _limit_for_constant(loss: PrivacyLossFunction | None, epsilon: float) -> _Limit:
-    """The supremum for a constant budget, whose derivative is 1 / (1 - L') at the fixed point."""
-    if loss is None:
-        return _Limit(epsilon, slope=1.0)
-    supremum = float(loss.supremum(epsilon))
-    if not np.isfinite(supremum):
-        return _Limit(supremum, slope=0.0)
-    rest = 1.0 - loss.slope_at(supremum)
-    return _Limit(supremum, slope=1.0 / max(rest, 1e-15))
-
-
-def _starting_shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
-    """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
+def _starting_shapes(problem: Endless, constant: EndlessBudgets, p: float) -> Iterator[np.ndarray]:
+    """Budgets to start from, up to a factor: for one matrix with the first budget of Algorithm 8,
+    and falling ones."""
     size = problem.weights.size
-    first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)
-    rest = np.full(size - 1, constant)
-    yield np.append(first, rest)
+    shape = constant.budgets(size)
+    if problem.period == 1:
+        sides = problem.losses.backward.steps[0], problem.losses.forward.steps[0]
+        first, *_ = allocate_by_quantification(problem.alpha, *sides, 3)
+        shape[0] = first
+    yield shape
     # optimal under perfect correlation, where the sum of all budgets is bounded
     exponents = np.arange(size) / (1 + problem.power)
     yield (1.0 - p) ** exponents

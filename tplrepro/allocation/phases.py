@@ -8,6 +8,7 @@ end.
 """
 
 from __future__ import annotations
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from tplrepro.leakage.temporal import LossCycle, LossCycles
 
 #: Where a supremum is infinite, SLSQP is given this many times alpha.
 UNBOUNDED = 100.0
+#: What slopes round a cycle are taken to fall short of 1, at least.
+LEAST_REST = 1e-15
 
 
 class OnCycle(LeastError):
@@ -47,20 +50,60 @@ class OnCycle(LeastError):
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of the phases, once the first time points are past."""
-        backward = self.losses.backward.steps
-        # In reverse order, the step from phase 0 leads to phase p - 1 and is the last one.
-        *others, last = self.losses.forward.steps
-        forward = [*reversed(others), last]
-        bpl = backward_suprema(LossCycle(backward, []), budgets, 0).phases
-        fpl = forward_suprema(self.losses.forward, budgets, 0).phases
-        leakages = bpl + fpl - budgets
+        bpl = backward_limits(self.losses.backward, budgets, change)
+        fpl = forward_limits(self.losses.forward, budgets, change)
+        leakages = bpl.leakages + fpl.leakages - budgets
         most = UNBOUNDED * self.alpha
         if leakages.max() > most:
             return np.minimum(leakages, most), change
-        derivative = _derivative_of_limits(backward, bpl, change)
-        derivative += _derivative_of_limits(forward, fpl[::-1], change[::-1])[::-1]
-        derivative -= change
-        return leakages, derivative
+        return leakages, bpl.derivative + fpl.derivative - change
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limit of a leakage at each phase (p,), nats, and its derivatives by N unknowns (p, N), 0
+    where the leakage grows without bound."""
+
+    leakages: np.ndarray
+    derivative: np.ndarray
+
+
+def backward_limits(losses: LossCycle, budgets: np.ndarray, change: np.ndarray) -> Limits:
+    """The limits of BPL under budgets that return with each cycle.
+
+    Parameters
+    ----------
+    losses : LossCycle of the backward side, whose first steps count for nothing
+    budgets : array (p,), nats
+    change : array (p, N), the derivatives of the budgets by N unknowns
+
+    Returns
+    -------
+    Limits
+    """
+    limits = backward_suprema(LossCycle(losses.steps, []), budgets, 0).phases
+    return Limits(limits, _derivative_of_limits(losses.steps, limits, change))
+
+
+def forward_limits(losses: LossCycle, budgets: np.ndarray, change: np.ndarray) -> Limits:
+    """The limits of FPL, as `backward_limits` those of BPL.
+
+    Parameters
+    ----------
+    losses : LossCycle of the forward side, whose first steps count for nothing
+    budgets : array (p,), nats
+    change : array (p, N)
+
+    Returns
+    -------
+    Limits
+    """
+    # In reverse order, the step from phase 0 leads to phase p - 1 and is the last one.
+    *others, last = losses.steps
+    backwards = [*reversed(others), last]
+    limits = forward_suprema(LossCycle(losses.steps, []), budgets, 0).phases
+    derivative = _derivative_of_limits(backwards, limits[::-1], change[::-1])[::-1]
+    return Limits(limits, derivative)
 
 
 def is_known(losses: LossCycle) -> bool:
@@ -76,6 +119,8 @@ def _derivative_of_limits(losses: list, limits: np.ndarray, change: np.ndarray) 
     """The derivatives (p, N) of the limits (p,) of a walk round a cycle, of which the k-th loss
     function leads from place k to the next, by the unknowns of which budgets have the derivatives
     `change` (p, N)."""
+    if not np.isfinite(limits).all():
+        return np.zeros_like(change)
     slopes = []
     for loss, limit in zip(losses, limits.tolist(), strict=True):
         slopes.append(0.0 if loss is None else loss.slope_at(limit))
@@ -86,7 +131,7 @@ def _derivative_of_limits(losses: list, limits: np.ndarray, change: np.ndarray) 
     for slope, change_of_budget in zip(slopes, following, strict=True):
         product *= slope
         added = slope * added + change_of_budget
-    derivatives = [added / max(1.0 - product, np.finfo(float).tiny)]
+    derivatives = [added * (1.0 / max(1.0 - product, LEAST_REST))]
     for slope, change_of_budget in zip(slopes[:-1], following[:-1], strict=True):
         derivatives.append(slope * derivatives[-1] + change_of_budget)
     return np.array(derivatives)

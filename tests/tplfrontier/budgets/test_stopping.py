@@ -13,6 +13,7 @@ from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tests.tplrepro.allocation.problems import as_functions, assert_derivatives, problems
 from tests.tplrepro.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 from tplfrontier.budgets.stopping import Endless, EndlessBudgets
+from tplrepro.leakage.temporal import loss_cycles
 
 
 def exact_endless_tpl(endless, loss_b, loss_f, alpha):
@@ -96,7 +97,7 @@ def test_derivatives_agree_with_differences(count):
     backward, forward = as_functions(*(random_matrix(rng, "dense", 4) for _ in range(2)))
     for sides in ((backward, forward), (backward, None), (None, forward)):
         assert_derivatives(
-            Endless(1.3, *sides, 0.1, 1, count), rng.uniform(0.1, 0.3, count + 1), rng
+            Endless(1.3, loss_cycles(*sides), 0.1, 1, count), rng.uniform(0.1, 0.3, count + 1), rng
         )
 
 
@@ -109,3 +110,53 @@ def test_the_expected_error_is_that_of_drawn_lengths():
     )
     assert endless.budgets(4).tolist() == [0.5, 0.25, 0.1, 0.1]
     assert endless.expected_error(0.5, "squared") == pytest.approx(4 + 0.5 * 16 + 0.25 / 0.5 * 100)
+
+
+@pytest.mark.parametrize("count", [5, 6, 9])
+def test_derivatives_for_a_cycle_agree_with_differences(count):
+    rng = np.random.default_rng(9)
+    backward, forward = [
+        tpl.Cycle([random_matrix(rng, "dense", 3) for _ in range(p)]) for p in (3, 1)
+    ]
+    for sides in ((backward, forward), (forward, backward), (backward, None), (None, backward)):
+        problem = Endless(1.3, loss_cycles(*sides), 0.1, 1, count)
+        assert_derivatives(problem, rng.uniform(0.05, 0.15, count + 3), rng)
+
+
+@pytest.mark.parametrize("start", ["habit", "any", [0.9, 0.1]])
+@pytest.mark.parametrize("p", [0.02, 0.3])
+def test_budgets_of_a_cycle_keep_alpha_however_long_the_series(p, start):
+    cycle = tpl.Cycle(
+        [[[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]], [[0.6, 0.4], [0.5, 0.5]]]
+    )
+    back = cycle.reverse(start=start)
+    endless = tf.allocate_with_stopping(1.0, back, cycle, p)
+    assert endless.tail.shape == (3,)
+    largest = 0.0
+    for horizon in (1, 2, 3, 5, 8, 13, 30, 60, 200, 201, 202):
+        leakage = tpl.temporal_privacy_leakage(endless.budgets(horizon), back, cycle)
+        largest = max(largest, leakage.max())
+    assert 0.999 < largest <= 1.0
+    constant = tpl.allocate_by_upper_bound(1.0, back, cycle)
+    reached = (1 - p) ** np.arange(5000)
+    error_of_constant = (reached / np.resize(constant, 5000)).sum()
+    found = (reached / endless.budgets(5000)).sum()
+    assert endless.expected_error(p) == pytest.approx(found, rel=1e-9)
+    assert found < error_of_constant * (1 + 1e-12)
+    if p == 0.3:
+        assert endless.first.size > 0
+        assert found < 0.97 * error_of_constant
+
+
+def test_a_long_cycle_has_budgets_for_ever_and_a_cycle_of_one_those_of_its_matrix():
+    rng = np.random.default_rng(3)
+    week = tpl.Cycle([rng.dirichlet(np.full(3, 5.0), 3) for _ in range(168)])
+    endless = tf.allocate_with_stopping(1.0, None, week, 0.1)
+    assert (endless.first.size, endless.tail.shape) == (0, (168,))
+    leakage = tpl.temporal_privacy_leakage(endless.budgets(400), None, week)
+    assert leakage.max() <= 1.0
+    alone = tf.allocate_with_stopping(1.0, BACKWARD, FORWARD, 0.3)
+    of_cycles = tf.allocate_with_stopping(1.0, tpl.Cycle(BACKWARD), tpl.Cycle(FORWARD), 0.3)
+    assert (of_cycles.tail, of_cycles.first.tolist()) == (alone.tail, alone.first.tolist())
+    with pytest.raises(ValueError, match="every later step, found a list of 2"):
+        tf.allocate_with_stopping(1.0, None, [FORWARD, FORWARD], 0.3)
