@@ -12,7 +12,7 @@ PLOTTED_NAMES = {"epsilon": "ε", "bpl": "BPL", "fpl": "FPL", "tpl": "TPL"}
 
 
 def count_noun(number: float | str, noun: str, form: str = "") -> str:
-    """A number, in the given format, and a noun that agrees with it.
+    """A number, in the format `form`, and a noun that agrees with it.
 
     >>> count_noun(1, "release"), count_noun(1620, "step", ","), count_noun(0.5, "nat")
     ('1 release', '1,620 steps', '0.5 nats')

@@ -100,8 +100,8 @@ def lazy_names(
 
 
 def _import_name(home: str, name: str, package: str) -> Any:
-    """What a module at home has under this name, or its submodule; of the package itself, which is
-    being asked, a submodule."""
+    """What the module `home` has under this name, or its submodule of that name. The `package`
+    itself, whose attribute is being asked for, is only searched for a submodule."""
     if home != package:
         module = import_module(home)
         if hasattr(module, name):

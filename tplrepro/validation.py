@@ -147,7 +147,7 @@ def by_state(
     values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)
 ) -> Any:
     """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None
-    for any number.
+    for any number. Errors call the values `name`.
 
     A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the
     states, and so is each DataFrame in a list. An array or another list is in that order already,
@@ -178,7 +178,8 @@ def by_state(
 def _mapping_by_state(
     values: Mapping, states: int | Sequence | None, name: str, axis: int
 ) -> list | np.ndarray:
-    """A list of the values in the order of the states, or an array with the states on an axis."""
+    """The values of a mapping in the order of the states: a list, or, if their `axis` is not 0, an
+    array with the states on it."""
     labels = [*values]
     by_position = [*values.values()]
     order = _order(labels, states, name)
@@ -221,7 +222,8 @@ def _is_series(values: Any) -> bool:
 
 
 def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
-    """The position of each state among the labels found."""
+    """The position of each state among the labels `found`; an error, which calls these `name`, if
+    they are not the states."""
     if states is None:
         states = range(len(found))
     elif isinstance(states, int):
@@ -366,6 +368,7 @@ def check_series(
     values: np.ndarray, name: str, one: str, horizon: int | None = None, *, has_horizon: bool = True
 ) -> np.ndarray:
     """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all.
+    Errors call them `name`, and one of them `one`.
 
     `has_horizon` says whether the reader could have given a horizon, which the remedy then names.
     """
@@ -427,7 +430,8 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
-    """Whole numbers 0..n-1 of any shape; ValueError for others."""
+    """Whole numbers 0..n-1 of any shape as an array; ValueError for others, which calls them
+    `name`."""
     try:
         array = np.asarray(values)
     except ValueError:  # lists of several lengths
@@ -460,7 +464,8 @@ def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
 
 
 def check_time(time: SupportsIndex, horizon: int, name: str) -> int:
-    """A time point of `horizon`; negative ones count from the end."""
+    """A time point of `horizon` as given, negative ones counting from the end; others are an
+    error."""
     value = check_whole(time, name)
     last = horizon - 1
     if not -horizon <= value <= last:
@@ -499,14 +504,16 @@ def check_whole(number: SupportsIndex, name: str) -> int:
 
 
 def as_scalar(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
-    """The number in a checked array, which must have no axis."""
+    """The number in a checked array; an array with an axis is an error, with `name` and
+    `remedy`."""
     if values.ndim:
         raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
     return float(values)
 
 
 def check_range(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
-    """Numbers from `least` to `most`, both included."""
+    """Numbers of any shape as an array; one outside `least` to `most`, both allowed, is an error:
+    `must`, the number found, and the `remedy`."""
     if type(values) is float and least <= values <= most:
         return np.array(values)  # searches call with one float at a time
     if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:
@@ -590,7 +597,7 @@ class FrozenArrays:
 
 
 def with_index(values: np.ndarray, index: Any, name: str = EPSILON) -> Any:
-    """Budgets of time points as a Series with these labels, or as they are without (None)."""
+    """Budgets (T,) as a Series with the labels `index` and this name, or as they are for None."""
     if index is None:
         return values
     import pandas as pd

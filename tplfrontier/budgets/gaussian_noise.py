@@ -230,8 +230,8 @@ class _BudgetStep:
 
 
 def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: float) -> np.ndarray:
-    """The epsilon at delta of a normal shift after a step of correlation, for each of rising
-    shifts."""
+    """The epsilon at delta, nats, of each normal shift, of (K,) that rise, after a step of
+    correlation."""
     largest = float(gaussian_epsilon(shifts[-1], delta))
     losses = np.linspace(0.0, largest, LOSSES)
     slopes = np.expm1(np.minimum(losses, 700.0))
@@ -247,7 +247,8 @@ def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: f
 
 
 def _find_zero(logarithms: np.ndarray, losses: np.ndarray) -> float:
-    """The loss at which falling logarithms reach 0, linear between two losses; 0 if at none."""
+    """The loss, nats, at which falling `logarithms` (K,) reach 0, linear between two of the evenly
+    spaced `losses` (K,) from 0 on; 0 if the first is not above 0, or none is within."""
     first_within = int(np.argmax(logarithms <= 0.0))
     if first_within == 0:
         return 0.0
@@ -259,7 +260,9 @@ def _find_zero(logarithms: np.ndarray, losses: np.ndarray) -> float:
 
 
 def _point_after(step: _BudgetStep | None, before: _Point | None, budget: _Point) -> _Point:
-    """A step of Eq. (13) of [1] with the approximation for L, and its derivative."""
+    """A step of Eq. (13) of [1] with the approximation for L, and its derivative: `before` is the
+    leakage one release earlier. The budget alone if the side has no step, or there is no earlier
+    release."""
     if step is None or before is None:
         return budget
     after = step.follow(before)
@@ -298,7 +301,9 @@ class _Leakages:
 
 
 def _accumulate_leakages(steps: list, budgets: np.ndarray, change: np.ndarray) -> _Leakages:
-    """Leakages along budgets (T,), with the derivative (T, N), by Eq. (13) of [1]."""
+    """Leakages (T,) along budgets (T,), nats, by Eq. (13) of [1], and their derivative (T, N) by N
+    unknowns, of which `change` (T, N) is that of the budgets. `steps` holds the T - 1 approximate
+    steps, or None."""
     points: Any = map(_Point, budgets.tolist(), change)
     point_after: Any = _point_after
     steps_before: Any = [None, *steps]

@@ -159,7 +159,8 @@ def gaussian_budgets_of_columns(
 
 
 def _quantile_of_changes(horizon: int, delta: float, n_states: int) -> float:
-    """q of theorem 1', rounded up, at least 0."""
+    """q of theorem 1', rounded up, at least 0: the normal quantile at which delta is shared among
+    all changes of one state into another at one of `horizon` times."""
     states = check_horizon(n_states, "n_states")
     other_states = max(n_states - 1, 1)
     changes = horizon * states * other_states
@@ -199,7 +200,8 @@ class _ScaledStrategy:
 
 
 def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _ScaledStrategy:
-    """Mantissas and exponents are divided separately, as their products may be no floats."""
+    """The strategy (R, T) times the sensitivity, over the scale of each row. Mantissas and
+    exponents are divided separately, as their products may be no floats."""
     weights = _check_strategy(strategy)
     answers = weights.shape[0]
     scales = _check_scales(scale, answers)

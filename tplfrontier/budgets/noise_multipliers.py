@@ -38,7 +38,8 @@ class NoiseMultipliers(np.ndarray):
         return map(_with_unit, super().__iter__())
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """What NumPy computes of them: numbers with the unit, but truth values without."""
+        """What NumPy computes of them: numbers with the unit, but truth values without. NumPy calls
+        this."""
         if return_scalar:
             return _with_unit(np.asarray(array)[()])
         if array.dtype.kind != "f":

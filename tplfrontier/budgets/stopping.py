@@ -197,7 +197,11 @@ def _numbers_of_first(losses: LossCycles) -> list[int]:
 def _local_optima(
     problem: Endless, best: EndlessBudgets, constant: EndlessBudgets, p: float
 ) -> list[EndlessBudgets]:
-    """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few."""
+    """Budgets that SLSQP reaches from the best so far, and from other shapes if they are few.
+
+    `constant` are the budgets that are the same at all times of a phase; `p` is the probability to
+    stop after each release.
+    """
     count = problem.count
     starts = [best.budgets(problem.weights.size)]
     if count <= MANY_STARTS:
@@ -301,8 +305,8 @@ def _is_almost(tail: float, budget: float) -> bool:
 
 
 def _starting_shapes(problem: Endless, constant: EndlessBudgets, p: float) -> Iterator[np.ndarray]:
-    """Budgets to start from, up to a factor: for one matrix with the first budget of Algorithm 8,
-    and falling ones."""
+    """Budgets to start from, up to a factor: the `constant` ones, for one matrix with the first
+    budget of Algorithm 8, and budgets that fall with the probability 1 - p to go on."""
     size = problem.weights.size
     shape = constant.budgets(size)
     if problem.period == 1:

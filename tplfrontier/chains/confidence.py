@@ -9,9 +9,9 @@ P_i(S), where
 for matrices of p phases, each of which has n rows.
 
 So P_i(S) is at most an upper end U_i and P_j(S) at least a lower end D_j. The ROC curve of rows i
-and j has the largest p_i(S) for each p_j(S). The joint hull of all points (D_j, U_i) along these
-curves bounds the loss of all these matrices. Tangents enclose the curves, which are concave
-(docs/theory/promises.md).
+and j has the largest p_i(S) for each p_j(S); with the ends U_i and D_j in place of the shares it is
+bent. The joint hull of all points (D_j, U_i) along these curves bounds the loss of all these
+matrices. Tangents enclose the bent curves, which are concave (docs/theory/promises.md).
 """
 
 from __future__ import annotations
@@ -139,7 +139,12 @@ def _loss_of_phase(
     states: Iterable | None,
     step: str | timedelta | None,
 ) -> PrivacyLossFunction:
-    """L above that of the true matrix, jointly with those of the other phases."""
+    """L above that of the true matrix with the given confidence, jointly with those of other
+    phases.
+
+    `counts` are of one phase, `phases` is how many matrices there are; `states` and `step` are as
+    in `loss_from_counts`.
+    """
     matrix, labels = checked_counts(counts, states)
     steps = matrix.toarray()
     n = len(steps)
@@ -231,7 +236,7 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
-    """The smaller of two simple bounds of the upper end."""
+    """The smaller of two simple bounds of the upper end of each share, for a radius in nats."""
     rest = 1.0 - shares
     of_shares = shares * np.log(shares)
     of_rest = rest * np.log1p(-shares)
@@ -246,7 +251,7 @@ def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _compute_divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """KL(share || end) of two outcomes."""
+    """KL(share || end) of two outcomes, elementwise, nats."""
     rest = 1 - shares
     log_ratio = np.log(shares / ends)
     log_ratio_of_rest = np.log(rest / (1 - ends))
@@ -258,7 +263,7 @@ def _compute_divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 def _slope_of_end(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The derivative of an end of the interval in the share, from dKL = 0."""
+    """The derivative of an upper or lower end by its share, elementwise, from dKL = 0."""
     rest = 1.0 - shares
     rest_of_ends = 1.0 - ends
     log_ratio = np.log(ends / shares)
@@ -329,8 +334,9 @@ def _begin_at(curve: _Curve, least: float) -> _Curve:
 
 
 def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.ndarray:
-    """Corners (K, 5) of the tangents that enclose the curve of rows q = i and d = j, with rising
-    d."""
+    """Corners (K, 5), rows as of a hull's vertices, of the tangents that enclose the bent curve of
+    rows q = i and d = j, with rising d. `shares` (n, n) are the observed ones, `radii` (n,) in
+    nats."""
     curve = _roc_curve(shares[i], shares[j])
     rest_of_x = 1.0 - curve.x
     low = 1.0 - upper_end(rest_of_x, radii[j])  # D_j
@@ -353,7 +359,8 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
 
 
 def _slopes_of_tangents(curve: _Curve, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The slopes dU_i / dD_j at the points (low, high) of the bent curve."""
+    """The slopes dU_i / dD_j (K,) at the points `low`, `high` (K,) of the bent curve, whose shares
+    are the points of `curve`."""
     slope_of_high = _slope_of_end(curve.y, high)
     slope_of_low = _slope_of_end(curve.x, low)
     rise = curve.rises * slope_of_high

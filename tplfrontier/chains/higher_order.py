@@ -83,7 +83,8 @@ def estimate_higher_order(
 
 
 def _with_states(augmented: Sequences, tuples: Any, order: int) -> Sequences:
-    """Sequences of k-tuples over the states that `tuples` names."""
+    """The sequences of k-tuples, k = `order`, over the states that `tuples` names: "observed",
+    "all" or a list."""
     if not isinstance(tuples, str):
         if order == 1:
             tuples = [(place,) for place in tuples]
@@ -152,7 +153,8 @@ def every_kth(matrix: MatrixLike, k: int) -> TransitionMatrix:
 
 
 def _sequences_of_tuples(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
-    """The sequences of k-tuples, over those that occur, sorted; each is k - 1 shorter, or empty."""
+    """The sequences of k-tuples, k = `order`, over those that occur, sorted; each is k - 1 shorter,
+    or empty. `labels` name the places of coded sequences."""
     codes_of_labels = None
     if labels is not None:
         codes_of_labels = range(len(labels))

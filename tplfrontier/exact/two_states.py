@@ -123,8 +123,9 @@ class ExactGaussianProfile:
 
 
 def _divergences_of_normal(ratios: np.ndarray, shift: float, x: float) -> np.ndarray:
-    """The hockey-stick divergences at e^x of a release `shift` apart, whose log ratio is added to
-    each ratio of other releases, over the probability of that ratio given the first state."""
+    """The hockey-stick divergences at e^x of a normal release with means `shift` deviations apart,
+    whose log ratio is added to each of `ratios` (k,), those of other releases; divided by the
+    probability of that ratio given the first state."""
     from scipy.special import log_ndtr, ndtr
 
     excess = (ratios - x) / shift
@@ -176,7 +177,12 @@ def _ratios_of_past(shifts: np.ndarray, steps: Iterable) -> list[LogRatios]:
 def _ratios_after_release(
     before: LogRatios, shift: float, step: float, matrix: np.ndarray, releases: int
 ) -> LogRatios:
-    """What a release and those before it tell about the next state, on a grid of this step."""
+    """What a release with means `shift` deviations apart and those before it tell about the next
+    state, on a grid of ratios `step` apart, nats.
+
+    `matrix` (2, 2) is that of the step to the next state as this side has it; `releases` is how
+    many there are so far, for the error.
+    """
     ratios = before.ratios
     grid = _grid_around(ratios, shift, step)
     work = ratios.size * grid.size
@@ -204,7 +210,8 @@ def _ratios_after_release(
 
 
 def _grid_around(ratios: np.ndarray, shift: float, step: float) -> np.ndarray:
-    """Multiples of `step` that a release `shift` apart reaches from these log ratios."""
+    """Multiples of `step` (K,), nats, that a release with means `shift` deviations apart reaches
+    from log ratios (k,)."""
     reach = shift**2 / 2 + 12 * shift
     first = (ratios.min() - reach) // step
     last = (ratios.max() + reach) // step
@@ -212,7 +219,7 @@ def _grid_around(ratios: np.ndarray, shift: float, step: float) -> np.ndarray:
 
 
 def _ratios_after_step(ratios: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """log (p_11 e^l + p_10) / (p_01 e^l + p_00) for each log ratio l."""
+    """log (p_11 e^l + p_10) / (p_01 e^l + p_00) for each log ratio l of (k,)."""
     with np.errstate(divide="ignore"):
         log_p = np.log(matrix)
     (stay_in_0, leave_0), (leave_1, stay_in_1) = log_p

@@ -281,7 +281,12 @@ def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None)
 def _search_ratios(
     rows: np.ndarray, allowed: np.ndarray, tilted: np.ndarray, patience: int
 ) -> np.ndarray:
-    """The proved ratio of each pair of rows, (n, n), by trees of the tilted bounds."""
+    """The proved ratio of each pair of `rows`, (n, n): the largest B_i x / B_j x over all x with
+    x_k <= e^allowed[k, l] x_l.
+
+    Trees are chosen by the bounds `tilted` (n, n), which are finite and without ties; `patience` is
+    after how many exchanges without success a search ends.
+    """
     n = len(rows)
     ratios = np.empty((n, n))
     finite = np.minimum(allowed, tilted)

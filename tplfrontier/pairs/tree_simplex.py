@@ -1,4 +1,4 @@
-"""The largest q x / d x over all x with x_j <= e^D_jk x_k, by the simplex method.
+"""The largest q x / d x over all x > 0 with x_j <= e^D_jk x_k, by the simplex method.
 
 `pairs.leakage` says what it is for.
 
@@ -6,6 +6,10 @@ A basis is a tree of tight constraints over the columns, with node 0 as its root
 parent[m], the node above m, x_m = e^D_mp x_p if upper[m], and x_p = e^D_pm x_m if not. An exchange
 cuts the tree above one node and scales x below the cut until another constraint becomes tight,
 which joins both parts again.
+
+Arguments of these names are the same everywhere: `q`, `d` (n,) are two rows of a matrix; `bounds`
+(n, n) is D; `parent`, `upper` (n,) are the tree; `order` (n,) is its nodes, each after its parent;
+`y` (n,) is log x. A cut is named by the node right below it.
 """
 
 import numpy as np
@@ -24,8 +28,8 @@ CLEAR = 1e-12
 
 @kernel()
 def place_nodes(parent, upper, bounds, order, y):
-    """Set y = log x, where every constraint of the tree is tight, and an order with each node after
-    its parent."""
+    """Fill `y` (n,) with log x, x_0 = 1, where every constraint of the tree is tight, and `order`
+    (n,) with the nodes, each after its parent."""
     y[:] = np.nan
     y[0] = 0.0
     order[0] = 0
@@ -86,7 +90,8 @@ def sums_of_both_sides(values, factor, parent, order):
 
 @kernel()
 def choose_cut(q, d, parent, upper, order, x):
-    """The node above which a cut raises q x / d x most, -1 if none does; and that ratio."""
+    """The node above which a cut raises q x / d x most, -1 if none does; and that ratio at `x`,
+    before the cut."""
     gain, cost, ratio = gains_and_costs(q, d, x)
     gains_below, gains_beside = sums_of_both_sides(gain, 1.0, parent, order)
     costs_below, costs_beside = sums_of_both_sides(cost, ratio, parent, order)
@@ -131,7 +136,7 @@ def choose_clear_cut(q, d, parent, upper, order, x):
 
 @kernel(fastmath=FAST)
 def least_sum(row, levels):
-    """The smallest row[k] + levels[k]."""
+    """The smallest row[k] + levels[k]: with D_jk and log x_k, how far log x_j can rise."""
     least = row[0] + levels[0]
     for k in range(1, row.size):
         total = row[k] + levels[k]
@@ -141,8 +146,9 @@ def least_sum(row, levels):
 
 @kernel()
 def exchange_constraint(cut, parent, upper, bounds, transposed, order, y):  # noqa: PLR0917 - a kernel: the arrays of a tree
-    """Cut the tree above a node, and join both parts by the first constraint that becomes tight as
-    x changes in one.
+    """Cut the tree above the node `cut`, and join both parts by the first constraint that becomes
+    tight as x changes below the cut. `parent` and `upper` are changed; `y` and `order`, still those
+    of the old tree, are not. `transposed` is `bounds`.T, contiguous.
 
     Returns which nodes were below the cut, (n,) of bool.
     """
@@ -154,16 +160,19 @@ def exchange_constraint(cut, parent, upper, bounds, transposed, order, y):  # no
     # The slack of j, k is D_jk - y_j + y_k, where y_k falls: each node below the cut looks at all
     # others.
     if above_falls:
-        node, above = tightest_arc(below, bounds, -1.0, y, cut)
+        node, above = tightest_constraint(below, bounds, -1.0, y, cut)
     else:
-        node, above = tightest_arc(below, transposed, 1.0, y, cut)
+        node, above = tightest_constraint(below, transposed, 1.0, y, cut)
     turn_path(cut, node, above, above_falls, parent, upper)
     return below
 
 
 @kernel()
-def tightest_arc(below, table, sign, y, cut):
-    """The node `below` a cut and the one above it whose constraint has the least slack."""
+def tightest_constraint(below, table, sign, y, cut):
+    """The node `below` a cut and the one above it whose constraint has the least slack.
+
+    `table`, `sign`: D and -1 if x falls above the cut, D transposed and 1 if it rises there.
+    """
     levels = np.empty(below.size)
     for m in range(below.size):
         if below[m]:
@@ -189,7 +198,8 @@ def tightest_arc(below, table, sign, y, cut):
 
 @kernel()
 def turn_path(cut, node, above, is_upper, parent, upper):
-    """Hang a node below `above`, and turn round the path from it to the cut."""
+    """Hang `node` below `above`, and turn round the path from it up to the node `cut`. `is_upper`
+    is what `upper` says of the new constraint; `parent` and `upper` are changed."""
     m = -1
     while m != cut:
         m = node
@@ -227,7 +237,12 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):  # noqa: PLR0917 - 
 
 @kernel()
 def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 - a kernel: the arrays of a tree
-    """Whether weights of the tree's constraints prove q x <= takes x for all x; changes `takes`."""
+    """Whether weights of the tree's constraints (see `proved_ratio`) prove q x <= takes x for all
+    x.
+
+    `takes` (n,), a level times d, is changed; `error` (n,) is the relative rounding error of the
+    sums at each node. False proves nothing.
+    """
     has = q.copy()
     for m in order[::-1]:
         p = parent[m]
@@ -248,7 +263,11 @@ def is_proved(q, takes, parent, upper, order, bounds, error):  # noqa: PLR0917 -
 
 @kernel()
 def climb_trees(q, d, parent, upper, bounds, transposed, order, y, patience):  # noqa: PLR0917 - a kernel: the arrays of a tree
-    """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not."""
+    """Exchange until no cut raises q x / d x, or until `patience` exchanges in a row have not.
+
+    `parent`, `upper`, `order` and `y` are changed to the last tree; `bounds` must be finite,
+    `transposed` is `bounds`.T.
+    """
     best = 0.0
     stalled = 0
     place_nodes(parent, upper, bounds, order, y)
@@ -284,16 +303,17 @@ def restrict_matrix(matrix, columns):
 
 @kernel()
 def set_entries(entries, row, columns):
-    """Set the entries to those of a row in the first of these columns."""
+    """Fill `entries` (m,) with those of `row` (n,) in the first m of `columns`."""
     for m in range(entries.size):
         entries[m] = row[columns[m]]
 
 
 @kernel()
 def set_used_columns(rows, i, j, columns):
-    """Set the first numbers in `columns` (n,) to the columns that are above 0 in row i or j.
+    """Set the first entries of `columns` (n,) to the numbers of the columns that are above 0 in row
+    i or j.
 
-    Returns how many there are, and whether they stood there before.
+    Returns how many there are, and whether the same numbers stood there before.
     """
     size = 0
     is_same = True
@@ -308,11 +328,12 @@ def set_used_columns(rows, i, j, columns):
 @kernel()
 def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: PLR0917 - a kernel: the arrays of a tree
     """Set ratios[j] (n,) to a proved bound of B_i x / B_j x for all x with x_k <= e^bounds[k, l]
-    x_l, for each row j.
+    x_l, for each row B_j of `rows` (n, n).
 
     The search starts from the tree of the row before, or from a star where other columns are above
-    0 in one of both rows. `tilted` (n, n) are finite bounds without ties, by which trees are
-    chosen; `finite`, the smaller of these and `bounds`, gives the x whose ratio is proved.
+    0 in one of both rows, and ends by `patience` as in `climb_trees`. `tilted` (n, n) are finite
+    bounds without ties, by which trees are chosen; `finite`, the smaller of these and `bounds`,
+    gives the x whose ratio is proved.
     """
     columns = np.empty(rows.shape[1], np.int64)
     previous = -1  # how many of them the row before used
@@ -324,10 +345,10 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: 
         if size != previous or not is_same:
             previous = size
             used = columns[:size]
-            near = restrict_matrix(tilted, used)
-            far = restrict_matrix(bounds, used)
-            least = restrict_matrix(finite, used)
-            transposed = near.T.copy()
+            tilted_used = restrict_matrix(tilted, used)
+            bounds_used = restrict_matrix(bounds, used)
+            finite_used = restrict_matrix(finite, used)
+            transposed = tilted_used.T.copy()
             parent = np.zeros(size, np.int64)
             order = np.zeros(size, np.int64)
             upper = np.zeros(size, np.bool_)
@@ -337,8 +358,8 @@ def largest_ratios(rows, i, bounds, tilted, finite, patience, ratios):  # noqa: 
             d = np.empty(size)
         set_entries(q, rows[i], columns)
         set_entries(d, rows[j], columns)
-        climb_trees(q, d, parent, upper, near, transposed, order, y, patience)
-        place_nodes(parent, upper, least, order, y)
+        climb_trees(q, d, parent, upper, tilted_used, transposed, order, y, patience)
+        place_nodes(parent, upper, finite_used, order, y)
         x = np.exp(y - y.max())
         _, _, ratio = gains_and_costs(q, d, x)
-        ratios[j] = proved_ratio(q, d, parent, upper, order, far, ratio)
+        ratios[j] = proved_ratio(q, d, parent, upper, order, bounds_used, ratio)

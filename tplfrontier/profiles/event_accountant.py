@@ -307,6 +307,7 @@ class EventAccountant(Account):
         return 1.0 / size
 
     def _keeps(self, alpha: float, delta: float, release: float | DpEvent) -> bool:
+        """Whether one more release keeps every epsilon at delta within alpha, nats."""
         longer = copy(self).compose(release)
         return bool(longer.epsilon(delta).max() <= alpha)
 
@@ -320,7 +321,7 @@ class EventAccountant(Account):
 def _largest_size(is_within: Callable[[float], bool], size: float, unit: float) -> float:
     """The largest size between unit / RANGE and unit * RANGE that is within; 0 if none is.
 
-    `size` is where the search starts.
+    `size` is where the search starts; at 0 it finds none.
     """
     with Bar(None, "search", "step") as bar:
 

@@ -216,7 +216,8 @@ def _check_mu(mu: ArrayLike) -> np.ndarray:
 def _for_each_pair(
     function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
 ) -> float | np.ndarray:
-    """The function of each pair, computed once for equal pairs."""
+    """The function of each pair of `first` and `second`, which broadcast, computed once for equal
+    pairs; a float if both are numbers."""
     compute_each = np.vectorize(cache(function), otypes=[float])
     values = compute_each(first, second)
     return as_float_or_array(values)

@@ -142,8 +142,9 @@ Profile = Any  # a PrivacyProfile or PairProfiles: both have `compose`, `correla
 def _bound_mixtures(
     q: np.ndarray, d: np.ndarray, row_roundings: int, table: _PairTable
 ) -> np.ndarray:
-    """Bounds at losses 0, grid, ... between the mixtures by two rows q and d, where each
-    entry has had `row_roundings` rounding errors."""
+    """Bounds (J' + 1,), J' <= J, at losses 0, grid, ... on the divergence between the mixtures by
+    two rows q and d (n,), of laws whose divergences `table` holds. Each entry of a row has had
+    `row_roundings` rounding errors."""
     if (q == d).all():
         return np.zeros(1)
     points = table.deltas.shape[2]
@@ -177,7 +178,8 @@ def _bound_mixtures(
 def _difference_rounded_up(
     q: np.ndarray, d: np.ndarray, losses: np.ndarray, row_roundings: int
 ) -> np.ndarray:
-    """a = q - g d for each column and each g = e^loss, (n, J + 1), rounded up.
+    """a = q - g d for each column and each g = e^loss, (n, J + 1), rounded up; q and d (n,) have
+    had `row_roundings` rounding errors in each entry.
 
     Because likelihoods are not negative, the bound on mixtures holds for all larger a, too.
     """
@@ -193,8 +195,8 @@ def _difference_rounded_up(
 
 
 def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
-    """The largest convex function of e^x below a bound at losses 0, grid, ..., and the reverse
-    order's below 0.
+    """The largest convex function of e^x below `bound` (J + 1,) at losses 0, grid, ..., and at
+    losses below 0 below what follows from `reverse`, the bound of the reverse order; (J + 1,).
 
     The divergences are convex in e^x, the bound of one step need not be: chords between any points
     are bounds.
@@ -232,7 +234,8 @@ def _corners_of_envelope(g: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _values_on_chords(
     losses: np.ndarray, values: np.ndarray, corners: np.ndarray, points: np.ndarray
 ) -> np.ndarray:
-    """The chord between the corners on both sides of each point, linear in e^loss."""
+    """At each of `points` (K,), places in `losses` and `values`, the chord between the corners on
+    both sides of it, linear in e^loss; `corners` are places, too."""
     left = np.searchsorted(corners, points, side="right") - 1
     a = corners[left]
     b = corners[left + 1]

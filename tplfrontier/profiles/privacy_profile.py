@@ -287,7 +287,8 @@ class PrivacyProfile(FrozenArrays):
         return self._take_step(eta, largest)
 
     def _take_step(self, eta: np.ndarray, largest: float) -> PrivacyProfile:
-        """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta at the losses of the grid."""
+        """The profile after the step eta(g) delta(1 + (g - 1)/eta(g)), with `eta` (J + 1,) at the
+        losses of the grid; `largest` bounds the loss after it."""
         if eta[0] == 0.0:
             return self.nothing(self.grid)
         losses = self._losses
@@ -501,7 +502,8 @@ def product_rounding(n: int, length: int) -> float:
 
 
 def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
-    """The bound L(bound) on a loss after a step of correlation, rounded up."""
+    """The bound L(bound) on a loss, nats, after a step of correlation, rounded up; `length` is of
+    how many matrices that of the loss function is a product."""
     rounding = product_rounding(loss.matrix.n_states, length)
     after = loss.at_most(bound) + rounding
     return min(after, bound)
@@ -547,7 +549,8 @@ def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
 
 
 def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
-    """Deltas up to the first whose loss `before` the step is certainly beyond the grid."""
+    """`deltas` (J + 1,) up to the first whose loss `before` (J + 1,) the step is certainly at or
+    beyond `last_loss`, the end of the grid."""
     is_beyond = round_down(before, 16) >= last_loss
     beyond = np.flatnonzero(is_beyond)
     if beyond.size == 0:
@@ -632,9 +635,11 @@ def _pad_with_zeros(masses: np.ndarray, size: int) -> np.ndarray:
 def _missing_variation(
     profile: PrivacyProfile, positive: np.ndarray, reverse: PrivacyProfile, of_reverse: np.ndarray
 ) -> float:
-    """By how much the total variation of the reverse order is larger, from positive masses.
+    """By how much the total variation of the reverse order is larger; not positive if it is not.
 
-    Both orders of two laws have the same. With less, masses would be no bound at losses below 0.
+    `positive` and `of_reverse` (J,) are the masses of the losses grid, 2 grid, ... of both orders.
+    Both orders of two laws have the same variation. With less, masses would be no bound at losses
+    below 0.
     """
     size = positive.size
     if size == 0:
@@ -678,8 +683,8 @@ class _Sums:
 
 
 def _sum_losses(few: np.ndarray, many: np.ndarray) -> _Sums:
-    """The positive sums of two losses, from the masses of each, which have the loss 0 in their
-    middle."""
+    """The masses (J,) of the positive sums of two losses, from those of each, (2 J_1 + 1,) and (2
+    J_2 + 1,), which have the loss 0 in their middle."""
     few_zero = few.size // 2
     many_zero = many.size // 2
     sum_zero = few_zero + many_zero

@@ -203,7 +203,12 @@ class Side:
         first: Sequence[Profile],
         last: Sequence[Profile],
     ) -> Iterator[Stretch]:
-        """The profiles before each release: those in `first`, new ones, and the rest of `last`."""
+        """The profiles before each release: those in `first`, known ones of the earliest releases,
+        then new ones, until one is within that of `last` at its place from the end, and the rest of
+        `last`, known for a shorter series.
+
+        `kinds` are the profiles of the different releases, `nothing` that of none.
+        """
         profile = nothing
         known = [*first] or [nothing]
         for profile in known:

@@ -127,7 +127,7 @@ class Repetitions:
 
 
 def profile_after(base: Profile, release: Profile, step: Step) -> Profile:
-    """The profile after a release and a step of correlation.
+    """The profile after a release and a step of correlation; `base` is that of all releases before.
 
     The bound on the loss of a single profile is left out: it is computed beside, for each time of a
     run.
@@ -223,7 +223,8 @@ def _longest_run(steps: list[Step], released: list[int], start: int, matrices_di
 
 
 def _count_repeated(steps: list[Step], released: list[int], start: int, period: int) -> int:
-    """After how many steps from `start` on the releases and steps no longer repeat the period."""
+    """After how many steps from `start` on the releases, by kind, and steps no longer repeat the
+    first `period` of them."""
 
     def is_repeated(first: int, last: int) -> bool:
         return all(
@@ -245,7 +246,11 @@ def repeat_period(
     base: Profile, run: Run, powers: Powers, nothing: Profile
 ) -> Iterator[Repetitions]:
     """Put the repetitions of a run's period into groups, and give each group profiles that bound
-    those of all its repetitions."""
+    those of all its repetitions.
+
+    `base` is the profile before the run, `powers` holds the profiles of the kinds of releases, and
+    `nothing` is that of no release.
+    """
     step, kind = run.period[0]
     ends = group_ends(run.repetitions)
     sizes = [end - begin for begin, end in pairwise([0, *ends])]
@@ -310,8 +315,8 @@ def _higher_bound(old: Bound, new: Bound) -> Bound:
 def repeat_steps(
     base: Profile, steps: Sequence[Callable[[Profile], Profile]], forgotten: float
 ) -> Iterator[list[Bound]]:
-    """The profiles after each of some steps that are repeated without end; at last always the
-    same list."""
+    """The profiles after each of some steps that are repeated without end, from `base` on; at last
+    always the same list. Each step shrinks changes by the share `forgotten`, at least."""
 
     def after_all(base: Profile) -> Profile:
         return reduce(_apply_step, steps, base)
@@ -334,8 +339,8 @@ def repeat_steps(
 def repeat_step(
     after: Callable[[Profile], Profile], base: Profile, forgotten: float
 ) -> Iterator[Bound]:
-    """The profiles after 1, 2, ... equal steps, constant in the end; each shrinks changes by the
-    share `forgotten`."""
+    """The profiles after 1, 2, ... equal steps, constant in the end. `after` leads from a profile
+    to the next, and shrinks changes by the share `forgotten`, at least."""
     if isinstance(base, PairProfiles):
         return _repeat_step_of_pairs(after, base)
     return _repeat_affine_step(after, base, forgotten)
@@ -361,6 +366,8 @@ def _repeat_step_of_pairs(
 def _repeat_affine_step(
     after: Callable[[Profile], Profile], base: PrivacyProfile, forgotten: float
 ) -> Iterator[Bound]:
+    """`repeat_step` of a single profile, whose steps are affine: extrapolated as soon as it is
+    proved."""
     marks: list[PrivacyProfile] = []
     lag = 1  # steps from a mark to the next
     for steps in count(1):
@@ -449,7 +456,8 @@ class ProvedBounds:
 def _prove_bounds(
     low: PrivacyProfile, high: PrivacyProfile, rate: float, after: Callable[[Profile], Profile]
 ) -> ProvedBounds | None:
-    """The deltas of l and u if they satisfy both inequalities of `extrapolate_run`, else None."""
+    """The deltas of l and u, `low` and `high`, if with the step `after` they satisfy both
+    inequalities of `extrapolate_run`, else None, which proves nothing."""
     after_low = after(low)
     after_high = after(high)
     if not low.grid == after_low.grid == after_high.grid:
@@ -462,8 +470,8 @@ def _prove_bounds(
 
 
 def estimate_limit(old: np.ndarray, last: np.ndarray, new: np.ndarray) -> LimitEstimate | None:
-    """How far above `new` the limit of a geometric series is, and its rate; None where both are too
-    loose.
+    """How far above `new` the limit of a geometric series of deltas (J,) is, and its rate; None
+    where both are too loose.
 
           old          last     new  ...  limit
            |  change / r  | change |  ahead  |        ahead = change r / (1 - r)
@@ -488,8 +496,8 @@ def estimate_limit(old: np.ndarray, last: np.ndarray, new: np.ndarray) -> LimitE
 def approach_limit(
     limit: np.ndarray, near: np.ndarray, rate: float, grid: float
 ) -> Iterator[Callable[[], PrivacyProfile]]:
-    """limit - rate^m (limit - near), rounded up, made when needed, for m = 1, 2, ..., and then
-    always the limit."""
+    """Profiles with the deltas limit - rate^m (limit - near), rounded up, made when needed, for m =
+    1, 2, ..., and then always the limit; `limit` and `near` (J + 1,) are at losses `grid` apart."""
 
     def profile_at(share: float) -> PrivacyProfile:
         mixture = share * near + (1.0 - share) * limit

@@ -366,7 +366,8 @@ def temporal_privacy_profile(
 
 
 def _sum_windows(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """The sums of values (T, ...) over windows of times, from `first` (W,) to `last` (W,)."""
+    """The sums (W, ...) of values (T, ...) over windows of times, from `first` (W,) to `last` (W,),
+    both included."""
     horizon, *rest = values.shape
     sums = np.zeros((horizon + 1, *rest), values.dtype)
     np.cumsum(values, axis=0, out=sums[1:])

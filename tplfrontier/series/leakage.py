@@ -290,7 +290,8 @@ def _check_variance(least: float) -> None:
 
 
 def _join_states(series: LinearGaussianSeries, noise: Any, T: int) -> _JointSeries:
-    """The joint state of series and noise."""
+    """The joint state of the series and of noise that is a series, too; or the series with the
+    variances of independent noise at T times."""
     from scipy.linalg import block_diag
 
     if not isinstance(noise, LinearGaussianSeries):
@@ -387,8 +388,11 @@ def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
 def _scalar_information(
     a: float, innovation: float, variance: float, noise: np.ndarray
 ) -> np.ndarray:
-    """The information (T,) for a state of one number: of the outputs up to t, plus that of later
-    ones."""
+    """The information (T,) about each value x_t = a x_{t-1} + innovation, of all outputs: of those
+    up to t, plus that of later ones.
+
+    `innovation` and `variance`, of x_0, are variances; `noise` (T,) are those of the outputs.
+    """
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = _scalar_past(a, innovation, variance, present)
@@ -398,7 +402,8 @@ def _scalar_information(
 
 
 def _scalar_past(a: float, innovation: float, variance: float, present: list) -> list:
-    """The information of the outputs up to each time, from that of each output."""
+    """The information (T,) of the outputs up to each time, from that of each output, `present`
+    (T,), and the variances of the innovation and of the first value."""
     past = present[:1]
     for of_output in present[1:]:
         following = a * a * variance + innovation
@@ -413,7 +418,8 @@ def _scalar_past(a: float, innovation: float, variance: float, present: list) ->
 
 
 def _scalar_future(a: float, innovation: float, present: list) -> list:
-    """The information of the outputs from each time on, from that of each output."""
+    """The information (T,) of the outputs from each time on, from that of each output, `present`
+    (T,), and the variance of the innovation."""
     squared = a * a
     from_end = present[-1:]
     for of_output in present[-2::-1]:
@@ -508,7 +514,8 @@ def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarr
 
 
 def _remaining_variance(update: _Update, known: np.ndarray, joint: _JointSeries) -> float:
-    """The variance of a value that remains, from the information `known` of later outputs."""
+    """The variance of a value that remains given all outputs, from the filter's update at its time
+    and the information `known` (d, d) of later outputs."""
     unit = np.eye(joint.H.size)
     shrunk = unit + update.filtered @ known
     beside = np.linalg.solve(shrunk, update.beside)
@@ -516,8 +523,8 @@ def _remaining_variance(update: _Update, known: np.ndarray, joint: _JointSeries)
 
 
 def _information_before(known: np.ndarray, variance: float, joint: _JointSeries) -> np.ndarray:
-    """The information about the state a step before an output with independent noise, of this
-    output and later ones."""
+    """The information (d, d) about the state a step before an output with independent noise of a
+    variance, of this output and of later ones, which tell `known` (d, d)."""
     unit = np.eye(joint.H.size)
     of_value = np.outer(joint.H, joint.H)
     seen = known + of_value / variance
@@ -527,7 +534,8 @@ def _information_before(known: np.ndarray, variance: float, joint: _JointSeries)
 
 
 def _future_before(update: _Update, future: np.ndarray, joint: _JointSeries) -> np.ndarray:
-    """The recursion of de Jong (1989): what an output and later ones tell, given those before."""
+    """The information (d, d) of an output and later ones given those before, by the recursion of de
+    Jong (1989); `future` (d, d) is that of the later ones."""
     of_value = np.outer(joint.H, joint.H)
     of_output = of_value / update.output_variance
     of_later = update.closed.T @ future @ update.closed
@@ -535,7 +543,8 @@ def _future_before(update: _Update, future: np.ndarray, joint: _JointSeries) -> 
 
 
 def _update_filter(P: np.ndarray, joint: _JointSeries, variance: float) -> _Update:
-    """The Kalman filter's update of a covariance P by an output with noise of a variance."""
+    """The Kalman filter's update, by an output with noise of a variance, of P (d, d), the
+    covariance of the state given earlier outputs."""
     H = joint.H
     ahead = P @ H
     of_value = float(H @ ahead)
@@ -564,8 +573,8 @@ def _split_variance(
 ) -> _Variances:
     """The variance of a value that all outputs explain, and the one that remains.
 
-    `beside` is the filtered covariance times c, `explained` what outputs so far explain of the
-    state's covariance, and `future` the information of later ones.
+    `beside` (d,) is the filtered covariance times c, `explained` (d, d) what outputs so far explain
+    of the state's covariance, and `future` (d, d) the information of later ones.
     """
     c = joint.c
     ahead = joint.F @ beside

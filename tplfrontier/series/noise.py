@@ -250,7 +250,11 @@ def _find_least_noise(
     cost: np.ndarray,
     start: np.ndarray,
 ) -> np.ndarray:
-    """The noise of a shape with the least cost @ x that keeps mu, from a `start` that keeps it."""
+    """The noise of a shape with the least cost @ x that keeps mu, from a `start` that keeps it.
+
+    `K` (T, T) is the covariance of the series, `change` how much one person changes a value. `cost`
+    and `start` belong to the unknowns x from which the shape makes the noise.
+    """
     unit = (change / mu) ** 2
     K_in_units = K / unit
     most = MOST * start.max() / unit
@@ -276,9 +280,11 @@ def _find_least_noise(
 class _CuttingPlanes:
     """Kelley's cutting planes, in units of the variance that a single output needs.
 
-    `best` is the noise of least cost so far that keeps mu; `lowest` a bound below the least cost. A
-    noise that leaks too much is mixed with twice the start, which leaks less than mu, in the share
-    that concavity requires. No variance exceeds `most`.
+    `K` (T, T) is the covariance of the series; the unknowns are those of the `shape`, with costs
+    `cost`, `start` is a noise that keeps mu, and no unknown exceeds `most`. `best` is the noise of
+    least cost so far that keeps mu; `lowest` a bound below the least cost. A noise that leaks too
+    much is mixed with twice the start, which leaks less than mu, in the share that concavity
+    requires.
     """
 
     def __init__(
@@ -406,7 +412,8 @@ class _Tightest:
 def _least_equal_variances(
     mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float
 ) -> np.ndarray:
-    """The least variance of independent noise, the same at all T times, (T,)."""
+    """The least variance of independent noise, the same at all T times, (T,), that keeps mu if one
+    person changes a value by `change`."""
     if isinstance(covariance, LinearGaussianSeries):
         T = covariance.horizon
     else:
@@ -419,7 +426,7 @@ def _least_equal_variances(
 
 
 def _least_variance(is_enough: Callable[[float], bool], mu: float, change: float) -> float:
-    """The least variance for which a predicate holds, at least that of a single output."""
+    """The least variance for which `is_enough` holds, at least that of a single output."""
     single = (change / mu) ** 2 * (1.0 - 2.0**-50)
     high = single
     with Bar(None, "search", "step") as bar:
@@ -437,6 +444,8 @@ def _least_variance(is_enough: Callable[[float], bool], mu: float, change: float
 def _keeps_mu(
     mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float
 ) -> bool:
+    """Whether the noise, variances (T,) or a covariance (T, T), keeps mu at all times if one person
+    changes a value by `change`; False where rounding decides."""
     if not isinstance(covariance, LinearGaussianSeries):
         rounding = _rounding_of_mu(check_covariance(covariance), noise)
         mu = mu * (1.0 - rounding)
@@ -446,8 +455,8 @@ def _keeps_mu(
 
 
 def _level_of_computed_mu(mu: float, covariance: LinearGaussianSeries | ArrayLike, T: int) -> float:
-    """What a computed mu may be: the recursions of a state of several numbers have fewer digits
-    than that of one."""
+    """What a computed mu of T times may be to be within `mu` exactly: the recursions of a state of
+    several numbers have fewer digits than that of one."""
     if isinstance(covariance, LinearGaussianSeries) and covariance.value.size > 1:
         return mu * (1.0 - 1e-8)
     return safely_below(mu, T)

@@ -137,7 +137,8 @@ def _budget_of_leakage(loss: PrivacyLossFunction, leakage: float) -> float:
 def _agreed_split(
     alpha: float, backward: LossLike, forward: LossLike, budget: BudgetForLevel
 ) -> Split:
-    """The division of alpha at which both sides allow the same budget."""
+    """The division of alpha, nats, at which both sides allow the same budget. `budget` tells from a
+    loss function and the leakage of that side which budget keeps it."""
     alpha = check_level(alpha)
     sides = loss_functions(backward, forward)
     # A side that the adversary does not know adds nothing, as a single state does.

@@ -37,7 +37,8 @@ def allocate_by_exact_leakage(
     Parameters
     ----------
     alpha : float
-        The level in nats, > 0; T alpha may be at most 700.
+        The level in nats, > 0. Alpha times the sum of the proportions over the largest one, T alpha
+        if they are equal, may be at most 700.
     backward : TransitionMatrix or array-like (n, n), None, a list of T - 1 of them, or Cycle
         Pr(l^{t-1} | l^t), which the adversary knows: one matrix for all steps, one for each step,
         or one for each phase; None if the adversary does not know that side.
@@ -57,8 +58,8 @@ def allocate_by_exact_leakage(
     Raises
     ------
     ValueError
-        If there is neither a horizon nor proportions, or both disagree; if T alpha > 700, or the
-        matrices are too large or not row-stochastic.
+        If there is neither a horizon nor proportions, or both disagree; if alpha is too large, or
+        the matrices are too large or not row-stochastic.
 
     Examples
     --------

@@ -174,8 +174,9 @@ def _has_no_correlation(timeline: Timeline) -> bool:
 def _solve_from_starts(
     problem: OnTimeline, published: list[np.ndarray], has_knots: bool
 ) -> list[np.ndarray]:
-    """What SLSQP makes of published budgets and of other shapes; of the best of them in a long
-    series."""
+    """What SLSQP makes of `published` budgets, each (R,), and of other shapes; in a long series, of
+    the best two of them. `has_knots`: the unknowns are budgets at a few releases, between which the
+    others are interpolated."""
     shapes = [problem.fit(shape, tolerance=ROUGHLY) for shape in _shapes(problem)]
     starts = published + shapes
     if problem.weights.size > FEW:
@@ -346,7 +347,8 @@ def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
 def _published_budgets(
     problem: OnTimeline, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None
 ) -> Iterator[np.ndarray]:
-    """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
+    """Budgets (R,) of Algorithms 8 and, where there is a supremum, 7 for releases at every time
+    point; releases at fewer of them leak less."""
     times = problem.timeline.times
     horizon = problem.timeline.horizon
     quantified = allocate_by_quantification(problem.alpha, backward, forward, horizon)
@@ -357,7 +359,8 @@ def _published_budgets(
 
 
 def _budgets_of_links(problem: OnTimeline, before: list, after: list) -> Iterator[np.ndarray]:
-    """Algorithm 8 for releases at every time point, where it is possible."""
+    """Budgets (R,) of Algorithm 8 for releases at every time point, where all are positive.
+    `before` and `after` hold the loss functions, or None, of the T - 1 steps of each side."""
     budgets = budgets_of_links(problem.alpha, before, after)
     if budgets.min() > 0.0:
         yield budgets[problem.timeline.times]
@@ -366,7 +369,8 @@ def _budgets_of_links(problem: OnTimeline, before: list, after: list) -> Iterato
 def _budgets_of_cycle(
     problem: OnTimeline, backward: Correlation, forward: Correlation
 ) -> Iterator[np.ndarray]:
-    """Algorithm 7 for the phases of a cycle."""
+    """Budgets (R,) of Algorithm 7 for the phases of a cycle; none for sides with a list of steps,
+    or without a supremum."""
     if is_several(backward) or is_several(forward):
         return
     with suppress(NoFiniteSupremumError):

@@ -116,9 +116,12 @@ def _of_rows(suprema: Suprema) -> np.ndarray:
 
 
 def _derivative_of_limits(losses: list, limits: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """The derivatives (p, N) of the limits (p,) of a walk round a cycle, of which the k-th loss
-    function leads from place k to the next, by the unknowns of which budgets have the derivatives
-    `change` (p, N)."""
+    """The derivatives (p, N) by N unknowns of the limits (p,) of a leakage round a cycle; 0 where
+    some limit is infinite.
+
+    The k-th of `losses`, or None, leads from place k to the next; `change` (p, N) are the
+    derivatives of the budgets.
+    """
     if not np.isfinite(limits).all():
         return np.zeros_like(change)
     slopes = []

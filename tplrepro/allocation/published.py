@@ -117,7 +117,8 @@ def _budget_of_every_release(alpha: float, losses: LossCycles) -> float:
 
 
 def _budgets_of_phases(alpha: float, losses: LossCycles, shape: Any) -> np.ndarray:
-    """The largest budgets (p,) of a shape whose suprema of TPL are within alpha."""
+    """The largest budgets (p,) of a shape whose suprema of TPL are within alpha. The shape is
+    proportions (p,), "least error", or None for equal budgets."""
     from tplrepro.allocation.phases import OnCycle
     from tplrepro.leakage.suprema import check_budgets_of_phases
 
@@ -149,7 +150,9 @@ def _no_budget_error(alpha: float, rounding: float) -> NoFiniteSupremumError:
 
 
 def _check_suprema_exist(losses: LossCycle, phases: list, side: str) -> None:
-    """A step that is not deterministic, or not known, bounds the leakage of all phases."""
+    """Refuse a side of which all steps are deterministic: no budget has a finite supremum. A step
+    that is not deterministic, or not known, bounds the leakage of all phases. `phases` are their
+    labels."""
     if not all(loss is not None and loss.is_identity for loss in losses.steps):
         return
     where = "" if len(losses) == 1 else f" at phase {phases[0]!r}, and others at the other phases"
@@ -240,7 +243,8 @@ def _budgets_of_one_link(
     forward: PrivacyLossFunction | None,
     horizon: int,
 ) -> np.ndarray:
-    """`budgets_of_links` (T,) where all steps are the same; 0 where L is the identity."""
+    """`budgets_of_links` (T,) where all steps of a side have one loss function, or None; 0 where L
+    is the identity on one side."""
     if any(loss is not None and loss.is_identity for loss in (backward, forward)):
         return np.zeros(horizon)
     steps = min(horizon, 3) - 1
@@ -293,7 +297,8 @@ class _Link(NamedTuple):
 
 
 def _levels_of_links(target: float, before: list, after: list) -> _Levels:
-    """Eqs. (26) and (27) of [1] for each step.
+    """Eqs. (26) and (27) of [1] for each step, with a TPL of `target`; `before` and `after` hold
+    the loss functions, or None, of each side.
 
     Where L is the identity on both sides, they leave one number free: the budgets of a run of such
     steps are equal.
@@ -329,6 +334,8 @@ def _is_identity(loss: PrivacyLossFunction | None) -> bool:
 def _levels_of_link(
     target: float, loss_b: PrivacyLossFunction | None, loss_f: PrivacyLossFunction | None
 ) -> _Link:
+    """The BPL before a step and the FPL after it that give both its ends a TPL of `target`, from
+    the loss functions of the backward and the forward side, or None."""
     if _is_identity(loss_b):
         return _Link(target, 0.0)
     if _is_identity(loss_f):
@@ -345,7 +352,8 @@ def _levels_of_link(
 
 
 def _budget_between(loss: PrivacyLossFunction | None, previous: float, level: float) -> float:
-    """The budget after which the leakage of one side has a level, from the one before."""
+    """The budget that takes the leakage of one side from `previous` to `level` by L = `loss`; None:
+    the side is not known."""
     if loss is None:
         return level
     if previous == level:
@@ -356,8 +364,8 @@ def _budget_between(loss: PrivacyLossFunction | None, previous: float, level: fl
 def _best_possible(
     alpha: float, backward: Correlation, forward: Correlation, impossible: np.ndarray
 ) -> np.ndarray:
-    """Budgets (T,) within alpha where some of those with a TPL of alpha at every time are not
-    positive; with a warning."""
+    """Budgets (T,) within alpha, with a warning, where `impossible` (T,), those with a TPL of alpha
+    at every time, are not all positive."""
     horizon = impossible.size
     if horizon <= MOST_OPTIMAL:
         from tplrepro import allocate_optimally  # by its public name: it starts from these budgets

@@ -78,7 +78,8 @@ def _falling_order(p: np.ndarray) -> np.ndarray:
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
-    """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
+    """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices (k,); errors
+    call them `name`."""
     if isinstance(states, (set, frozenset)):
         states = list(states)
     array = np.asanyarray(states)

@@ -297,7 +297,13 @@ class DataRelease:
         log_prior: np.ndarray,
         rng: np.random.Generator,
     ) -> Iterator[ReleasedAnswer | None]:
-        """Algorithm 2 of [5]."""
+        """Algorithm 2 of [5]: the answers to all queries at each time, or one None for a time that
+        is skipped.
+
+        `budgets` holds, for each query, one of each time, or one for all, nats; `horizon` is how
+        many times the budgets allow, None for any number. `log_prior` (N,) is that of the first
+        state.
+        """
         log_posterior = log_prior
         for time, true_state in enumerate(states):
             self._check_length(time, horizon)

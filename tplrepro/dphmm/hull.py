@@ -502,7 +502,7 @@ class _Span:
 
 
 def _parallelotope_volume(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """The k-dimensional volume (...) of the parallelotopes of vectors (..., k, d), by the formula
+    """The k-dimensional volumes (...) of the parallelotopes of vectors (..., k, d), by the formula
     of Cauchy and Binet.
 
     Coordinates are measured in `unit` (d,), so that none of them is rounded as a larger one.
@@ -520,14 +520,18 @@ def _parallelotope_volume(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 
 def _even_coordinates(spanning: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The map (d, r) to coordinates in which spanning points are unit vectors: of thin bodies Qhull
-    loses corners."""
+    """The map (d, r) to coordinates in which the r points `spanning` (r, d) are unit vectors: of
+    thin bodies Qhull loses corners. `basis` (d, r) is an orthonormal one of their span."""
     spanning_in_basis = spanning @ basis
     return basis @ np.linalg.inv(spanning_in_basis)
 
 
 def _outline_hull(points: np.ndarray, spanning: np.ndarray, to_coordinates: np.ndarray) -> _Outline:
-    """The hull of points (m, d) and their negatives, in a span of two dimensions or more."""
+    """The hull of points (m, d) and their negatives, in a span of two dimensions or more.
+
+    `spanning` (r, d) are the points in whose coordinates Qhull works, `to_coordinates` (d, r) leads
+    to these. ValueError if Qhull fails on points that nearly coincide.
+    """
     coordinates = points @ to_coordinates
     kept = _candidate_corners(coordinates)
     points = _with_negatives(points[kept]) + 0.0  # no -0.0
@@ -574,8 +578,8 @@ def _normals_of_sides(ends: np.ndarray) -> np.ndarray:
 
 
 def _hull_about(points: np.ndarray, corners: np.ndarray) -> ConvexHull | None:
-    """Qhull's hull of `corners` (m, r); None if it fails or leaves points (m, r) farther outside
-    than the slack."""
+    """Qhull's hull of `corners` (c, r); None if it fails or leaves one of `points` (m, r) farther
+    outside than the slack."""
     with suppress(QhullError):
         hull = ConvexHull(corners)
         if _largest_norm(points, hull) <= 1 + SLACK / 2:
@@ -596,8 +600,9 @@ def _largest_norm(points: np.ndarray, hull: ConvexHull) -> float:
 def _order_corners(
     coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray
 ) -> np.ndarray:
-    """A polygon's corners, by index, counter-clockwise from the direction (-1, 0), which itself is
-    last.
+    """The numbers `corners` (c,) of a polygon's corners among `coordinates` (m, 2),
+    counter-clockwise from the direction (-1, 0), which itself is last. `to_coordinates` (2, 2)
+    leads from the plane to coordinates.
 
     Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two
     that are close, one stays. So rounding changes neither the order nor the choice.
@@ -614,8 +619,9 @@ def _order_corners(
 
 
 def _angles_from_left(coordinates: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
-    """The angles (c,) of vectors with these coordinates (c, 2) from the direction (-1, 0), in (0, 2
-    pi], counter-clockwise."""
+    """The angles (c,) in the plane of vectors with these coordinates (c, 2) from the direction (-1,
+    0), in (0, 2 pi], counter-clockwise; `to_coordinates` (2, 2) leads from the plane to
+    coordinates."""
     x, y = -to_coordinates[0]  # the coordinates of (-1, 0)
     turn_left_to_front = np.array([[x, -y], [y, x]])
     turned = coordinates @ turn_left_to_front

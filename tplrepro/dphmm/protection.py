@@ -315,7 +315,8 @@ def protect(
 def _insisted_edges_from(
     exposed: np.ndarray, insisted: PolicyGraph, possible: np.ndarray
 ) -> np.ndarray:
-    """The edges (k, 2) that the user insists on, between an exposed state and a possible one."""
+    """The edges (k, 2) of the graph `insisted` on by the user between an `exposed` state and a
+    `possible` one, both given by number."""
     edges = insisted.edge_array
     joins_exposed = np.isin(edges, exposed).any(axis=1)
     joins_possible = np.isin(edges, possible).all(axis=1)
@@ -335,9 +336,11 @@ def _sort_edges(edges: Iterable) -> list[tuple[int, int]]:
 def _protect_further(
     protection: Protection, answers: ArrayLike, method: str, insisted: PolicyGraph
 ) -> Protection:
-    """Protect states that are exposed although every one had been connected.
+    """The `protection` with further edges for states that are exposed although every one had been
+    connected.
 
-    Each of two steps may be optimal and both together not, so that nothing bounds their gap.
+    Each of two steps may be optimal and both together not, so that nothing bounds their gap: it is
+    inf, or NaN for a method without one.
     """
     further = protect(protection.policy, answers, method, insisted)
     edges = _sort_edges([*protection.added_edges, *further.added_edges])
@@ -395,7 +398,7 @@ class _PossibleStates:
         return states[degrees == 1]
 
     def connect(self, attempt: _Attempt, state: int, other: int) -> _Attempt:
-        """Add an edge to the attempt."""
+        """The attempt with an edge between two states, of which `state` is exposed."""
         difference = self.f[other] - self.f[state]
         hull = attempt.hull.extended(difference)
         is_connected = (attempt.exposed == state) | (attempt.exposed == other)
@@ -414,7 +417,8 @@ class _PossibleStates:
         return attempt
 
     def _best_neighbour(self, hull: SensitivityHull, state: int, by_volume: bool) -> int:
-        """The state with the nearest answer, or the one by which the hull grows least."""
+        """The possible state to connect with `state`: the one by which the hull grows least
+        (`by_volume`), or the one with the nearest answer."""
         others = self.possible[self.possible != state]
         differences = self.f[others] - self.f[state]
         distances = np.linalg.norm(differences, axis=1)
@@ -528,7 +532,8 @@ class _SmallestHull:
     def _queue_branch(
         self, bound: HullSize, edges: list[tuple[int, int]], attempt: _Attempt
     ) -> None:
-        """Queue a branch, unless one with the same edges was queued before."""
+        """Queue the branch of an attempt and its edges, of which the last is not yet in it, unless
+        one with the same edges was queued before."""
         key = frozenset(map(frozenset, edges))
         if key in self.seen:
             return

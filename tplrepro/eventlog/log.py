@@ -174,7 +174,8 @@ def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
 
 
 def _check_column(log: pd.DataFrame, name: str, wanted: list[str]) -> None:
-    """Refuse a log in which a column is missing, stands twice, or has no value in some row."""
+    """Refuse a log in which column `name`, one of those `wanted`, is missing, stands twice, or has
+    no value in some row."""
     count = np.count_nonzero(log.columns == name)
     if count != 1:
         found = f"found {count or 'no'} {name}"
@@ -190,7 +191,8 @@ def _check_column(log: pd.DataFrame, name: str, wanted: list[str]) -> None:
 
 
 def _are_complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
-    """Whether each case ends within the log, (cases,) of bool; by default all do."""
+    """Whether each case ends within the log, (n_cases,) of bool; by default all do. `case_codes`
+    (rows,) numbers the case of each row."""
     if COMPLETE not in log.columns:
         return np.ones(n_cases, dtype=bool)
     flags = log[COMPLETE].infer_objects()
@@ -308,7 +310,11 @@ def _iterate_releases(
     max_releases: int | None,
     rng: np.random.Generator | None,
 ) -> Iterator[Release]:
-    """The releases, starting with the first; certain if `rng` is None."""
+    """The releases, starting with the first, of `published` (cases,) events of each case.
+
+    Each further one adds `window` events of each case, or with `rng` 0 to `window` at random, until
+    all are published or there are `max_releases`.
+    """
     full = traces.full_lengths
     number = 1
     yield Release(published, traces)

@@ -219,7 +219,9 @@ def _step_loss(
     where: str,
     rule: str,
 ) -> StepLoss | None:
-    """L of a step by its `loss_matrix`, None if that is: then the step adds no leakage."""
+    """L of a step from the `rows` of `loss_matrix`, a matrix and the state of each row; None if
+    there are none: then the step adds no leakage. `where` names the step for witnesses; `rule` is
+    "published" or "exact"."""
     if rows is None:
         return None
     matrix, state_of_row = rows

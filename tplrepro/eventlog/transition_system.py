@@ -360,8 +360,8 @@ def loss_matrix(
 
 
 def _step_probabilities(one_event: Any, depth: int, certain: bool) -> csr_array:
-    """Probabilities of `depth` steps if `certain`, else of 0 to `depth`, equally likely; unknown
-    rows are empty."""
+    """Probabilities (n, n) of `depth` events at once if `certain`, else of 0 to `depth`, equally
+    likely; from those of one event, not normalized. Unknown rows are empty."""
     one_step = _normalize_rows(one_event)
     moves = [one_step]
     for _ in range(depth - 1):

@@ -166,7 +166,8 @@ class Account:
 
 
 def _spend_or_skip(account: TemporalFilter, epsilon: float, count: int) -> None:
-    """Tell a filter of an entry of a ledger."""
+    """Tell a filter of an entry of a ledger: `count` releases of budget epsilon, or, with 0, times
+    without one."""
     if epsilon:
         account.spend(epsilon, count)
     else:

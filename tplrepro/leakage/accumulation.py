@@ -158,7 +158,8 @@ def has_table(loss: Any) -> bool:
 def _accumulate_to_fixed_point(
     loss: Any, budgets: np.ndarray, last: float | None, step: Step
 ) -> list[float]:
-    """The leakages of equal budgets; from a fixed point on, all are the same."""
+    """The leakages of a run of equal budgets (R,) with one loss function, or None; from a fixed
+    point on, all are the same. `last` is the leakage before them, None if there is none."""
     size = budgets.size
     budget = float(budgets[0])
     leakages: list[float] = []
@@ -197,7 +198,8 @@ class StepsInTurn:
         return before_0 + [self.losses.at(time) for time in times[len(before_0) :]]
 
     def accumulate(self, budgets: np.ndarray, last: float | None, start: int = 0) -> np.ndarray:
-        """The leakages of the releases from number `start` on, (R,), nats."""
+        """The leakages (R,), nats, of the releases from number `start` on, with these budgets (R,);
+        `last` is the leakage before them, None if there is none."""
         if self.losses.is_constant:
             return accumulate_along(self.losses.steps[0], budgets, last)
         return accumulate_from(self.over(start, start + budgets.size), budgets, last)

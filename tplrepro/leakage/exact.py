@@ -239,8 +239,8 @@ def _side(t: int, steps: list, boxes: _Boxes) -> _Side:
 
 
 def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
-    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n), from any
-    `start`."""
+    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n). The search
+    begins at `start` (n, n), which may be any."""
     n = start.shape[0]
     ratios = np.zeros((n, n))
     if not side.chain:
@@ -257,7 +257,8 @@ def _largest_log_ratios(side: _Side, start: np.ndarray) -> np.ndarray:
 
 
 def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """The largest (P_i m)/(P_j m) - 1 of each pair, by Dinkelbach's method from `gains`."""
+    """The largest gains (P_i m)/(P_j m) - 1 of the pairs of states i, j (pairs,), by Dinkelbach's
+    method from `gains` (pairs,), which are changed."""
     best = np.full(i.size, -1.0)
     active = np.arange(i.size)
     while active.size:  # about four steps, each of which raises every active ratio
@@ -273,8 +274,8 @@ def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray)
 def _attain(
     side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i -
-    P_j) m)/(P_j m).
+    """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair of states i, j (pairs,),
+    at `gains` (pairs,), and the gains ((P_i - P_j) m)/(P_j m) of these outputs.
 
     Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last
     first. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
@@ -306,8 +307,8 @@ def _attain(
 def _mark_worst_outputs(
     high: np.ndarray, side: _Side, ratios: np.ndarray, i: np.intp, j: np.intp
 ) -> None:
-    """Mark in `high` (t, n), the last time first, the outputs that attain the ratio of states i and
-    j."""
+    """Mark in `high` (t, n) of bool, the last time first, the outputs that attain the largest log
+    ratio, of `ratios` (n, n), of states i and j."""
     if not side.chain:
         return
     gains = np.expm1(ratios[i, [j]])

@@ -263,7 +263,8 @@ class TemporalFilter:
         return self._phase_limits[time % len(self._phase_limits)]
 
     def _excess(self, epsilon: float, budget: float, release: str) -> str:
-        """What is wrong with a budget that exceeds the largest one, with digits that show it."""
+        """The message on a budget `epsilon` above the largest one, with digits that show it;
+        `release` says which of several it is."""
         digits = 6
         while digits < 17 and f"{budget:.{digits}g}" == f"{epsilon:.{digits}g}":
             digits += 1
@@ -323,7 +324,8 @@ class TemporalFilter:
         return limits
 
     def _leaked_over(self, last: int, steps: int, bpl: float) -> float:
-        """L_B over several steps of the BPL of the last release."""
+        """L_B of `bpl`, the BPL of the last release, over several steps from its time `last` on;
+        nats."""
         loss = self._backward_over.bound(last, steps)
         if loss is None:
             return 0.0
@@ -348,7 +350,7 @@ class TemporalFilter:
         return tolerated
 
     def _inverse_over(self, steps: int, time: int, level: float) -> float:
-        """The largest FPL of a time point that adds at most `level` so many steps before it."""
+        """The largest FPL at `time` that adds at most `level`, nats, so many steps before it."""
         loss = self._forward_over.bound(time, steps)
         if loss is None:
             return inf
@@ -447,6 +449,8 @@ class FloorSuprema:
         return self.fpl_at(time) - self.floor_at(time)
 
     def _rounded_up(self, suprema: Suprema | None, losses: LossCycle, time: int) -> float:
+        """A supremum at a time, nats, with the rounding of a single loss function; 0 without
+        suprema."""
         if suprema is None:
             return 0.0
         supremum = suprema.at(time)

@@ -126,6 +126,8 @@ def _losses_of_all_pairs(rows: np.ndarray, programme: "_Programme") -> Iterator[
 
 
 def _pair_loss(programme: "_Programme", q: np.ndarray, d: np.ndarray) -> float:
+    """The largest log (q y)/(d y), nats, under the constraints of row d, which the programme
+    has."""
     gap = q - d
     if not gap.any():
         return 0.0
@@ -250,7 +252,8 @@ class _HighsProgramme(_Programme):
             self._bound(above, below, self.ratio)
 
     def _bound(self, above: np.ndarray, below: np.ndarray, factor: float) -> None:
-        """Add factor * y[above] - y[below] >= 0 for each pair of indices."""
+        """Add factor * y[above[k]] - y[below[k]] >= 0 for each k; `above` and `below` (k,) number
+        columns."""
         count = len(above)
         starts = np.arange(0, 2 * count, 2, dtype=np.int32)
         columns = np.stack([above, below], axis=1).astype(np.int32)

@@ -528,8 +528,8 @@ def _crossing(vertex: Vertex, following: Vertex) -> float:
 
 
 def _columns_with_sums(vertex: Vertex, row_q: np.ndarray, row_d: np.ndarray) -> np.ndarray:
-    """The columns S of two rows whose sums are those of a vertex: a prefix in order of falling
-    q_j/d_j."""
+    """The columns S, ascending, of rows q and d (n,) whose sums are those of a vertex: a prefix in
+    order of falling q_j/d_j."""
     difference = row_q - row_d
     chosen = np.flatnonzero(difference > 0.0)
     if chosen.size == 0:

@@ -109,7 +109,7 @@ class Products:
         self._kept: dict[Interval, Any] = {}
 
     def over(self, start: int, length: int) -> Any:
-        """The product over `length` steps from a time point on."""
+        """The product over `length` steps, at least one, from time `start` on."""
         exponents = [exponent for exponent in range(length.bit_length()) if length >> exponent & 1]
         factors = []
         passed = 0
@@ -123,7 +123,7 @@ class Products:
         return reduce(self.multiply, factors)
 
     def _block(self, start: int, size: int) -> Any:
-        """The product over a number of steps that is a power of 2."""
+        """The product over `size` steps, a power of 2, from time `start` on."""
         key = Interval(self.losses.place_of(start), size)
         if key not in self._kept:
             self._kept[key] = self._make_block(*key)
@@ -175,7 +175,7 @@ class LossOfIntervals:
             _matrix_of(loss)
 
     def make_loss(self, start: int, length: int) -> PrivacyLossFunction | None:
-        """L of `length` steps from a time point on; None if one of them is not known."""
+        """L of `length` steps from time `start` on; None if one of them is not known."""
         steps: list[Any] = self.losses.over_interval(start, length)
         if None in steps:
             return None
@@ -217,7 +217,8 @@ class LossOfIntervals:
     def _loss_of_product(
         self, step: PrivacyLossFunction, start: int, length: int
     ) -> PrivacyLossFunction:
-        """L of the product over an interval, from its first step on."""
+        """L of the product over `length` steps from time `start` on; `step` is the loss function of
+        the first one."""
         if length == 1:
             return _of_habit(step)
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy

@@ -71,8 +71,9 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     alpha = _check_leakage(alpha, "alpha")
     epsilon = _check_leakage(epsilon, "epsilon")
     largest = 0.0  # line 1
+    n = len(rows)
     block = max(1, BLOCK // rows.size)
-    for start in range(0, len(rows), block):  # line 2: the rows q of a block, and all rows d
+    for start in range(0, n, block):  # line 2: the rows q of a block, and all rows d
         rows_q = rows[start : start + block]
         losses = _losses_of_pairs(rows_q, rows, alpha)
         largest_of_block = float(losses.max())
@@ -81,8 +82,8 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
 
 
 def _losses_of_pairs(rows_q: np.ndarray, rows_d: np.ndarray, alpha: float) -> np.ndarray:
-    """Lines 3 to 13 of Algorithm 1 of [1] for each row q of (b, n) and each row d of (m, n), (b,
-    m)."""
+    """The largest log f (b, m), nats, of each pair of a row q of (b, n) and a row d of (m, n):
+    lines 3 to 13 of Algorithm 1 of [1]."""
     rise, floor = _scaled_factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         q = rows_q[:, None, :]
@@ -410,7 +411,8 @@ def algorithm_5(
     a_m = a_arr[-1]
     is_below = values < a_1
     is_above = values > a_m
-    is_outside = (values != 0) & (is_below | is_above)
+    is_beyond_an_end = is_below | is_above
+    is_outside = is_beyond_an_end & (values != 0)
     if is_outside.any():
         first_outside = values[is_outside].flat[0]
         raise ValueError(
@@ -420,7 +422,8 @@ def algorithm_5(
     k = np.searchsorted(a_arr, values)  # line 2
     q = q_arr[k]
     d = d_arr[k]
-    loss = _log_f(q - d, d, values)
+    excess = q - d
+    loss = _log_f(excess, d, values)
     leakage = loss + epsilon  # line 3
     if is_single:
         return float(leakage)
@@ -496,7 +499,8 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
     optimal = base + last_column
     q = q_table[optimal]
     d = d_table[optimal]
-    losses = _log_f(q - d, d, alpha)
+    excess = q - d
+    losses = _log_f(excess, d, alpha)
     k = np.argmax(losses)
     largest = float(losses[k])
     best_q = float(q[k])
@@ -506,9 +510,9 @@ def _largest_loss(alpha: float, tables: PrecomputedTables) -> LargestLoss:
 
 
 def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> np.ndarray:
-    """How many entries of each row are above alpha: line 4 of Algorithm 3 of [1].
+    """How many entries of each row are above alpha, (rows,): line 4 of Algorithm 3 of [1].
 
-    The rows of n falling entries begin at the positions `base` of the flat `table`.
+    The rows of n falling entries begin at the positions `base` (rows,) of the flat `table`.
     """
     count = np.zeros(base.size, dtype=np.intp)
     for exponent in reversed(range(n.bit_length())):
@@ -522,8 +526,8 @@ def _count_above(alpha: float, table: np.ndarray, base: np.ndarray, n: int) -> n
 
 
 def _fixed_points(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
-    """The alpha with alpha = log f(alpha) + epsilon, the four cases of Theorem 11 of [1]; inf if
-    there is none.
+    """The alpha with alpha = log f(alpha) + epsilon, nats, for coefficients q, d (K,), by the four
+    cases of Theorem 11 of [1]; inf if there is none.
 
     With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Its
     positive root has two forms; each is used where it does not cancel.

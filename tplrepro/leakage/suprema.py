@@ -134,7 +134,8 @@ def _labels_of_rows(losses: LossCycles) -> list:
 
 
 def check_budgets_of_phases(epsilons: ArrayLike, p: int, name: str = "epsilons") -> np.ndarray:
-    """Budgets (p,) of the phases of a cycle, or one for all; finite and >= 0, one of them > 0."""
+    """Budgets (p,) of the p phases of a cycle, given so or as one for all; finite and >= 0, one of
+    them > 0. Errors call them `name`."""
     remedy = f"give one number, or one for each of the {p} phases"
     budgets = check_range(epsilons, 0.0, LARGEST, f"{name} must be finite and at least 0", remedy)
     if budgets.ndim == 0:

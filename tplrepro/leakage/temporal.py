@@ -164,7 +164,7 @@ class TemporalLeakage(OverTime):
 
 
 def check_span(first: int, last: int, horizon: int) -> None:
-    """Two of `horizon` time points, the first not after the last."""
+    """Refuse two numbers unless they are of `horizon` time points, the first not after the last."""
     check_whole(first, "first")
     check_whole(last, "last")
     if not 0 <= first <= last < horizon:
@@ -238,8 +238,8 @@ def temporal_privacy_leakage(
 
 
 def accumulate_both_sides(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
-    """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each
-    side."""
+    """The leakages of budgets (T,); `before` and `after` hold the loss functions, or None, of the T
+    - 1 steps of the backward and the forward side."""
     from tplrepro.leakage.accumulation import accumulate_leakages
 
     bpl = accumulate_leakages(before, budgets)
@@ -565,7 +565,8 @@ def steps_of_both_sides(
 
 
 def dense_array(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
-    """The array of a matrix, unless it is sparse and has more than `most` states."""
+    """The array (n, n) of a matrix, unless it is sparse and has more than `most` states: that is an
+    error, which ends with the `remedy`."""
     if P.is_sparse and P.n_states > most:
         raise ValueError(
             f"products of matrices are dense: a sparse one may have {most} states, "
@@ -588,7 +589,8 @@ class _GivenMatrices:
 
 
 def _matrices_of(given: Any, steps: int, name: str) -> _GivenMatrices:
-    """One matrix for all `steps` of a side, a list with one for each, or a cycle."""
+    """The matrices of a side, called `name`, for `steps` steps, given as one for all, a list with
+    one for each, or a cycle."""
     if is_cycle(given):
         return _GivenMatrices(given.over(steps), 1)
     if not is_several(given):

@@ -197,7 +197,8 @@ class Timeline:
 def leakage_rounded_up(
     loss: PrivacyLossFunction | None, leakage: float | None, epsilon: float
 ) -> float:
-    """L(leakage) + epsilon as `leakage_after`, rounded up."""
+    """L(leakage) + epsilon, nats, as `leakage_after`, rounded up; epsilon alone for a loss function
+    or a leakage that is None."""
     if loss is None or leakage is None:
         return epsilon
     leaked = loss.at_most(leakage)

@@ -79,7 +79,8 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
 def vertex_losses(
     d: np.ndarray, gap: np.ndarray, rest: np.ndarray, alpha: np.ndarray
 ) -> np.ndarray:
-    """`vertex_loss` of arrays of one shape; valid only where alpha <= LARGE."""
+    """`vertex_loss` of arrays of one shape: d(S), q(S) - d(S), 1 - q(S), and alpha in nats; valid
+    only where alpha <= LARGE."""
     capped = np.minimum(alpha, LARGE)
     w = -np.expm1(-capped)
     numerator = gap * w
@@ -230,7 +231,8 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
 
 
 def _supremum_of_large_budget(d: float, gap: float, rest: float, epsilon: float) -> float:
-    """`vertex_supremum` by the same equation for u e^-epsilon, since e^epsilon is out of range."""
+    """`vertex_supremum`, nats, by the same equation for u e^-epsilon, since e^epsilon is out of
+    range."""
     q = gap + d
     z = exp(-epsilon)
     not_in_q = rest + d  # 1 - q + d

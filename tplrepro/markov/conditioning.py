@@ -106,13 +106,19 @@ def _checked_evidence(evidence: ArrayLike, states: Sequence | None) -> np.ndarra
 
 
 def _normalize_rows(
-    log_weights: np.ndarray, is_row: np.ndarray, is_column: np.ndarray, states: Sequence
+    log_weights: np.ndarray,
+    possible_rows: np.ndarray,
+    possible_columns: np.ndarray,
+    states: Sequence,
 ) -> TransitionMatrix:
-    """Rows of weights divided by their sums.
+    """Rows of weights, given as logarithms (n, n), divided by their sums.
 
-    Columns that are not possible get 0, and rows that are not possible repeat one that is.
+    `possible_rows` and `possible_columns` (n,) are of bool. Columns that are not possible get 0,
+    and rows that are not possible repeat one that is.
     """
-    rows = np.where(is_row, np.arange(is_row.size), np.argmax(is_row))
-    log_weights = np.where(is_column, log_weights[rows], -np.inf)
+    numbers = np.arange(possible_rows.size)
+    first_possible = np.argmax(possible_rows)
+    rows = np.where(possible_rows, numbers, first_possible)
+    log_weights = np.where(possible_columns, log_weights[rows], -np.inf)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     return TransitionMatrix(weights, states, normalize=True)

@@ -5,10 +5,10 @@ The matrix of a step stands at the same place on both sides: place r of a forwar
 Pr(l^{t+1} | l^t), and of a backward cycle Pr(l^t | l^{t+1}), for times t at phase r. The first time
 point is at phase 0 (`Cycle.starting_at`).
 
-**The law of the first state.** A backward matrix depends on the law of the state before it, and so
-on how the chain began. `Cycle.reverse` names three cases: the chain starts *in the habit*, in the
-law that repeats itself with the cycle; it starts in a *known* law; or nothing is known of the
-*start*. docs/theory/promises.md proves what holds in each case.
+The *law* of a time is the distribution of the state then. A backward matrix depends on the law of
+the earlier state, and so on how the chain began. `Cycle.reverse` names three cases: the chain
+starts *in the habit*, in the law that repeats itself with the cycle; it starts in a *known* law; or
+nothing is known of the *start*. docs/theory/promises.md proves what holds in each case.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Cycle:
     Raises
     ------
     ValueError
-        Without a step, for matrices that are not row-stochastic or have different states, for
+        If `steps` is empty, for matrices that are not row-stochastic or have different states, for
         phases that are not p distinct labels, for steps of different length, or if phase 0 begins
         elsewhere than within its day or week.
 
@@ -380,15 +380,19 @@ class Cycle:
         Parameters
         ----------
         start : "habit", "any" or array-like (n,)
-            "habit": the first state has the law that repeats itself with the cycle, whatever a
-            user's data are, and the adversary knows no more. An array is a known law of the first
-            state; its backward matrices are exact until it is nearly forgotten. "any": nothing is
-            known of it, and all that follows holds for every law.
+            The law of the first state, its distribution. "habit": the law that repeats itself with
+            the cycle, whatever a user's data are, and the adversary knows no more. An array: this
+            law. "any": nothing is known of it, and all that follows holds for every law.
 
         Returns
         -------
         Cycle, whose place r holds what is known of the state at phase r, given that at r + 1
-            States that cannot occur repeat the row of one that can, which changes no leakage.
+            For "habit" the backward matrices; states that cannot occur repeat the row of one that
+            can, which changes no leakage. For an array the matrices of the first steps, until the
+            law is nearly that of the habit, at most 5,000,000 / n^2 of them; what follows holds
+            bounds (`NearHabit`). For "any" all places hold bounds (`AnyLaw`, then `NearHabit`).
+            Leakages from bounds are upper bounds, and what needs a matrix, such as `sample`,
+            refuses them.
 
         Raises
         ------
@@ -475,8 +479,9 @@ class Cycle:
         return self._forgotten(backward, distance, matrices, first)
 
     def _forgotten(self, backward: list, distance: float, matrices: list, first: list) -> Cycle:
-        """The backward cycle after its `first` steps: from then on, the law is that of the habit up
-        to a distance, which does not grow."""
+        """The backward cycle after its `first` steps, from the `backward` matrices of the habit and
+        the forward `matrices`, p of each: from then on, the law is that of the habit up to
+        `distance`, nats, which does not grow."""
         steps = [
             NearHabit(matrix, distance, forward)
             for matrix, forward in zip(backward, matrices, strict=True)
@@ -614,7 +619,7 @@ def product_of(matrices: Sequence[TransitionMatrix]) -> TransitionMatrix:
 
 
 def reverse_step(matrix: TransitionMatrix, law: np.ndarray) -> TransitionMatrix:
-    """Bayes' rule for one step from a law (n,) of the earlier state.
+    """The backward matrix of one step, by Bayes' rule from the law (n,) of the earlier state.
 
     A later state that cannot occur repeats the row of the likeliest one, which changes no leakage.
     """

@@ -297,7 +297,8 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
 
 
 def _log_product_with_entries(logs: np.ndarray, entries: Any, transpose: bool) -> np.ndarray:
-    """`log_product` for logs (r, n), at most 0, and a matrix that is the entries alone."""
+    """`log_product` for logs (r, n), at most 0, and a matrix that is `entries` (n, n), dense or
+    sparse, alone; `transpose`: its transpose."""
     factor = entries
     if transpose:
         factor = entries.T
@@ -322,7 +323,8 @@ def _log_product_with_entries(logs: np.ndarray, entries: Any, transpose: bool) -
 def _log_product_with_background(
     logs: np.ndarray, matrix: TransitionMatrix, transpose: bool
 ) -> np.ndarray:
-    """`log_product` for logs (r, n), at most 0, and a sparse matrix with a background."""
+    """`log_product` for logs (r, n), at most 0, and a sparse matrix with a background, or its
+    transpose."""
     weights = np.exp(logs)
     excess = matrix.excess
     product = _multiply(weights, excess, matrix.background, transpose)
@@ -342,7 +344,8 @@ def _log_product_with_background(
 def _multiply(
     weights: np.ndarray, excess: Any, background: np.ndarray, transpose: bool
 ) -> np.ndarray:
-    """Weights (r, n) times the matrix whose row i is that of `excess` plus background[i]."""
+    """Weights (r, n) times the matrix whose row i is that of `excess` (n, n) plus background[i], or
+    times its transpose."""
     if transpose:
         product = weights @ excess.T
         product += np.outer(weights.sum(axis=1), background)

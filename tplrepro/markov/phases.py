@@ -160,7 +160,8 @@ def group_phases(phase: Phase, step: timedelta | None) -> PhaseGroups:
 
 
 def _labels_of_steps(phase: Phase, n_steps: int, step: timedelta) -> list[Hashable]:
-    """The label of each of the steps of a week."""
+    """The label of each of the `n_steps` steps of a week, by a phase as `from_sequences` takes
+    it."""
     if isinstance(phase, str):
         check_choice(phase, "phase", tuple(NAMED))
         phase = NAMED[phase]
@@ -360,7 +361,8 @@ class RowEvidence:
 
 
 def _entries_of(matrix: TransitionMatrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The probabilities at rows and columns (e,), all of which are stored if it is sparse."""
+    """The probabilities (e,) at these rows and columns (e,), all of which are stored if the matrix
+    is sparse."""
     return np.asarray(matrix.probabilities[rows, columns]).ravel()
 
 

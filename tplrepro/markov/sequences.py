@@ -320,7 +320,8 @@ def _check_offsets(offsets: np.ndarray, n_values: int) -> None:
 
 
 def _checked_times(times: Any, size: int, name: str) -> np.ndarray | None:
-    """Times (size,) without a zone, to the microsecond, or None."""
+    """Times (size,) of type datetime64, to the microsecond; None stays None. Errors call them
+    `name`."""
     if times is None:
         return None
     times = np.asanyarray(times)
@@ -337,6 +338,7 @@ def _checked_times(times: Any, size: int, name: str) -> np.ndarray | None:
 def _check_clock(
     starts: np.ndarray | None, times: np.ndarray | None, step: timedelta | None
 ) -> None:
+    """Refuse starts together with times or without a step, and a step that is not positive."""
     if starts is not None and (step is None or times is not None):
         raise ValueError(
             "starts must come with the step that tells the other times, and without times, found "
@@ -408,7 +410,8 @@ def with_even_times(
 
 
 def _are_even(times: np.ndarray, offsets: np.ndarray, step: timedelta) -> bool:
-    """Whether times (m,) of one sequence after the other are a step apart in each of them."""
+    """Whether times (m,) of one sequence after the other are a step apart in each of them; sequence
+    k begins at offsets[k]."""
     length = np.timedelta64(step, "us")
     for begin in range(0, len(times), BLOCK):
         differences = np.diff(times[begin : begin + BLOCK + 1])

@@ -663,7 +663,8 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 
 
 def _agreed_states(states: Iterable | None, own: Sequence, name: str) -> Sequence | None:
-    """The states of something that has labels of its `own`; `states` that differ are an error."""
+    """The states of something that has labels of its `own`: those; `states` that are given and
+    differ are an error, which calls both `name`."""
     if states is None:
         return common_states([own], name)
     return common_states([checked_states(states), own], name)
@@ -716,7 +717,8 @@ def _as_sparse(matrix: Any, name: str) -> Any:
 def _checked_sparse(
     probabilities: Any, background: ArrayLike | None, normalize: bool
 ) -> tuple[Any, np.ndarray]:
-    """The stored probabilities, csr_array (n, n), and the background (n,), whose rows sum to 1."""
+    """The stored probabilities, csr_array (n, n), and the background (n,) of the entries that are
+    not stored; the sums of rows are 1, or become so if `normalize`."""
     matrix = _as_sparse(probabilities, "probabilities")
     n_stored = np.diff(matrix.indptr)
     if background is None:
@@ -733,7 +735,8 @@ def _checked_sparse(
 def _row_divisors(sums: np.ndarray, normalize: bool, column_sums: np.ndarray) -> np.ndarray:
     """What each row is divided by, (n,): its sum to normalize, else 1 unless the sum is rounded.
 
-    Without `normalize` the sums must be 1; the sums of the columns tell a transposed matrix.
+    Without `normalize` the `sums` (n,) of rows must be 1; `column_sums` (n,) tell a transposed
+    matrix.
     """
     if normalize:
         _check_positive_sums(sums)

@@ -141,7 +141,11 @@ class _PricedOutputs:
 
 
 class _Generation:
-    """The programme over the k symbols that can occur, numbered in falling order of belief."""
+    """The programme over the k symbols that can occur, numbered in falling order of belief.
+
+    `belief` (n,) and `distance` are as in `generated_response`, `budget` is the usable one, nats.
+    Arrays of symbols hold these numbers; `order` (k,) leads back to the symbols of `belief`.
+    """
 
     def __init__(self, belief: np.ndarray, distance: Callable[..., np.ndarray], budget: float):
         self.belief = belief
@@ -183,7 +187,7 @@ class _Generation:
         return _NearestUnchanged(output=cheapest, cost=least[:, 0])
 
     def distances(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Distances (n, m) between symbols."""
+        """Distances (n, m) between symbols x (n,) and y (m,), by their numbers."""
         rows = self.order[x][:, None]
         columns = self.order[y]
         return distances_by(self.distance, rows, columns)
@@ -237,8 +241,9 @@ class _Generation:
         return np.unique(symbols[chosen])
 
     def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
-        """Merge inputs that are similar at prices kappa of the outputs, and solve the programme for
-        the classes."""
+        """Merge inputs that are similar at prices kappa of the `outputs` (m,), and solve the
+        programme for the classes. Without prices (None) all are 0; kappa has one more if symbols
+        are output unchanged."""
         table = self.distances(np.arange(self.k), outputs)
         costs = self.costs(table, self.b)
         if self.n_unchanged:  # one more output: the nearest symbol that is output unchanged
@@ -272,7 +277,8 @@ class _Generation:
     def _merged_costs(
         self, costs: np.ndarray, class_of: np.ndarray, mass: np.ndarray
     ) -> np.ndarray:
-        """The mean costs of the classes, (c, m), from those of the symbols, (k, m)."""
+        """The mean costs of the c classes, (c, m), from those of the k symbols, (k, m); `class_of`
+        (k,) is the class of each symbol and `mass` (c,) the belief in each class."""
         sums = []
         for column in costs.T:
             sum_of_classes = np.bincount(class_of, self.b * column)
@@ -283,7 +289,8 @@ class _Generation:
         return merged
 
     def _merge_inputs(self, costs: np.ndarray) -> np.ndarray:
-        """The class of each symbol, (k,); symbols that are output unchanged form the last one."""
+        """The class of each symbol, (k,), by its costs (k, m) less the prices, in single precision,
+        which are changed; symbols that are output unchanged form the last one."""
         key = self._preferences(costs)
         if self.n_unchanged:
             nearest = self.unchanged.output
@@ -297,8 +304,8 @@ class _Generation:
         return class_of
 
     def _preferences(self, costs: np.ndarray) -> np.ndarray:
-        """A number for the two best outputs of each symbol and the level of the margin between
-        them, (k,)."""
+        """A number for the two best outputs of each symbol, at costs (k, m), and the level of the
+        margin between them, (k,). The costs are changed."""
         k, m = costs.shape
         rows = np.arange(k)
         first = np.argmin(costs, axis=1)

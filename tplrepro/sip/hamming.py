@@ -137,7 +137,7 @@ def mix_nearly_feasible(
 
 def _without_slight_outputs(belief: np.ndarray, table: np.ndarray, cut: float) -> Response | None:
     """The response w of a table (n, n) without outputs whose marginal is at most `cut`; None if a
-    possible symbol has no other output."""
+    possible symbol has no other output. Entries below 0 count as 0."""
     is_possible = belief > 0
     w = np.maximum(table, 0.0)
     marginal = belief @ w
@@ -218,7 +218,8 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
 
 
 def _falling_order(belief: np.ndarray, is_sorted: np.ndarray) -> np.ndarray:
-    """The possible symbols: those of the mask (n,) in falling order of belief, then the others."""
+    """The possible symbols, by number: those of the mask `is_sorted` (n,) in falling order of
+    belief, then the others."""
     chosen = np.flatnonzero(is_sorted)
     ranks = np.argsort(-belief[chosen], kind="stable")
     falling = chosen[ranks]
@@ -228,13 +229,13 @@ def _falling_order(belief: np.ndarray, is_sorted: np.ndarray) -> np.ndarray:
 
 
 def _is_common(b: np.ndarray, odds: float) -> np.ndarray:
-    """Which symbols have b >= 1/K."""
+    """Which symbols have a belief b >= 1/K, (k,) of bool, K = odds + 1."""
     cap = odds + 1.0
     return b >= 1.0 / cap
 
 
 def _is_worth_serving(b: np.ndarray, odds: float) -> np.ndarray:
-    """Which symbols have E^2 b > max b."""
+    """Which symbols have E^2 b > max b, (k,) of bool, E = odds."""
     least_worth = b.max() / odds**2
     return b > least_worth
 
@@ -298,7 +299,10 @@ def solve_knapsack(b: np.ndarray, odds: float) -> Allocation:
 
 def _attaining_response(b: np.ndarray, odds: float, allocation: Allocation) -> Response:
     """The response that attains the allocation's bound: served symbols are output unchanged, and
-    the others fill up the columns of these."""
+    the others fill up the columns of these.
+
+    `b` (k,) are the beliefs in falling order as the allocation takes them, `odds` is E.
+    """
     n_served = allocation.q.size
     row_class = np.zeros(b.size, dtype=np.intp)
     row_class[:n_served] = -1
@@ -339,7 +343,9 @@ def _with_last_share(shares: np.ndarray, last: float) -> np.ndarray:
 
 
 def _search_windows(b: np.ndarray, odds: float, allocation: Allocation) -> Response:
-    """A response by programmes over a growing window, with a bound for all symbols."""
+    """A response by programmes over a growing window, with a bound for all symbols, from an
+    allocation that no response attains. `b` (k,) are all positive beliefs, in falling order, `odds`
+    is E."""
     without_z = _without_z(b, odds, allocation)
     best = _attaining_response(b, odds, without_z)  # if the programme finds none that is better
     truth = without_z.bound
@@ -360,7 +366,8 @@ def _search_windows(b: np.ndarray, odds: float, allocation: Allocation) -> Respo
 
 
 def _without_z(b: np.ndarray, odds: float, allocation: Allocation) -> Allocation:
-    """An allocation without its partly served symbol, whose mass the first symbol gets."""
+    """An allocation without its partly served symbol, whose mass the first symbol gets; its `bound`
+    is what the response attains. `b` (k,) are the beliefs in falling order, `odds` is E."""
     q = allocation.q.copy()
     q[0] += 1.0 - q.sum()
     served = b[: q.size]
@@ -370,7 +377,7 @@ def _without_z(b: np.ndarray, odds: float, allocation: Allocation) -> Allocation
 
 
 def _symbols_around_z(n_symbols: int, z: int, reach: int) -> np.ndarray:
-    """The most probable symbol, and those within `reach` of z."""
+    """The numbers of the most probable symbol, 0, and of those within `reach` of z, ascending."""
     first = max(0, z - reach)
     end = min(n_symbols, z + reach)
     return np.union1d([0], np.arange(first, end))
@@ -388,7 +395,11 @@ class _WindowOptimum:
 def _respond_in_window(
     b: np.ndarray, odds: float, active: np.ndarray, allocated: np.ndarray
 ) -> _WindowOptimum:
-    """The best response if only `active` symbols may differ from the allocated marginal."""
+    """The best response if only the symbols numbered `active` may differ from the marginal
+    `allocated` (m,) to the m served ones.
+
+    `b` (k,) are the beliefs in falling order, `odds` is E. ArithmeticError if the solver gives up.
+    """
     w_share = 1 - 1 / odds
     n_active = active.size
     fixed = np.setdiff1d(np.arange(allocated.size), active)
@@ -437,8 +448,9 @@ def _with_fixed_outputs(w: np.ndarray, n_active: int, lacking: np.ndarray) -> np
 
 
 def _classes_in_window(n_symbols: int, active: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """The class of each symbol's row: active symbols have rows of their own, all rarer symbols are
-    one, and fixed ones are output unchanged, -1."""
+    """The class of each symbol's row, (n_symbols,): active symbols have rows of their own, all
+    rarer symbols are one, and fixed ones are output unchanged, -1. `active` and `fixed` are numbers
+    of symbols."""
     row_class = np.full(n_symbols, active.size)
     row_class[active] = np.arange(active.size)
     row_class[fixed] = -1
@@ -454,7 +466,8 @@ def _divide_by_sum(values: np.ndarray) -> np.ndarray:
 
 
 def _drop_slight_outputs(w: np.ndarray, output: np.ndarray) -> np.ndarray:
-    """w (c, m) without the outputs whose probability, of `output` (m,), is slight."""
+    """w (c, m) without the outputs whose probability, of `output` (m,), is slight; rows sum to
+    1."""
     table = w.copy()
     is_slight = output <= SLIGHT_OUTPUT
     table[:, is_slight] = 0.0
@@ -465,9 +478,10 @@ def _drop_slight_outputs(w: np.ndarray, output: np.ndarray) -> np.ndarray:
 
 
 def _tight_values(belief: np.ndarray, odds: float, of_rarer: float) -> np.ndarray:
-    """The dual values that make the terms of served symbols in U(nu) tight (`utility_bound`).
+    """The dual values (f,) that make the terms of served symbols in U(nu) tight (`utility_bound`).
 
-    `of_rarer` is the value of the symbols that are rarer than all of these.
+    `belief` (f,) is that in the served symbols, `odds` is E, and `of_rarer` is the value of the
+    symbols that are rarer than all of these.
     """
     cap = odds + 1.0
     w_share = 1 - 1 / odds
@@ -490,9 +504,12 @@ class _WindowSolution:
 def _solve_window(
     *, mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
 ) -> _WindowSolution:
-    """The w (n, m) that minimises sum w_cost w + sum q_cost q, q = mass @ w, w <= (odds + 1) q.
+    """The w (n, m) that minimises sum w_cost w + sum q_cost q, where q = mass @ w, the rows of w
+    sum to 1, and w <= (odds + 1) q.
 
-    With elsewhere > 0, w has one more column: an output of this probability, without cost or limit.
+    `mass` (n,) is that of the rows, `w_cost` (n, m), `q_cost` (m,). With elsewhere > 0, w has one
+    more column: an output of this probability, without cost or limit. ArithmeticError if the solver
+    finds no optimum.
     """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron

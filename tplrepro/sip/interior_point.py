@@ -152,7 +152,8 @@ class _Iterate:
 
 
 def _longest_step(values: np.ndarray, changes: np.ndarray) -> float:
-    """The largest multiple of the changes that leaves all (positive) values at or above 0."""
+    """The largest multiple of the changes that leaves all values, which are positive, at or above
+    0; large if none falls."""
     relative_changes = changes / values
     steepest_fall = -float(relative_changes.min())
     return 1.0 / max(1e-300, steepest_fall)
@@ -246,7 +247,8 @@ class _Newton:
         )
 
     def step(self, aim: np.ndarray) -> _Step:
-        """The step that changes primal * dual by the aim, (2, n, m)."""
+        """The step that would change the products primal * dual by the aim, (2, n, m), if they were
+        linear, and that repairs what rounding made missing."""
         ratio = aim / self.primal
         for_w, for_s = ratio
         _, theta = self.slope
@@ -271,19 +273,23 @@ class _Newton:
         return _Step(primal=primal, dual=dual, nu=nu)
 
     def _change_of_limit_by_aim(self, for_s: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """By how much K q would grow by the aim alone if nu and kappa stayed the same."""
+        """By how much K q, (m,), would grow by the aim alone if nu and kappa stayed the same.
+        `for_s` (n, m) is the aim for s rho over s, less theta times what is missing in s; `right`
+        (n, m) is what the aim asks of w less that of s."""
         in_columns = self.b @ (for_s + self.of_s * right)
         return self.cap * in_columns
 
     def _change_of_primal(self, apart_from_room: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """The changes of w and s, (2, n, m), from what w grows by `apart_from_room`."""
+        """The changes of w and s, (2, n, m), from `apart_from_room` (n, m), what w grows by were
+        `room` 0; `room` (m,) is the growth of K q."""
         change_of_w = apart_from_room + self.of_s * room
         change_of_s = self.of_w * room - apart_from_room
         return np.array([change_of_w, change_of_s])
 
     def _change_of_nu(self, row_sums: np.ndarray, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        """By how much nu changes, so that the rows of w, which would otherwise grow by their
-        `row_sums` and what q and kappa add, keep their sums."""
+        """By how much nu changes, (n,), so that the rows of w, which would otherwise grow by their
+        `row_sums` (n,) and what q and kappa add, keep their sums. `to_w`, `to_s` (m,) are the right
+        sides of the equations for q and kappa."""
         kappa = self._change_of_kappa(to_w, to_s)
         room = self._change_of_limit(to_s, kappa)
         in_rows = row_sums + self.inverse @ kappa
@@ -292,12 +298,14 @@ class _Newton:
         return root_times_nu / self.root
 
     def _change_of_kappa(self, to_w: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-        """By how much kappa changes."""
+        """By how much kappa changes, (m,), from the right sides `to_w`, `to_s` (m,) of its
+        equations."""
         through_q = self.beta * self.gamma * to_s
         return (through_q - to_w) / self.pivot
 
     def _change_of_limit(self, to_s: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-        """By how much K q grows."""
+        """By how much K q grows, (m,), from the right side `to_s` (m,) and the change `kappa` (m,)
+        of kappa."""
         left_to_q = to_s - self.beta * kappa
         return self.cap * self.gamma * left_to_q
 

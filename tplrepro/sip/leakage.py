@@ -366,7 +366,8 @@ def _checked_prior(prior: ArrayLike) -> np.ndarray:
 
 
 def _rows_for_inputs(mechanism: BeliefMechanism, current: np.ndarray, k: int) -> np.ndarray:
-    """The rows a(.|x) of the response at time k for all inputs so far, (n^(k+1), n)."""
+    """The rows a(.|x) of the mechanism's response at time k for all inputs so far, (n^(k+1), n),
+    the last input varying fastest."""
     n = current.size
     if mechanism.uses_previous and k:
         responses = [mechanism.response(current, previous=x) for x in range(n)]  # type: ignore

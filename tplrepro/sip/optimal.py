@@ -125,7 +125,8 @@ class OptimalResponse(BeliefMechanism):
 def _function_response(
     belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float
 ) -> Response:
-    """`_distance_response` over the possible symbols if they are few, else `generated_response`."""
+    """`_distance_response` over the possible symbols if they are few, else `generated_response`;
+    `belief` (n,), `distance` a function of two arrays of symbols, `epsilon` in nats."""
     possible = np.flatnonzero(belief)
     if possible.size > FEW:
         return generated_response(belief, distance, epsilon)
@@ -140,7 +141,7 @@ def _function_response(
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
     """The response for a distance matrix (n, n): solved for `usable_budget(epsilon)`, with a bound
-    for `epsilon`."""
+    on its cost for `epsilon` nats."""
     is_possible = belief > NEGLIGIBLE
     b = belief[is_possible]
     b = b / b.sum()
@@ -174,8 +175,8 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
 
 
 def _one_sided_costs(b: np.ndarray, distance: np.ndarray, budget: float) -> np.ndarray:
-    """Costs (n, m) of w in the one-sided programme: (1 - e^-eps) D for w itself and e^-eps beta D
-    for its marginal."""
+    """Costs (n, m) of w in the one-sided programme, from the distances (n, m): (1 - e^-eps) D for w
+    itself and e^-eps beta D for its marginal, beta = `b` (n,), eps = `budget`."""
     marginal_share = np.exp(-budget)
     for_w = (1 - marginal_share) * distance
     for_marginal = marginal_share * (b @ distance)

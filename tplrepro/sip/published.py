@@ -81,8 +81,8 @@ class ConditionalRandomizedResponse(BeliefMechanism):
 
 
 def _randomized_response(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
-    """Randomised response over the symbols in `support`; symbols outside it are answered by a
-    uniform draw from it."""
+    """Randomised response of `epsilon` nats over the symbols with the numbers `support`; symbols
+    outside it are answered by a uniform draw from it."""
     k = support.size
     uniform = np.full(k, 1.0 / k)
     row_class = np.zeros(belief.size, dtype=np.intp)

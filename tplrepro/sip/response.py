@@ -356,8 +356,8 @@ def distance_function(distance: Distance, states: int | Sequence) -> Callable[..
 
 
 def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike) -> np.ndarray:
-    """Checked distances, perhaps infinite, by a function of two arrays of symbols that broadcast
-    against each other."""
+    """Distances, checked, perhaps infinite, by a function of two arrays of symbols x and y that
+    broadcast against each other, as does the result."""
     values = as_numbers(distance(x, y), "distances must be numbers", "mend the function")
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
     is_distance = values >= 0.0
@@ -371,5 +371,6 @@ def distances_by(distance: Callable[..., np.ndarray], x: ArrayLike, y: ArrayLike
 
 
 def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The distances between symbols in a matrix of distances."""
+    """The distances between symbols x and y, which broadcast against each other, in a matrix (n, n)
+    of distances."""
     return values[x, y]

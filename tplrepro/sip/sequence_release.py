@@ -438,7 +438,8 @@ def _check_mechanism(mechanism: Any, chain: SymbolChain) -> None:
 def _release_symbols(
     mechanism: Any, symbols: np.ndarray, chain: SymbolChain, rng: np.random.Generator
 ) -> Iterator[ReleasedSymbol]:
-    """Algorithm 1 of [3]."""
+    """Release each symbol of a sequence in turn by Algorithm 1 of [3]: respond under the belief
+    about it, then update the belief by what was output."""
     belief = Belief.start(chain)
     widths = chain.widths
     has_several_widths = np.ptp(widths) > 0

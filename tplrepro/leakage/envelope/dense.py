@@ -121,15 +121,15 @@ def first_different_row(rows: np.ndarray) -> int | None:
 @dataclass(frozen=True)
 class _Search:
     """Which pairs of rows are outside a hull; `far` (n,) holds for each row d a slope from which on
-    no row q has an excess over it."""
+    no row q has an excess over it, `columns` the rows in whole steps."""
 
     rows: np.ndarray
     columns: screens.Columns
     far: np.ndarray
 
     def first_hull(self, different: int, best: np.ndarray) -> np.ndarray:
-        """The hull of row 0 and a different one, the best pairs (p, 2) of a sample and better
-        partners for these."""
+        """The hull (K, 5) of row 0 and the row number `different`, of the best pairs (p, 2) of a
+        sample, and of better partners for the pairs of that hull."""
         rows = self.rows
         two_rows = np.array([(different, 0), (0, different)])
         points = hulls.grow_hull(NO_POINTS, rows, two_rows, self.far)
@@ -151,7 +151,10 @@ class _Search:
 
     def mark_outside(self, start: int, stop: int, hull: np.ndarray, screen: Screen) -> np.ndarray:
         """Whether the pair of row d = start + j and row q = i is outside the hull, bool (stop -
-        start, n), by several threads."""
+        start, n), by several threads.
+
+        `hull` is from `hulls.edges_of_hull`; pairs that `screen` settles are inside.
+        """
         n = self.rows.shape[0]
         size = stop - start
         threads = compiled.thread_count(n, 100)
@@ -219,7 +222,8 @@ def best_vertex(rows: np.ndarray, alpha: float) -> Vertex:
     columns = screens.columns_of(rows)
 
     def improve(first: int, stop: int, best: Tangent) -> Tangent:
-        """The steepest tangent to a pair with a row d of first..stop, if steeper."""
+        """The steepest tangent to a pair with a row d of first..stop, if steeper than `best`; else
+        `best`."""
         slope, i, j = screens.improve_tangent(rows, columns, inverse, first, stop, best.slope)
         tangent = Tangent(slope, i, j)
         return max(best, tangent)
@@ -261,7 +265,8 @@ def choose_screen(far: np.ndarray, hull: np.ndarray, usual: np.ndarray) -> Scree
     shares_at_seeds = np.minimum(shares_at_seeds, 1.0)
     shares = np.interp(slopes, SEED_SLOPES, shares_at_seeds)
     shares[shares > LITTLE_ROOM] = 1.0  # no room for steps
-    lowering = BELOW * (1.0 - shares)
+    room = 1.0 - shares
+    lowering = BELOW * room
     caps = support * (1.0 - lowering)
     has_room = shares < 1.0
     rounding = screens.sum_error(far.size)
@@ -306,11 +311,12 @@ def spread_pairs(n: int) -> np.ndarray:
 
 
 def steepest_vertex(points: np.ndarray, inverse: float) -> Vertex:
-    """The one of `points` (m, 5) to which the line from (-inverse, 0) is steepest."""
+    """The vertex that attains L(alpha): the one of `points` (m, 5), columns d, gap, rest, i, j, to
+    which the line from (-inverse, 0), inverse = 1 / (e^alpha - 1), is steepest."""
     d = points[:, 0]
-    rise = points[:, 1]
+    gap = points[:, 1]
     run = d + inverse
-    slopes = rise / run
+    slopes = gap / run
     steepest = np.argmax(slopes)
     numbers = points[steepest, :3].tolist()
     return Vertex(*numbers)

@@ -23,10 +23,12 @@ LANES = 8
 
 @kernel(fastmath=EXACT_ORDER)
 def best_at(slope, support, rows, columns, least, used, values, totals):  # noqa: PLR0917 - a kernel: its space is made once, outside
-    """The largest excess at the slope of all pairs of rows, if above `support`, and its pair.
+    """The largest excess at the slope of all pairs of rows, if above `support`, and the numbers of
+    its rows q and d; else `support`, 0, 0.
 
-    `columns` holds the rows d side by side, `least` the smallest entry of each column, which bounds
-    the excess of a row q over any other; `used`, `values` and `totals` are space.
+    `columns` (n, M), M a multiple of LANES, holds column k of all rows d in row k; `least` (n,) is
+    the smallest entry of each column, which bounds the excess of a row q over any other. `used`,
+    `values` (n + 4,) and `totals` (M,) are space.
     """
     best = support
     best_i = np.int64(0)
@@ -75,7 +77,7 @@ def best_at(slope, support, rows, columns, least, used, values, totals):  # noqa
 
 @kernel()
 def first_outside(rows, slope, support):
-    """The first pair that exceeds the hull at the slope, or -1, -1."""
+    """The first pair of rows q and d that exceeds the hull's `support` at the slope, or -1, -1."""
     n = rows.shape[0]
     for i in range(n):
         for j in range(n):

@@ -1,8 +1,11 @@
 """The hull of all points of pairs of rows, and whether a pair sticks out of it.
 
 A pair `rows, i, j, size` is the first `size` columns of q = rows[i] and d = rows[j]. Rows are
-indexed, not sliced, because making a slice costs as much as a pass over 200 columns. Points are
-rows d(S), gap(S), 1 - q(S), i, j of an array (see the package's docstring).
+indexed, not sliced, because making a slice costs as much as a pass over 200 columns.
+
+Points (m, 5) are rows d(S), gap(S), 1 - q(S), i, j (see the package's docstring). Those of a hull
+are its vertices by falling d; those of one pair come by rising d. `hull` (3, K + 1) is what
+`edges_of_hull` returns, and `mu` is a slope.
 """
 
 import numpy as np
@@ -35,7 +38,10 @@ def equal_rows(rows, i, j):
 
 @kernel()
 def add_compensated(total, lost, term):
-    """One step of a compensated sum: the total, and the part of the term that the addition lost."""
+    """One step of a compensated sum: the new total, and what its rounding added too much.
+
+    `lost` is that of the step before, 0 at first, and is taken from the term.
+    """
     term -= lost
     new = total + term
     added = new - total
@@ -44,7 +50,7 @@ def add_compensated(total, lost, term):
 
 @kernel(fastmath=FAST)
 def excess_of_pair(rows, i, j, size, mu):
-    """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
+    """The excess of a pair, s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
     for k in range(size):
         d = rows[j, k]
@@ -56,7 +62,8 @@ def excess_of_pair(rows, i, j, size, mu):
 
 @kernel()
 def point_at(rows, i, j, size, mu):
-    """The pair's own vertex (d(S), gap(S)) in direction mu."""
+    """The point (d(S), gap(S)) of a pair that is farthest in direction mu: S is where q_k - d_k >
+    mu d_k."""
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for k in range(size):
         d = rows[j, k]
@@ -69,8 +76,8 @@ def point_at(rows, i, j, size, mu):
 
 @kernel()
 def best_slope(rows, i, j, size, inverse, best):
-    """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than
-    `best`; else `best`."""
+    """The slope of a pair's steepest tangent from (-inverse, 0), by Dinkelbach's iteration, if
+    steeper than the slope `best`; else `best`."""
     while True:
         d_sum, gap_sum = point_at(rows, i, j, size, best)
         slope = gap_sum / (d_sum + inverse)
@@ -81,8 +88,8 @@ def best_slope(rows, i, j, size, inverse, best):
 
 @kernel()
 def prefix_points(rows, i, j, size):
-    """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up
-    (Theorem 8 of [1])."""
+    """All vertices (m, 5) of one pair by rising d: columns with q_k > d_k in order of falling
+    q_k/d_k, summed up (Theorem 8 of [1])."""
     chosen = np.empty(size, dtype=np.int64)
     ratio = np.empty(size)
     m = np.int64(0)
@@ -219,8 +226,8 @@ def add_pair(points, new):
 
 @kernel()
 def is_outside(rows, i, j, size, mu, support):
-    """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is
-    reduced by TIE.
+    """Whether s(mu) > `support`, the hull's at slope mu, in the accurate form, used only where the
+    fast sum exceeds it; each gap is reduced by TIE.
 
     Columns that add only rounding at this slope are thus not part of the point.
     """
@@ -234,8 +241,7 @@ def is_outside(rows, i, j, size, mu, support):
 
 @kernel()
 def sticks_out(rows, i, j, size, far, hull, pending):  # noqa: PLR0917 - a kernel: a slice costs as much as a pass
-    """Whether the points of the pair leave the hull, given by `edges_of_hull`: s(mu) > h(mu) at the
-    slope of some edge.
+    """Whether the points of the pair leave the hull: s(mu) > h(mu) at the slope of some edge.
 
         h *                 The chord of s from slope mu_a to mu_b is, at mu,
            *                    s_b + (s_a - s_b) (mu_b - mu)/(mu_b - mu_a).
@@ -245,7 +251,7 @@ def sticks_out(rows, i, j, size, far, hull, pending):  # noqa: PLR0917 - a kerne
                             edge: the pair sticks out there, or two shorter intervals are left, one
                             of which waits in `pending`.
 
-    `far` is a slope above which s is 0.
+    `far` is a slope above which s is 0; `pending` (PENDING, 3) is space.
     """
     a = 0
     mu_a = 0.0
@@ -310,7 +316,12 @@ def sticks_out(rows, i, j, size, far, hull, pending):  # noqa: PLR0917 - a kerne
 
 @kernel()
 def grow_hull(points, rows, candidates, far):
-    """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
+    """The hull of `points`, a hull, and of every candidate pair (q, d) of dense rows that still
+    sticks out of it when its turn comes.
+
+    `candidates` (C, 2) are numbers of rows; `far` (n,) is for each row d a slope from which on no
+    row q has an excess over it.
+    """
     hull = edges_of_hull(points)
     pending = np.empty((PENDING, 3))
     n = rows.shape[1]

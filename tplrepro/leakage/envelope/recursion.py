@@ -23,7 +23,8 @@ SCALE = 4
 
 @kernel()
 def vertex_at(vertices, first, last, alpha):
-    """The row, from `first` to `last`, of the vertex that gives L(alpha), as by `bisect_right`."""
+    """The number of the row of `vertices`, from `first` to `last`, both included, whose vertex
+    gives L(alpha), as by `bisect_right`; `alpha` is in units of its scale."""
     low = first
     high = last
     while low < high:
@@ -37,7 +38,8 @@ def vertex_at(vertices, first, last, alpha):
 
 @kernel()
 def run_along(vertices, last, budgets):
-    """Leakages (R,) along `budgets` (R,) with one loss function, of which `vertices` are the table.
+    """Leakages (R,) along `budgets` (R,), nats, with one loss function, of which `vertices` (K, 5),
+    K >= 1, are the table.
 
     `last` is the leakage before them, NaN if there is none.
     """
@@ -64,7 +66,7 @@ def run_along(vertices, last, budgets):
 
 
 def accumulate_compiled(table, last, budgets):
-    """Leakages along budgets (R,) with one loss function, given by its `table` (K, 5).
+    """Leakages (R,) along budgets (R,), nats, with one loss function, given by its `table` (K, 5).
 
     `last` is the leakage before them, None if there is none.
     """
@@ -78,11 +80,11 @@ def accumulate_compiled(table, last, budgets):
 
 @kernel()
 def accumulate_with_derivative(vertices, first, steps, budgets, change):
-    """Leakages (R,) along `budgets` (R,), and their derivative (R, N) if `change` (R, N) is that of
-    budgets.
+    """Leakages (R,) along `budgets` (R,), nats, and their derivative (R, N) by N unknowns if
+    `change` (R, N) is that of budgets.
 
-    The table of loss function f is the rows of `vertices` (V, 5) from `first[f]` on. `steps`
-    (R - 1,) holds the number of each step's function, or -1 if there is none.
+    The table of loss function f is the rows of `vertices` (V, 5) from `first[f]` on. `steps` (R -
+    1,) holds the number of each step's function, or -1 if there is none.
     """
     leakages = budgets.copy()
     derivative = change.copy()
@@ -109,10 +111,11 @@ def accumulate_with_derivative(vertices, first, steps, budgets, change):
 
 @kernel()
 def accumulate_for_each(points, first, budgets):
-    """Leakages (U, T) along `budgets` (T,) with the loss function of each of U hulls.
+    """Leakages (U, T) along `budgets` (T,), nats, with the loss function of each of U hulls.
 
-    Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not
-    decide: a crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`).
+    Hull u is `points[first[u]:first[u + 1]]`, rows (K, 5) of which d, gap and rest are used;
+    `first` is (U + 1,). The row of a hull is NaN where doubles do not decide: a crossing is out of
+    range, or rows are nearly disjoint (`envelope.joint_hull`).
     """
     leakages = np.empty((first.size - 1, budgets.size))
     leakages[:] = nan
@@ -145,8 +148,8 @@ def accumulate_for_each(points, first, budgets):
 
 @kernel(fastmath=FAST)
 def farthest_rows(first, second, least):
-    """The largest range above `least` of the difference of a row of `first` and one of `second`,
-    and their numbers."""
+    """The largest range, max_k - min_k, of the difference of a row of `first` (a, n) and one of
+    `second` (b, n), if above `least`, and the numbers of the two rows; else `least`, 0, 0."""
     best_i = best_j = np.int64(0)
     for i in range(first.shape[0]):
         for j in range(second.shape[0]):

@@ -1,4 +1,19 @@
-"""Screens of many pairs of dense rows at once: one row d and all rows q (see `dense`)."""
+"""Screens of many pairs of dense rows at once: one row d and all rows q.
+
+Words and names of this module, as in `dense`, which uses it:
+
+The excess of a pair of rows q and d at a slope mu is s(mu) = sum_k max(q_k - (1 + mu) d_k, 0). A
+pair sticks out, or is outside, if its excess is above the hull's support function h at some slope,
+and is inside otherwise. `far` is for a row d a slope from which on no row q has an excess over it;
+(n,) for all rows. A cap is a number at a slope mu with which the excess there is compared. Caps at
+several slopes are a `Screen`. They settle a row d if the polygon through them, which ends at 0 at
+slope `far`, runs under h: then each pair with that row whose excesses are all within the caps is
+inside.
+
+`rows` (n, n) is the matrix, `hull` (3, K + 1) what `hulls.edges_of_hull` returns, `in_steps` the
+rows in whole steps (`Columns`), and `room` the arrays of `room_for`. A group is up to GROUP
+successive rows d; m counts rows within it.
+"""
 
 from typing import NamedTuple
 
@@ -29,8 +44,8 @@ ROOM = 2.0**-50
 
 
 class Columns(NamedTuple):
-    """Row i is at most steps[k, i] / scale, a whole number of steps, above column k's smallest
-    entry least[k]."""
+    """Rows (n, n) in whole steps, columns first: row i is at most steps[k, i] / scale above column
+    k's smallest entry least[k]; `largest` (n,) are the largest entries."""
 
     steps: np.ndarray
     least: np.ndarray
@@ -39,8 +54,8 @@ class Columns(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """Slopes, the cap on the excess at each, and the number of the hull's edge with that slope;
-    empty: no screen."""
+    """Caps (C,): the slope of each, the cap on the excess there, and the number of the hull's edge
+    with that slope; empty: no screen."""
 
     slope: np.ndarray
     cap: np.ndarray
@@ -69,7 +84,12 @@ def last_slopes(rows, largest):
 
 @kernel(fastmath=FAST)
 def excesses_of_pairs(rows, pairs, slopes, step):
-    """The excess of each pair at each slope, (slopes, pairs), with `step` for each term above 0."""
+    """The excess of each pair of rows at each slope, (S, P), with `step` added for each term above
+    0.
+
+    `pairs` (P, 2) are numbers of rows q and d, `slopes` is (S,); `step` is by how much rounding a
+    term up to steps may raise it.
+    """
     n_pairs = pairs.shape[0]
     n_columns = rows.shape[1]
     values = np.empty((slopes.size, n_pairs))
@@ -89,7 +109,7 @@ def excesses_of_pairs(rows, pairs, slopes, step):
 
 
 def columns_of(rows):
-    """The `Columns` of rows (n, n) that are not all equal."""
+    """The `Columns` of rows (n, n)."""
     least = rows.min(axis=0)
     largest = rows.max(axis=0)
     ranges = np.sort(largest - least)
@@ -108,8 +128,8 @@ def columns_of(rows):
 
 @kernel()
 def room_for(n):
-    """Arrays for a group of rows d: each one's columns in use, their levels and their number; and
-    sums of a chunk."""
+    """Space for a group of rows d: the columns in use of each (GROUP, n + LANES), their levels (the
+    same shape), and how many they are (GROUP,); and for the sums of a chunk (n,)."""
     width = n + LANES
     columns = np.zeros((GROUP, width), np.int64)
     levels = np.empty((GROUP, width), np.uint16)
@@ -128,8 +148,9 @@ def use_all_columns(m, n, room):
 
 
 @kernel(fastmath=FAST)
-def set_levels(rows, j, mu, of, room, m):
-    """Put (1 + mu) d for d = row j, rounded down to steps, next to the columns in use.
+def set_levels(rows, j, mu, in_steps, room, m):
+    """Put (1 + mu) d for d = row j, member m of the group, rounded down to steps, into `room` next
+    to the columns in use.
 
     A column stays in use as long as some row of the matrix, and so the largest entry, exceeds (1 +
     mu) d there.
@@ -140,12 +161,12 @@ def set_levels(rows, j, mu, of, room, m):
     for c in range(size[m]):
         k = columns[m, c]
         level = factor * rows[j, k]
-        least = of.least[k]
-        largest = of.largest[k]
+        least = in_steps.least[k]
+        largest = in_steps.largest[k]
         capped = min(level, largest)
         height = max(capped - least, 0.0)
         columns[m, kept] = k
-        levels[m, kept] = np.uint16(height * of.scale)
+        levels[m, kept] = np.uint16(height * in_steps.scale)
         kept += largest > level
     size[m] = kept
     for c in range(kept, kept + LANES):  # nothing exceeds it
@@ -154,29 +175,30 @@ def set_levels(rows, j, mu, of, room, m):
 
 
 @kernel()
-def bound_excesses(of, rows, first, mu, room, bounds):
-    """bounds[m, i] / scale >= s(mu) for d = row first + m and each row q = i, in a group with
-    columns in use."""
+def bound_excesses(in_steps, rows, first, mu, room, bounds):
+    """Fill `bounds` (GROUP, n): bounds[m, i] / scale >= s(mu) for d = row first + m and q = row i,
+    in a group whose columns in use `room` holds. Those that no row exceeds at `mu` go out of
+    use."""
     size = room[2]
     longest = 0
     bounds[:] = 0
     for m in range(GROUP):
         if size[m] > 0:
             j = first + m
-            set_levels(rows, j, mu, of, room, m)
+            set_levels(rows, j, mu, in_steps, room, m)
             longest = max(longest, size[m])
     for start in range(0, longest, CHUNK):
         end = start + CHUNK
         for m in range(GROUP):
             if start < size[m]:
                 stop = min(end, size[m])
-                add_excesses(of.steps, m, start, stop, room, bounds)
+                add_excesses(in_steps.steps, m, start, stop, room, bounds)
 
 
 @kernel()
 def add_excesses(q, m, start, stop, room, totals):
-    """Add to totals[m, i] the sum of max(q_k - level_k, 0) over columns start..stop in use, for
-    each row q = i.
+    """Add to totals[m, i] the sum of max(q_k - level_k, 0) over places start..stop of the columns
+    in use, with q_k = q[k, i] in steps (n, n), for each row i.
 
     It is the sum of max(q_k, level_k) less that of level_k, both modulo 2^16, and is itself below
     2^16.
@@ -224,7 +246,8 @@ def add_excesses(q, m, start, stop, room, totals):
 @kernel()
 def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):  # noqa: PLR0917 - a kernel: both ends of a line as numbers
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges
-    first..last before mu_b."""
+    first..last, both included, that come before mu_b. `mu_b` may be infinite: the line is then
+    level."""
     for e in range(first, last + 1):
         mu = hull[SLOPE, e]
         if mu >= mu_b:
@@ -241,11 +264,11 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):  # noqa: PLR0917 - a ke
 
 @kernel()
 def fewest_caps(slopes, caps, edge, far, hull, most):
-    """Numbers of the fewest caps, chosen greedily, that settle a row d whose excesses are 0 from
-    slope `far` on.
+    """Numbers of the fewest caps, chosen greedily, that settle a row d with this `far`. The first
+    cap is always chosen.
 
-    `edge` holds the number of the hull's edge at each slope. Empty if more than `most` caps are
-    needed.
+    `slopes` and `caps` (C,) are the caps, `edge` (C,) the number of the hull's edge at each slope.
+    The result is empty if more than `most` caps are needed.
     """
     chosen = np.zeros(most, dtype=np.int64)
     last = hull.shape[1] - 1
@@ -270,8 +293,9 @@ def fewest_caps(slopes, caps, edge, far, hull, most):
 
 
 @kernel()
-def settles_row(screen, far, hull):
-    """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
+def settles_pairs_of_row(screen, far, hull):
+    """Whether the screen settles pairs with a row d: the line from its last cap down to 0 at slope
+    `far` runs under the support. The lines between caps do, as `fewest_caps` chose them."""
     last = screen.slope.size - 1
     if last < 0:
         return False
@@ -293,8 +317,8 @@ def sum_error(n):
 
 @kernel(fastmath=FAST)
 def mark_above(rows, far, first, mu, cap, marks):
-    """Mark in marks[m, i] the pairs (q = row i, d = row first + m) whose excess at slope mu may be
-    above `cap`."""
+    """Set marks[m, i] where the excess of q = row i over d = row first + m at slope `mu` may be
+    above `cap`; sums are in single precision. Other marks (M, n) of bool stay."""
     n = rows.shape[1]
     size = marks.shape[0]
     factor = 1.0 + mu
@@ -321,10 +345,9 @@ def mark_above(rows, far, first, mu, cap, marks):
 
 
 @kernel()
-def mark_outside(rows, of, far, hull, screen, first, marks):  # noqa: C901, PLR0917 - a kernel: one compiled loop over a group
-    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that stick out: those
-    that the screen does not settle are tested one by one.
-    """
+def mark_outside(rows, in_steps, far, hull, screen, first, marks):  # noqa: C901, PLR0917 - a kernel: one compiled loop over a group
+    """Set marks[m, i] (M, n), of bool, all False at first, for each pair of q = row i and d = row
+    first + m that sticks out: those that the screen does not settle are tested one by one."""
     n = rows.shape[1]
     size = marks.shape[0]
     pending = np.empty((PENDING, 3))
@@ -338,7 +361,7 @@ def mark_outside(rows, of, far, hull, screen, first, marks):  # noqa: C901, PLR0
         columns_in_use[:] = 0
         for j in members:
             d = first + j
-            if settles_row(screen, far[d], hull):
+            if settles_pairs_of_row(screen, far[d], hull):
                 use_all_columns(j - at, n, room)
             else:
                 marks[j, :] = True
@@ -349,8 +372,8 @@ def mark_outside(rows, of, far, hull, screen, first, marks):  # noqa: C901, PLR0
             if cap >= support:  # no room for steps
                 mark_above(rows, far, first_d, slope, cap, marks[at:end])
                 continue
-            bound_excesses(of, rows, first_d, slope, room, bounds)
-            cap_in_steps = np.int32(cap * of.scale)
+            bound_excesses(in_steps, rows, first_d, slope, room, bounds)
+            cap_in_steps = np.int32(cap * in_steps.scale)
             for j in members:
                 d = first + j
                 if slope < far[d]:
@@ -365,9 +388,9 @@ def mark_outside(rows, of, far, hull, screen, first, marks):  # noqa: C901, PLR0
 
 
 @kernel()
-def improve_partners(of, rows, slopes, pairs):
-    """Look for better partners of pairs (2 S, 2) at slopes (S,), where each pair comes twice, one
-    after the other.
+def improve_partners(in_steps, rows, slopes, pairs):
+    """Look for better partners of pairs (2 S, 2) of rows q and d at slopes (S,), where each pair
+    comes twice, one after the other; `pairs` is changed.
 
     The first is given the row q with the largest excess over its d, the second the row d over which
     its q has it.
@@ -383,7 +406,7 @@ def improve_partners(of, rows, slopes, pairs):
         if changed == 1:
             mu = 1.0 / (1.0 + mu) - 1.0
         use_all_columns(np.int64(0), n, room)
-        bound_excesses(of, rows, fixed, mu, room, totals)
+        bound_excesses(in_steps, rows, fixed, mu, room, totals)
         best = np.int64(0)
         for i in range(n):
             if totals[0, i] > totals[0, best]:
@@ -393,9 +416,11 @@ def improve_partners(of, rows, slopes, pairs):
 
 
 @kernel()
-def improve_tangent(rows, of, inverse, first, stop, best):
+def improve_tangent(rows, in_steps, inverse, first, stop, best):
     """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in
-    first..stop, if steeper than `best`, and its rows.
+    first..stop, `stop` excluded, if steeper than the slope `best`, and its rows q and d.
+
+    Returns `best`, -1, -1 if none is steeper.
     """
     n = rows.shape[1]
     best_i = -1
@@ -409,11 +434,11 @@ def improve_tangent(rows, of, inverse, first, stop, best):
         columns_in_use[:] = 0
         for j in group:
             use_all_columns(j - at, n, room)
-        bound_excesses(of, rows, at, best, room, bounds)
+        bound_excesses(in_steps, rows, at, best, room, bounds)
         for j in group:
             for i in range(n):
                 support = best * inverse
-                support_in_steps = support * of.scale
+                support_in_steps = support * in_steps.scale
                 # Bounds at the slope with which the group began hold from there on.
                 bound = bounds[j - at, i]
                 if i == j or not bound > support_in_steps:

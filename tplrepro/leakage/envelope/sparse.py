@@ -110,7 +110,8 @@ def joint_hull(
             found = np.concatenate(results)
             d = found[:, 0]
             by_d = np.argsort(d, kind="stable")
-            search.points = hulls.hull_in_order(found[by_d])
+            sorted_points = found[by_d]
+            search.points = hulls.hull_in_order(sorted_points)
             left = search.n - bar.n
             visited = min(GROUP * len(results), left)
             bar.update(visited)
@@ -119,8 +120,9 @@ def joint_hull(
         left = search.n - bar.n
         bar.update(left)
     points = search.points
-    numbers = points[:, 3:].astype(int)
-    points[:, 3:] = search.order[numbers]
+    in_order = points[:, 3:].astype(int)
+    as_given = search.order[in_order]
+    points[:, 3:] = as_given
     return points
 
 
@@ -176,9 +178,10 @@ def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a
     pair inside it."""
     hull = hulls.edges_of_hull(points)
-    slopes = hull[hulls.SLOPE, :-1]
+    all_slopes = hull[hulls.SLOPE]
+    slopes = all_slopes[:-1]
+    last_slope = all_slopes[-1]
     support = hull[hulls.SUPPORT, :-1]
-    last_slope = hull[hulls.SLOPE, -1]
     edge = np.arange(slopes.size)
     for share in SHARES:
         caps = share * support
@@ -368,8 +371,8 @@ class _Search:
     def left_over(
         self, first: int, slopes: np.ndarray, caps: np.ndarray, work: Workspace
     ) -> tuple[int, Bounds]:
-        """Where a group of rows d ends, and the rows q that may exceed the caps with the row that
-        bounds the group."""
+        """Where the group of rows d from `first` on ends, and the `Bounds` of the rows q whose
+        excess over the row that bounds the group may exceed `caps` (S,) at `slopes` (S,)."""
         stop = min(first + GROUP, self.n)
         group = first // GROUP
         low = self.low[first]
@@ -433,7 +436,8 @@ class _TangentSearch(_Search):
                 break
 
     def _steepen(self, first: int, stop: int, bounds: Bounds, work: Workspace) -> Tangent:
-        """The steepest tangent to a pair of a candidate and a row d of first..stop, if steeper."""
+        """The steepest tangent to a pair of a candidate and a row d of first..stop, if steeper than
+        the best so far; else that."""
         best = self.best
         slope, i, j = sparse_pairs.steepen_tangent(
             first, stop, bounds, self.rows, work, self.inverse, best.slope
@@ -444,8 +448,9 @@ class _TangentSearch(_Search):
     def reach(self, q: np.ndarray) -> np.ndarray:
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
         slope = self.best.slope
-        numerator = q - slope * self.inverse
-        return numerator / (1.0 + slope)
+        at_zero = slope * self.inverse  # the q of the boundary for d = 0
+        beyond = q - at_zero
+        return beyond / (1.0 + slope)
 
     def visit(self, first: int, work: Workspace) -> Tangent:
         slopes = np.array([self.best.slope])

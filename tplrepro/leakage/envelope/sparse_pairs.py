@@ -3,7 +3,11 @@
 Columns stored in neither row of a pair all have the same ratio, so they act as one column with
 their total mass; so do the columns that only row d stores, for each of its few distinct values. A
 pair then has about as many columns as row q stores, and goes through the same kernels as a dense
-one. `rows` are `SparseRows`, `work` is a `Workspace`, `bounds` are `Bounds` of `sparse`.
+one.
+
+`rows` are `SparseRows`, `work` is a `Workspace`, `bounds` are `Bounds` of `sparse`. A row is
+scattered while the workspace holds it as d, from `scatter_row` to `gather_row`. `top` and `size`
+are from `sums_of_largest`, `points` (K, 5) are a hull.
 """
 
 import numpy as np
@@ -63,8 +67,8 @@ def sums_of_largest(rows):
 
 @kernel()
 def scatter_row(j, rows, work):
-    """Write row j into the workspace as d; returns its numbers of runs and of entries, and
-    background."""
+    """Write row j into the workspace as d; returns the number of runs of equal entries, the number
+    of stored entries, and its background."""
     first = rows.start[j]
     stop = rows.start[j + 1]
     run = -1
@@ -88,7 +92,7 @@ def scatter_row(j, rows, work):
 
 @kernel()
 def gather_row(j, rows, work):
-    """Undo `scatter_row` of row j."""
+    """Undo `scatter_row` of row j: `work.dense` is -1 everywhere again."""
     for k in range(rows.start[j], rows.start[j + 1]):
         work.dense[rows.column[k]] = -1.0
 
@@ -171,8 +175,9 @@ def compress_pair(i, rows, scattered, work):
 
 @kernel()
 def excess_over(low, candidates, rows, top, size, slopes):
-    """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low`
-    everywhere; `top` and `size` as from `sums_of_largest`.
+    """The excess of each candidate q at each slope, (C, S), over a row that is `low` everywhere.
+
+    `candidates` (C,) are numbers of rows, `slopes` is (S,).
     """
     start = rows.start
     value = rows.value
@@ -204,8 +209,11 @@ def excess_over(low, candidates, rows, top, size, slopes):
 
 @kernel()
 def exceeds_a_level(i, rows, slope, level, b_d, dense):
-    """Whether an entry of row i exceeds `slope` times that of the scattered row; `level`: its
-    smallest one's."""
+    """Whether an entry of row i exceeds `slope` (here 1 + mu) times that of the scattered row d.
+
+    `level` is `slope` times the smallest entry of d, `b_d` the background of d, and `dense` (n,)
+    its entries, -1 where it stores none.
+    """
     if rows.background[i] * ROOM > level:
         return True
     for k in range(rows.start[i], rows.start[i + 1]):
@@ -222,8 +230,8 @@ def exceeds_a_level(i, rows, slope, level, b_d, dense):
 
 @kernel()
 def may_exceed(bounds, rows, j, rows_d, work):
-    """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the
-    cap at some slope.
+    """Places in `bounds.candidates` of the rows q whose excess over row j of `rows_d` (scattered)
+    may exceed the cap at some slope; all if there is no slope.
 
     With the levels c_k = (1 + mu) d_k, and c that of the smallest entry of d,
 
@@ -294,8 +302,8 @@ def may_exceed(bounds, rows, j, rows_d, work):
 
 @kernel()
 def extend_hull(first, stop, bounds, rows, work, points):
-    """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of
-    it."""
+    """The hull of `points` and of each pair of a candidate q and a row d of first..stop, `stop`
+    excluded, that sticks out of it."""
     hull = edges_of_hull(points)
     for j in range(first, stop):
         scattered = scatter_row(j, rows, work)
@@ -319,10 +327,11 @@ def extend_hull(first, stop, bounds, rows, work, points):
 
 @kernel()
 def steepen_tangent(first, stop, bounds, rows, work, inverse, best):  # noqa: PLR0917 - a kernel: a tangent as two numbers
-    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its
-    rows i and j.
+    """The steepest tangent from (-inverse, 0) to a pair of a candidate q and a row d of
+    first..stop, `stop` excluded, if steeper than the slope `best`, and its rows q and d; else
+    `best`, -1, -1.
 
-    The cap, at one slope if any, is updated from the next row d on.
+    The cap of `bounds`, at one slope if any, is updated from the next row d on.
     """
     best_i = best_j = -1
     for j in range(first, stop):
