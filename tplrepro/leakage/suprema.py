@@ -20,7 +20,7 @@ grows with p.
 from __future__ import annotations
 from dataclasses import dataclass
 from math import expm1, hypot, inf, log1p, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +31,16 @@ from tplrepro.leakage.temporal import (
     Correlation,
     LossCycle,
     LossCycles,
-    TemporalLeakage,
+    OverTime,
+    leakage_table,
     loss_cycles,
+    table_as_text,
 )
 from tplrepro.leakage.timeline import UP, leakage_rounded_up
 from tplrepro.validation import LARGEST, FrozenArrays, check_range
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 #: Of e^level - 1, products stay within the range of doubles; the same equations are bisected above.
 LARGE_LEVEL = 300.0
@@ -65,9 +70,49 @@ class Suprema(FrozenArrays):
         return float(self.phases[time % self.phases.size])
 
 
+@dataclass(frozen=True)
+class LeakageSuprema(OverTime):
+    """The suprema over all times and all numbers of releases, (m + p,) each, in nats, rounded up;
+    inf where there is none.
+
+    The m first time points, where a cycle has first steps of its own, come before its p phases, of
+    which each holds all later times. `epsilons` are the budgets. Rows are no series of releases,
+    so nothing can be composed of them.
+    """
+
+    epsilons: np.ndarray
+    bpl: np.ndarray
+    fpl: np.ndarray
+    index: list  # the labels of the rows
+
+    @property
+    def tpl(self) -> np.ndarray:
+        """Suprema of the temporal privacy leakage: BPL + FPL - epsilon (Eq. (11) of [1])."""
+        return self.bpl + self.fpl - self.epsilons
+
+    def __len__(self) -> int:
+        return self.epsilons.size
+
+    def max(self) -> float:
+        """The largest TPL of any time, nats."""
+        return float(self.tpl.max())
+
+    def to_frame(self) -> DataFrame:
+        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is `index`."""
+        return leakage_table(self, self.index)
+
+    def _repr_html_(self) -> str:
+        from tplrepro.display import frame_as_html
+
+        return frame_as_html("suprema of leakages, nats", self.to_frame())
+
+    def __str__(self) -> str:
+        return table_as_text(self.to_frame())
+
+
 def leakage_suprema(
     epsilons: ArrayLike, backward: Correlation = REQUIRED, forward: Correlation = REQUIRED
-) -> TemporalLeakage:
+) -> LeakageSuprema:
     """The suprema over time of BPL, FPL and TPL at each phase of a cycle (Theorem 11 of [1] for one
     matrix).
 
@@ -87,7 +132,7 @@ def leakage_suprema(
 
     Returns
     -------
-    TemporalLeakage, which has a row for each phase; inf where the leakage grows without bound
+    LeakageSuprema, which has a row for each phase; inf where the leakage grows without bound
         Where a cycle has first steps of its own, the first time points come before, labelled "time
         0" and so on, and the phases, labelled "later, " with their labels, hold all later times.
 
@@ -117,11 +162,11 @@ def leakage_suprema(
     bpl = backward_suprema(losses.backward, budgets, losses.n_first)
     fpl = forward_suprema(losses.forward, budgets, losses.n_first)
     first_budgets = [budgets[time % budgets.size] for time in range(losses.n_first)]
-    return TemporalLeakage(
+    return LeakageSuprema(
         np.concatenate([first_budgets, budgets]),
         np.concatenate([bpl.first, bpl.phases]),
         np.concatenate([fpl.first, fpl.phases]),
-        index=_labels_of_rows(losses),
+        _labels_of_rows(losses),
     )
 
 

@@ -150,17 +150,34 @@ class TemporalLeakage(OverTime):
     def to_frame(self) -> DataFrame:
         """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index is the budgets',
         or `time` from 0."""
-        from pandas import DataFrame, RangeIndex
+        from pandas import RangeIndex
 
-        columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
         index = self.index
         if index is None:
             index = RangeIndex(self.epsilons.size, name="time")
-        return DataFrame(columns, index=index)
+        return leakage_table(self, index)
 
     def __str__(self) -> str:
-        frame = self.to_frame().rename(columns={"bpl": "BPL", "fpl": "FPL", "tpl": "TPL"})
-        return frame.to_string(max_rows=10, float_format="{:.6g}".format)
+        return table_as_text(self.to_frame())
+
+
+def leakage_table(leakages: Any, index: Any) -> DataFrame:
+    """The budgets, BPL, FPL and TPL of a result, a row for each label of the index."""
+    from pandas import DataFrame
+
+    columns = {
+        "epsilon": leakages.epsilons,
+        "bpl": leakages.bpl,
+        "fpl": leakages.fpl,
+        "tpl": leakages.tpl,
+    }
+    return DataFrame(columns, index=index)
+
+
+def table_as_text(table: DataFrame) -> str:
+    """A `leakage_table` as it is printed: six digits, at most ten rows."""
+    shown = table.rename(columns={"bpl": "BPL", "fpl": "FPL", "tpl": "TPL"})
+    return shown.to_string(max_rows=10, float_format="{:.6g}".format)
 
 
 def check_span(first: int, last: int, horizon: int) -> None:

@@ -200,6 +200,28 @@ def test_first_times_come_before_the_phases():
         assert suprema.fpl[m + phase] >= series.fpl[time]
 
 
+def test_suprema_are_no_series_of_releases():
+    habits = tpl.Cycle([SELDOM, [[0.8, 0.2], [0.3, 0.7]]], step="12h")
+    suprema = tpl.leakage_suprema([0.1, 0.2], habits.reverse(), habits)
+    for name in ("composed", "w_event", "user_level"):
+        assert not hasattr(suprema, name)
+    table = suprema.to_frame()
+    assert list(table.columns) == ["epsilon", "bpl", "fpl", "tpl"]
+    assert list(table.index) == habits.phases
+    np.testing.assert_array_equal(table["tpl"], suprema.bpl + suprema.fpl - [0.1, 0.2])
+    assert suprema.max() == suprema.tpl.max()
+    assert str(suprema).split()[:4] == ["epsilon", "BPL", "FPL", "TPL"]
+    assert "<p>suprema of leakages, nats</p>" in suprema._repr_html_()
+    axes = suprema.plot()
+    assert [label.get_text() for label in axes.get_legend().get_texts()][1:] == [
+        "BPL",
+        "FPL",
+        "TPL",
+    ]
+    with pytest.raises(ValueError, match="read-only"):
+        suprema.bpl[0] = 0.0
+
+
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_exact_leakage_exceeds_the_suprema(seed):
