@@ -1,10 +1,10 @@
 """Does the plan that a report recommends keep its promise against an adversary who knows the truth?
 
 Each simulated data set has a known truth, which gives the exact TPL of budgets, the largest over
-users. At order 2 two chains alternate, so that every other release depends on a place; where a
-chain drifts, the releases span the same time as the data. Sparse tails are many places, most of
-which are hardly ever visited. The data are a table that is recorded in one of `RECORDINGS`, and
-read by what `tr.read_sequences` offers.
+users. At order 2, two independent walks of one chain alternate, so that a place depends on the
+last but one alone. Where a chain drifts, the releases span the same time as the data. Sparse tails
+are many places, most of which are hardly ever visited. The data are a table that is recorded in one
+of `RECORDINGS`, and read by what `tr.read_sequences` offers.
 """
 
 import warnings
@@ -87,15 +87,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Truth:
-    """The chains of a simulated data set, of which a release has `parts` steps."""
+    """The chains of a simulated data set; `steps_per_release` steps of a chain lie between two
+    releases."""
 
     kind: str
     matrices: list[np.ndarray]  # two (n, n)
     of_user: np.ndarray  # (users,), by which of the two each user moves
-    parts: int
+    steps_per_release: int
 
     def walk(self, user: int, length: int, rng: np.random.Generator) -> list[int]:
-        """The places of one user."""
+        """`length` successive places of one user; at order 2, `length` less one if it is odd."""
         if self.kind == "drift":
             return _walk(_drifting(self.matrices, length - 1), rng)
         if self.kind == "order 2":
@@ -104,7 +105,8 @@ class Truth:
         return _walk([self.matrices[self.of_user[user]]] * (length - 1), rng)
 
     def tpl(self, budgets: Any) -> float:
-        """The largest TPL about any user to an adversary who knows the chain of the data."""
+        """The largest TPL (nats) about any user, if the adversary knows the chain of the data;
+        `budgets` (T,) in nats."""
         spent = np.asarray(budgets, dtype=float)
         if self.kind == "drift":
             return self._tpl_of_drift(spent)
@@ -112,19 +114,22 @@ class Truth:
         return max(self._tpl_of_chain(self.matrices[which], spent) for which in chains)
 
     def _tpl_of_drift(self, budgets: np.ndarray) -> float:
+        """The largest TPL where each release follows by another matrix than the last one; the law
+        of the place is uniform at first."""
         n = len(self.matrices[0])
         law = np.full(n, 1.0 / n)
-        steps = _drifting(self.matrices, self.parts * (budgets.size - 1))
+        steps = _drifting(self.matrices, self.steps_per_release * (budgets.size - 1))
         backward, forward = [], []
-        for first in range(0, len(steps), self.parts):
-            step = reduce(np.matmul, steps[first : first + self.parts])
+        for first in range(0, len(steps), self.steps_per_release):
+            step = reduce(np.matmul, steps[first : first + self.steps_per_release])
             forward.append(step)
             backward.append(tpl.TransitionMatrix(step).reverse(law))
             law = law @ step
         return float(tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max())
 
     def _tpl_of_chain(self, matrix: np.ndarray, budgets: np.ndarray) -> float:
-        forward = tpl.TransitionMatrix(np.linalg.matrix_power(matrix, self.parts))
+        """The largest TPL where all steps are by one `matrix`; at order 2, over the two walks."""
+        forward = tpl.TransitionMatrix(np.linalg.matrix_power(matrix, self.steps_per_release))
         backward = forward.reverse()
         series = [budgets]
         if self.kind == "order 2":  # every other release depends on a place
@@ -138,18 +143,21 @@ class Truth:
 
 
 def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome:
-    """The outcome of one data set of this kind, of random size, strength of correlation, level and
-    horizon."""
+    """Simulate a data set, report on it, and compare the report with the truth.
+
+    `kind` is one of `KINDS`, `recording` one of `RECORDINGS`. Numbers of users, states and steps,
+    the strength of the correlation, alpha and the horizon are random.
+    """
     n = int(rng.integers(*STATES.get(kind, (2, 7))))
     users = int(rng.choice([1, 5, 20, 60]))
     length = int(rng.choice([30, 100, 300]))
     alpha = float(rng.choice([0.5, 1.0, 2.0]))
     horizon = int(rng.choice([5, 10, 20]))
-    parts = 1
+    steps_per_release = 1
     if recording == DROPPING:
-        parts = 3
-    truth = _random_truth(kind, n, users, parts, rng=rng)
-    walks = [truth.walk(user, truth.parts * length, rng) for user in range(users)]
+        steps_per_release = 3
+    truth = _random_truth(kind, n, users, steps_per_release, rng=rng)
+    walks = [truth.walk(user, truth.steps_per_release * length, rng) for user in range(users)]
     if len(set(chain.from_iterable(walks))) == 1:
         return simulated(kind, recording, rng=rng)  # there is nothing to report on
     advice = tr.report(_read(walks, recording, rng), alpha, horizon, draws=0)
@@ -175,7 +183,11 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
     )
 
 
-def _random_truth(kind: str, n: int, users: int, parts: int, *, rng: np.random.Generator) -> Truth:
+def _random_truth(
+    kind: str, n: int, users: int, steps_per_release: int, *, rng: np.random.Generator
+) -> Truth:
+    """Two random chains with `n` states for data of this kind, and by which of them each user
+    moves."""
     popularity = np.ones(n)
     if kind == "sparse tails":
         popularity = np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0)
@@ -185,11 +197,15 @@ def _random_truth(kind: str, n: int, users: int, parts: int, *, rng: np.random.G
     of_user = np.zeros(users, dtype=int)
     if kind == "mixture of users":
         of_user = (rng.random(users) < 0.5).astype(int)
-    return Truth(kind, matrices, of_user, parts)
+    return Truth(kind, matrices, of_user, steps_per_release)
 
 
 def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> Sequences:
-    """The walks as a table, recorded every 20 minutes, and read as the reader's errors say."""
+    """The sequences that are read from a table of the users' `walks`.
+
+    The table has a row every 20 minutes. If its column of times has an unusual name, the name is
+    taken from the remedy in the reader's error.
+    """
     rows = []
     for user, walk in enumerate(walks):
         rows += [(f"user {user}", time, place) for time, place in enumerate(walk)]
@@ -213,7 +229,8 @@ def _read(walks: list[list[int]], recording: str, rng: np.random.Generator) -> S
 
 
 def _chain(popularity: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random matrix that stays with a random probability; no entry is below 0.02 / n."""
+    """A random matrix (n, n) that stays with a random probability and else goes to states about by
+    their `popularity` (n,); no entry is below 0.02 / n."""
     n = popularity.size
     stay = rng.random() * 0.95
     spread = n * popularity / popularity.sum() * rng.choice([0.3, 1.0, 3.0])
@@ -222,13 +239,13 @@ def _chain(popularity: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _drifting(matrices: list[np.ndarray], steps: int) -> list[np.ndarray]:
-    """The matrices of `steps` steps, from the first of two to the last in equal parts."""
+    """A matrix for each of `steps` steps, which goes evenly from the first of two to the last."""
     first, last = matrices
     return [(1.0 - share) * first + share * last for share in np.linspace(0.0, 1.0, steps)]
 
 
 def _walk(steps: list[np.ndarray], rng: np.random.Generator) -> list[int]:
-    """A path from a uniform start, a matrix for each step."""
+    """The places of a path from a uniform start; `steps` holds the matrix of each step."""
     place = int(rng.integers(len(steps[0])))
     path = [place]
     for rows, draw in zip(steps, rng.random(len(steps)), strict=True):

@@ -201,8 +201,8 @@ def save_figure(
     Raises
     ------
     ValueError
-        For another `name` or `data`, and where the parameters that `parameters.check` found, which
-        the record states, are not those of the kernel now and when the figure was begun.
+        For another `name` or `data`; if the parameters in the kernel are no longer those that
+        `parameters.check` found; or if the figure was begun before the last check.
     """
     target = _target(name)
     record = provenance(name, results, data, inputs)

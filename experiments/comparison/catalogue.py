@@ -31,7 +31,8 @@ DELTA = 1e-6
 SMALLEST, LARGEST = 1e-6, 1e6
 
 Release = Callable[..., SimulatedRelease]  # of a setting and a parameter, by a generator rng
-Level = Callable[[Setting, float], float]  # of a parameter, nats
+#: Maps the parameter of a mechanism to nats.
+NatsOfParameter = Callable[[Setting, float], float]
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class CountMechanism:
     name: str
     trusts_server: bool  # a server sees the true data
     release: Release
-    # largest leakage about one time over all outputs; for Gaussian noise with delta = `DELTA`
-    bound: Level
+    # the largest leakage about one time over all outputs that theory allows; for Gaussian noise
+    # with delta = `DELTA`
+    bound: NatsOfParameter
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Notion:
 
     name: str
     mechanism: str
-    level: Level
+    level: NatsOfParameter
 
     def parameter(self, setting: Setting, level: float) -> float:
         """The largest parameter of this level."""
@@ -65,11 +67,13 @@ def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> 
     return _largest_parameter(mechanism.bound, setting, target)
 
 
-def _largest_parameter(level_of: Level, setting: Setting, target: float) -> float:
+def _largest_parameter(nats_of: NatsOfParameter, setting: Setting, target: float) -> float:
+    """The largest parameter between `SMALLEST` and `LARGEST` whose `nats_of`, which increases with
+    it, is at most `target`; NaN if there is none."""
     highest = check_level(target, "target")
 
     def within(parameter: float) -> bool:
-        return level_of(setting, parameter) <= highest
+        return nats_of(setting, parameter) <= highest
 
     if not within(SMALLEST):
         return np.nan
@@ -81,8 +85,9 @@ def mechanisms(
 ) -> dict[str, CountMechanism]:
     """All mechanisms of the comparison, by name.
 
-    `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side
-    `block`, and cells within `radius`, in the unit of the positions.
+    `window` is the w of w-event privacy. One policy of DPHMM connects the cells of each square of
+    side `block`, another one all cells within `radius`, in the unit of the positions. `bound` of
+    each mechanism: the leakage in nats that theory allows for a parameter.
     """
     n = setting.n_cells
     square = np.floor(setting.positions / block + 1e-9)
@@ -99,16 +104,16 @@ def mechanisms(
     staying = np.diag(setting.adversary.transitions.toarray())
     correlation = float(pi @ (staying - pi) / (pi @ (1 - pi)))
 
-    def windows_bound(s: Setting, level: float) -> float:
-        """The level times the number of windows that cover all times."""
-        return level * -(-s.horizon // window)
+    def windows_bound(s: Setting, parameter: float) -> float:
+        """The parameter times the number of windows that cover all times."""
+        return parameter * -(-s.horizon // window)
 
-    def response_bound(s: Setting, level: float) -> float:
+    def response_bound(s: Setting, parameter: float) -> float:
         """A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two
         cells."""
-        return _equal_bound(s, 2 * level)
+        return _equal_bound(s, 2 * parameter)
 
-    trusted: list[tuple[str, Release, Level]] = [
+    trusted: list[tuple[str, Release, NatsOfParameter]] = [
         ("equal budgets", central.release_laplace, _equal_bound),
         ("Algorithm 8", partial(_release_allocated, allocate_by_quantification), _itself),
         ("optimal budgets", partial(_release_allocated, allocate_optimally), _itself),
@@ -121,7 +126,7 @@ def mechanisms(
             partial(_correlated_bound, correlation),
         ),
     ]
-    untrusted: list[tuple[str, Release, Level]] = [
+    untrusted: list[tuple[str, Release, NatsOfParameter]] = [
         *(
             (
                 f"DPHMM, {name}",
@@ -131,7 +136,7 @@ def mechanisms(
             for name, policy in policies.items()
         ),
         ("SIP, exact", local.release_optimal_response, response_bound),
-        ("SIP, published", local.release_conditional_response, lambda s, level: np.inf),
+        ("SIP, published", local.release_conditional_response, lambda s, parameter: np.inf),
         ("LDP, randomised response", local.release_reports, _equal_bound),
         ("LDP, unary encoding", partial(local.release_reports, unary=True), _equal_bound),
         ("LBA", partial(local.release_reports_by_window, **absorption), windows_bound),
@@ -148,11 +153,11 @@ def mechanisms(
 def notions(window: int) -> list[Notion]:
     """All notions of the comparison; `window` is the w of w-event privacy."""
 
-    def at_all_times(setting: Setting, level: float) -> float:
-        return level * setting.horizon
+    def at_all_times(setting: Setting, parameter: float) -> float:
+        return parameter * setting.horizon
 
-    def in_window(setting: Setting, level: float) -> float:
-        return level * min(window, setting.horizon)
+    def in_window(setting: Setting, parameter: float) -> float:
+        return parameter * min(window, setting.horizon)
 
     def shifted_once(setting: Setting, shift: float) -> float:
         return float(gaussian_epsilon(shift, DELTA))
@@ -182,8 +187,8 @@ def notions(window: int) -> list[Notion]:
     ]
 
 
-def _itself(setting: Setting, level: float) -> float:
-    return level
+def _itself(setting: Setting, parameter: float) -> float:
+    return parameter
 
 
 def _equal_bound(setting: Setting, epsilon: float) -> float:
@@ -199,6 +204,8 @@ def _supremum(setting: Setting, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter
 def _gaussian_bound(setting: Setting, shift: float) -> float:
+    """The largest TPL with delta = `DELTA` at any time; one release moves the counts by `shift`
+    standard deviations of the noise."""
     if shift > 10.0:  # profiles do not reach this far; the bound by composition is used
         return float(gaussian_epsilon(shift * np.sqrt(setting.horizon), DELTA))
     from dp_accounting import GaussianDpEvent
@@ -210,7 +217,8 @@ def _gaussian_bound(setting: Setting, shift: float) -> float:
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
-    """The epsilon at which any two paths are indistinguishable, and with them mixtures of paths.
+    """The epsilon, with delta = `DELTA`, at which any two paths are indistinguishable, and with
+    them mixtures of paths; `correlation` (rho) and `shift` are those of `release_gaussian`.
 
     After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2, and the noise has
     a share 1 - rho^2 of the variance.
@@ -229,6 +237,7 @@ def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> floa
 def _release_allocated(
     allocate: Callable, setting: Setting, level: float, *, rng: np.random.Generator
 ) -> SimulatedRelease:
+    """Counts with Laplace noise of the budgets that `allocate` gives for `level` nats of TPL."""
     budgets = _allocated_budgets(allocate, setting.adversary, level, setting.horizon)
     return central.release_laplace(setting, budgets, rng=rng)
 
@@ -237,4 +246,5 @@ def _release_allocated(
 def _allocated_budgets(
     allocate: Callable, adversary: Adversary, level: float, horizon: int
 ) -> np.ndarray:
+    """The budgets (T,) that `allocate`, such as `allocate_optimally`, gives for `level` nats."""
     return allocate(level, adversary.backward, adversary.forward, horizon)

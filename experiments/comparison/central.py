@@ -65,8 +65,10 @@ def release_by_window(
 ) -> SimulatedRelease:
     """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
 
-    Publish when the noisy mean change of the counts exceeds the error of a publication with what
-    the scheme may spend; otherwise repeat the last counts, at first the expected ones.
+    Publish when the noisy mean change of the counts exceeds the mean absolute error of a
+    publication with what the scheme may spend; otherwise repeat the last counts, at first the
+    expected ones. `scheme` counts in units of epsilon / (2 window). Of the published counts (T, n),
+    the variance of a repeated row is infinite.
     """
     unit = check_level(epsilon, "epsilon") / (2 * window)
     runs, horizon, n = setting.present.shape

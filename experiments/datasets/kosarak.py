@@ -40,8 +40,9 @@ def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = No
 
 
 def write_sessions(target: Path, n_users: int, seed: int) -> None:
-    """Write the file in memory bounded by one batch of sessions."""
+    """Write a file of `n_users` sessions batch by batch, so that memory holds one batch."""
     n_users = check_horizon(n_users, "n_users")
+    # 3: the stand-ins of other data sets draw other numbers from the same seed
     rng = np.random.default_rng([int(seed), 3])
     links = draw_popular(rng, N_PAGES, (N_PAGES, LINKS))
     with open_for_writing(target) as out:

@@ -99,6 +99,11 @@ class MarkedFile:
                 self._forget(Path(earlier or ""))
 
     def _commit(self, store: Store, marks: Sequence[Mark], known: Record) -> None:
+        """Commit the transaction of `store` and close it; `marks` know the file then.
+
+        Before the commit, each mark holds `known`, a record of the file as it was, and the commit
+        that is pending: after a crash, it knows whichever of the two states the file is in.
+        """
         state = store.state
         state.commit = uuid4().hex
         pending = replace(known, changes=state.changes, pending=state.commit)
@@ -115,7 +120,11 @@ class MarkedFile:
     def _opened(
         self, write: bool, create: bool = False, create_mark: bool = False
     ) -> Iterator[Store]:
-        """A transaction within the lock of the mark; OSError if the file is not usable."""
+        """A transaction within the lock of the mark; OSError if the file is not usable.
+
+        `create`: make the file if there is none; `create_mark`: make its mark alone if there is
+        none.
+        """
         self._check_present(create)
         if LOCK.is_held:
             raise RuntimeError(
@@ -156,15 +165,16 @@ class MarkedFile:
             yield [self.mark, witness]
 
     def _check_present(self, create: bool) -> None:
-        """FileNotFoundError if there is no file, unless it may be made."""
+        """FileNotFoundError if there is no file, or an empty one, unless `create` and no mark tells
+        of earlier changes."""
         is_present = self.path.is_file() and self.path.stat().st_size > 0
         if is_present:
             return
-        if not create or self._spent() is not None:
+        if not create or self._mark_of_changes() is not None:
             raise self._missing()
 
-    def _spent(self) -> str | None:
-        """The name of a mark that tells of budgets which were spent, if there is one."""
+    def _mark_of_changes(self) -> str | None:
+        """The name of a mark that tells of changes to a file since it was made."""
         marks = [self.mark]
         if self.witness is not None:
             marks.append(Mark(self.witness))
@@ -175,11 +185,12 @@ class MarkedFile:
         return None
 
     def _missing(self) -> FileNotFoundError:
+        """The error for a file that is not there, or empty; the remedy depends on its marks."""
         remedy = "open it by its new name, or make one with settings"
-        spent = self._spent()
-        if spent is not None:
+        used = self._mark_of_changes()
+        if used is not None:
             remedy = (
-                f"{spent} tells that it spent budgets: put it back, or a backup and call "
+                f"{used} tells that it was used: put it back, or a backup and call "
                 "resume(until); or take a new name, whose releases add to those that were made"
             )
         return FileNotFoundError(

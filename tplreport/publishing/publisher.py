@@ -92,8 +92,9 @@ class Publisher:
     """Publishes one noisy row of counts for each time point, and never more than `alpha` allows.
 
     `Publisher(path)` opens a file; with settings it makes a new one, or opens one that has the same
-    settings. A file that was deleted is not made anew while its mark is there. Scripts that run
-    again should open it without settings, so that it is an error in any case.
+    settings. A file that was deleted is not made anew while a mark tells that a time was
+    published, skipped or passed. Scripts that run again should open it without settings, so that it
+    is an error in any case.
 
     Parameters
     ----------
@@ -640,11 +641,14 @@ class Publisher:
             return False
 
     def _clock(self, store: Store, times: Any = ()) -> Clock:
-        """The times of the file; of a new one, those that start with the first that is given."""
+        """The clock of the file; of a new one, which is not stored here, the one that starts with
+        the first of `times`; of a new one without `times`, one that is never used for a label."""
         fields = store.read("clock")
-        if fields is None and len(times):
-            fields = Clock.starting(times[0], self.settings["step"])
-        return Clock(**fields or Clock.starting(0, 1))
+        if fields is not None:
+            return Clock(**fields)
+        if len(times):
+            return Clock(**Clock.starting(times[0], self.settings["step"]))
+        return Clock(**Clock.starting(0, 1))
 
     def _keep_clock(self, store: Store, clock: Clock) -> None:
         if store.read("clock") is None:

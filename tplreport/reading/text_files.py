@@ -513,7 +513,7 @@ def _parse_options(block: bytes, delimiter: str, has_quotes: bool) -> Any:
         return pa.csv.ParseOptions(delimiter=delimiter, quote_char=False, newlines_in_values=False)
     if not _quotes_are_sound(block, delimiter):
         raise pa.ArrowInvalid(
-            "a quote in a field without quotes around it, which pyarrow would read"
+            "a quote that neither opens nor closes a field, which pyarrow would read"
         )
     return pa.csv.ParseOptions(delimiter=delimiter, quote_char='"', newlines_in_values=True)
 

@@ -4,9 +4,11 @@ A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2
 2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8",
 "today") are unreadable here, because truncated and damaged files contain such texts; so are years
 before 1000 and from 9999 on, which stand for "unknown" and "never". Nanoseconds are kept; with
-them, years are those from 1678 to
-2261. No format is assumed: one that fits all values at hand is named in the error, and two if both
-  fit.
+them, years are those from 1678 to 2261. No format is assumed: one that fits all values at hand is
+named in the error, and two if both fit.
+
+An *instant* orders observations: a time in UTC where offsets or a zone are given. The *local clock*
+is the time as it is written, without its offset; it determines the time steps.
 """
 
 import re
@@ -273,8 +275,8 @@ def check_filled(missing: np.ndarray, column: pd.Series, name: str, place: Place
 def _times(
     column: pd.Series, time_format: str | None, place: PlaceOfRow
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Instants, which order the observations, and local clock times, which determine the time
-    steps."""
+    """Instants and local clock (m,) of a column of times; one and the same array, by which
+    `with_instants` tells them apart, where no offset or zone is given."""
     is_arrow = isinstance(column.dtype, pd.ArrowDtype)
     if is_arrow and not pa.types.is_string(column.dtype.pyarrow_dtype):
         column = arrow_of(column).to_pandas()
@@ -289,7 +291,8 @@ def _times(
 def _times_of_texts(
     texts: pa.Array, time_format: str | None, place: PlaceOfRow
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_times`; numbers count as they are, unless there is a format."""
+    """Instants and local clock of texts, as `_times` gives them; texts that are all numbers count
+    as numbers, unless there is a format."""
     if not time_format:
         parsed = parse_numbers(texts)
         if parsed is not None:

@@ -223,7 +223,8 @@ def _read_users(trajectories: list[File], positions: Positions) -> Iterator[pa.T
 
 
 def _read_trajectory(number: int, file: File, positions: Positions) -> pa.Table:
-    """One trajectory without its defects, each row with the `number` of the file."""
+    """The points of one trajectory without defects and in the box, by time; `number`, its place
+    among all trajectories, is a column."""
     data = file.read()
     header = HEADER.match(data)
     if not header:

@@ -405,7 +405,7 @@ def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
     )
     missing = (
         "there must be a publisher's file .*, found none; "
-        "counts.sqlite.mark tells that it spent budgets: put"
+        "counts.sqlite.mark tells that it was used: put"
     )
     for action in (*opened, lambda: tr.Publisher(path), lambda: tr.Publisher(path, **SETTINGS)) * 2:
         with pytest.raises(FileNotFoundError, match=missing):
@@ -433,7 +433,7 @@ def test_a_damaged_mark_counts_as_spent_until_resume(publisher, path):
     publisher.resume().publish(1, 1)
     mark.write_text("damaged")
     path.unlink()
-    with pytest.raises(FileNotFoundError, match="tells that it spent budgets"):
+    with pytest.raises(FileNotFoundError, match="tells that it was used"):
         tr.Publisher(path, **SETTINGS)
 
 

@@ -336,5 +336,5 @@ def test_a_witness_remembers_a_file_that_was_deleted_with_its_mark(tmp_path):
     tr.Publisher(path, **SETTINGS, witness=witness).publish(0, 10)
     for name in NAMES:
         (tmp_path / name).unlink()
-    with pytest.raises(FileNotFoundError, match="witness tells that it spent budgets"):
+    with pytest.raises(FileNotFoundError, match="witness tells that it was used"):
         tr.Publisher(path, **SETTINGS, witness=witness)
