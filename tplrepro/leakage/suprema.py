@@ -48,6 +48,9 @@ LARGE_LEVEL = 300.0
 LARGE_ENTRY = 2.0**200
 #: Above this no finite supremum of small budgets lies: L rises by at most about 700 beyond budgets.
 MOST_ADDED = 4000.0
+#: A slope of L at a fixed point s magnifies rounding errors by 1 / (1 - s): beyond this one by more
+#: than the margins of those who take the supremum of one loss function.
+STEEP = 0.75
 #: To this share a level is bisected.
 CLOSELY = 2.0**-48
 
@@ -283,11 +286,14 @@ class _Round:
         """The limit of the leakage at each place.
 
         A cycle of one that `is_alone`, with no first time points, has the supremum of its loss
-        function.
+        function, unless that would magnify rounding errors.
         """
         loss = self.losses[0]
         if len(self.losses) == 1 and is_alone and loss is not None:
-            return [float(loss.supremum(self.budgets[0]))]
+            supremum = float(loss.supremum(self.budgets[0]))
+            if supremum < inf and loss.slope_at(supremum) > STEEP:
+                supremum = max(supremum, self._limit_at_start())
+            return [supremum]
         limits = [self._limit_at_start()]
         for loss, epsilon in zip(self.losses, self.budgets[1:], strict=False):
             limits.append(leakage_rounded_up(loss, limits[-1], epsilon))
