@@ -6,6 +6,12 @@ days. Neither "10:00" nor "today" does, nor a number of a spreadsheet.
 
 Steps of whole days follow the calendar of a zone that the first time names, such as Europe/Berlin,
 also over the nights in which clocks change. All others count elapsed time.
+
+**The phase of a day or week** is what the clock on the wall shows at a time: as the time is
+written, by its offset from UTC, or by that of its zone. Where steps count elapsed time, it is known
+only as long as that clock is not changed. So a series with such phases refuses a first time in a
+zone whose clocks change within `FAR_AHEAD` days, and any time with another offset from UTC than the
+first.
 """
 
 import re
@@ -26,6 +32,9 @@ DAY = 24 * 60 * MINUTE
 #: Units of numpy.datetime64 that name an instant -> nanoseconds.
 UNITS = {"D": DAY, "h": 60 * MINUTE, "m": MINUTE, "s": SECOND, "ms": 10**6, "us": 1000, "ns": 1}
 INSTANT = 1  # nanoseconds that a date with a full time of day leaves open
+MONDAY = 4 * DAY  # 1970-01-05, in nanoseconds since 1970
+LENGTH_OF = {"day": DAY, "week": 7 * DAY}
+FAR_AHEAD = 1500  # days, in which a zone with summer time has some
 FARTHEST = 2**62  # of times that are whole numbers, and of numbers of steps
 EXAMPLE = "2024-05-01 08:00"
 OFFSETS = (
@@ -41,6 +50,30 @@ class Moments:
     ticks: list[int]
     dates: bool
     zone: str | None
+    offsets: frozenset[int] = frozenset()  # from UTC, of dates with a zone
+
+
+@dataclass(frozen=True)
+class CycleOnClock:
+    """Which times have which phase: phase 0 of a "day" or "week" begins so many nanoseconds after
+    midnight, or midnight before Monday."""
+
+    period: str
+    begins: int
+    phases: list
+
+    def phase_at(self, local: int, step: int) -> int:
+        """The phase of a time, as the clock on the wall shows it; ValueError for one between two
+        phases."""
+        since = (local - MONDAY - self.begins) % LENGTH_OF[self.period]
+        phase, rest = divmod(since, step)
+        if rest:
+            shown = pd.Timestamp(local)
+            raise ValueError(
+                f"the first time must be one at which a phase of the cycle begins, found {shown} "
+                f"after {pd.Timestamp(local - rest)}; round it to the step"
+            )
+        return phase
 
 
 @dataclass(frozen=True)
@@ -48,7 +81,8 @@ class Clock:
     """Times start + k step, k = 0, 1, ...; dates in nanoseconds since 1970, in UTC if they have a
     zone.
 
-    With `calendar`, they are the same local time of each step's day in that zone.
+    With `calendar`, they are the same local time of each step's day in that zone. `phase` is that
+    of the first time in a cycle of a day or week, None without one.
     """
 
     dates: bool
@@ -56,6 +90,7 @@ class Clock:
     start: int
     step: int
     calendar: bool = False
+    phase: int | None = None
 
     @staticmethod
     def checked_step(step: int | str) -> int | str:
@@ -74,8 +109,9 @@ class Clock:
         return checked
 
     @classmethod
-    def starting(cls, time: Any, step: int | str) -> dict:
-        """The fields of the clock whose first time this is."""
+    def starting(cls, time: Any, step: int | str, cycle: CycleOnClock | None = None) -> dict:
+        """The fields of the clock whose first time this is; ValueError if its phase of the cycle
+        would not be known later."""
         is_text = isinstance(step, str)
         width = _duration(step).value if isinstance(step, str) else step
         moments = _moments([time], width if is_text else DAY)
@@ -87,18 +123,25 @@ class Clock:
                 f"the publisher needs {must}, found time {time!r} and step {step!r}; "
                 "make it with step="
             )
-        return {
+        fields: dict[str, Any] = {
             "dates": moments.dates,
             "zone": moments.zone,
             "start": moments.ticks[0],
             "step": width,
             "calendar": moments.dates and width % DAY == 0 and _is_place(moments.zone),
+            "phase": None,
         }
+        if cycle is not None:
+            clock = cls(**fields)
+            clock._check_is_not_changed(time)
+            fields["phase"] = cycle.phase_at(clock._local([clock.start])[0], width)
+        return fields
 
     def positions(self, times: Any) -> list[int]:
         """The numbers k of times; ValueError for one in between, or of another kind."""
         moments = _moments(times, self.step)
         self._check_kind(moments, times[0])
+        self._check_offsets(moments, times[0])
         start = self.start
         ticks = moments.ticks
         if self.calendar:
@@ -166,6 +209,8 @@ class Clock:
 
     def _local(self, ticks: list[int]) -> list[int]:
         """What a clock of the zone shows then, in nanoseconds."""
+        if self.zone is None:
+            return ticks
         instants = pd.DatetimeIndex(np.array(ticks, dtype=np.int64)).tz_localize("UTC")
         return instants.tz_convert(self.zone).tz_localize(None).asi8.tolist()
 
@@ -185,6 +230,32 @@ class Clock:
         raise ValueError(
             f"times must be {kind} as before, found {first!r}; convert them, with dates in full"
         )
+
+    def _check_is_not_changed(self, time: Any) -> None:
+        """ValueError for elapsed time in a zone whose clocks will be changed."""
+        if self.calendar or self.zone is None:
+            return
+        days_ahead = [self.start + day * DAY for day in range(FAR_AHEAD)]
+        later = np.array(days_ahead, dtype=np.int64)
+        offsets = np.unique(np.array(self._local(days_ahead), dtype=np.int64) - later)
+        if len(offsets) > 1:
+            raise ValueError(
+                f"the hour of each time must be known for ever, found {time!r} in {self.zone}, "
+                "whose clocks are changed; give times without a zone, as the clock on the wall "
+                "shows them: skip an hour that it leaves out, and publish one that it repeats once"
+            )
+
+    def _check_offsets(self, moments: Moments, time: Any) -> None:
+        """ValueError for times with another offset from UTC than the first, if they have phases."""
+        if self.phase is None or self.calendar or self.zone is None:
+            return
+        offset = self._local([self.start])[0] - self.start
+        if moments.offsets - {offset}:
+            raise ValueError(
+                f"times of a cycle must keep the offset from UTC of the first, {self.zone}, found "
+                f"another one in {time!r} or after it; convert them, if the clock by which people "
+                "live was not changed"
+            )
 
     def _between(self, time: Any, before: int) -> ValueError:
         """The error for a time after the one at `before`, and before the next one."""
@@ -312,7 +383,7 @@ def _duration(step: Any) -> pd.Timedelta:
 def _moments(times: Any, step: int) -> Moments:
     """Times as numbers; ValueError for what does not name one time point of the step each."""
     if isinstance(times, pd.DatetimeIndex):
-        return _moments_of_dates(times, times[0])
+        return _moments_of_dates(times, times[0], _offsets_of_index(times))
     if all(map(_is_whole, times)):
         return _moments_of_numbers(times)
     for time in times:
@@ -323,7 +394,9 @@ def _moments(times: Any, step: int) -> Moments:
         stamps = _stamps(times)
         _check_alike_in_zone(stamps)
         # offsets differ where clocks were changed
-        return _moments_of_dates(pd.to_datetime(stamps, utc=True), stamps[0])
+        return _moments_of_dates(
+            pd.to_datetime(stamps, utc=True), stamps[0], _offsets_of_stamps(stamps)
+        )
     except (OverflowError, pd.errors.OutOfBoundsDatetime):
         shown = f"{times[0]} to {times[-1]}"
         raise ValueError(
@@ -341,11 +414,27 @@ def _moments_of_numbers(times: Any) -> Moments:
     return Moments(ticks, dates=False, zone=None)
 
 
-def _moments_of_dates(dates: pd.DatetimeIndex, first: pd.Timestamp) -> Moments:
+def _moments_of_dates(
+    dates: pd.DatetimeIndex, first: pd.Timestamp, offsets: frozenset[int]
+) -> Moments:
     if dates.hasnans:
         raise _missing()
-    ticks = dates.as_unit("ns").asi8.tolist()
-    return Moments(ticks, dates=True, zone=_zone_name(first.tz, first))
+    instants = dates.as_unit("ns").asi8
+    return Moments(instants.tolist(), True, _zone_name(first.tz, first), offsets)
+
+
+def _offsets_of_index(times: pd.DatetimeIndex) -> frozenset[int]:
+    """The different offsets from UTC of times with a zone, in nanoseconds."""
+    if times.tz is None:
+        return frozenset()
+    local = times.tz_localize(None).as_unit("ns").asi8
+    return frozenset((local - times.as_unit("ns").asi8).tolist())
+
+
+def _offsets_of_stamps(stamps: Sequence[pd.Timestamp]) -> frozenset[int]:
+    """The different offsets from UTC of times with a zone, in nanoseconds."""
+    offsets = {stamp.utcoffset() for stamp in stamps if stamp.tz is not None}
+    return frozenset(pd.Timedelta(offset).as_unit("ns").value for offset in offsets)
 
 
 def _stamps(times: Any) -> list[pd.Timestamp]:

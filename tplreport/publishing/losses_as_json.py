@@ -1,15 +1,88 @@
-"""Loss functions as JSON."""
+"""Loss functions as JSON: one for all steps, or those of a cycle, each of them once."""
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.near_habit import NearHabitLoss
 from tplrepro.leakage.prior_free import PriorFreeLoss
+from tplrepro.leakage.temporal import LossCycle
 from tplrepro.markov.transition import TransitionMatrix
 
 LOSSES = {"PrivacyLossFunction": PrivacyLossFunction, "PriorFreeLoss": PriorFreeLoss}
+NEAR_HABIT = NearHabitLoss.__name__
+
+
+def side_to_json(side: LossCycle) -> dict | None:
+    """The loss functions of one side: a single one if all steps have it, else each of them once,
+    and the number of that of each step."""
+    only = side.steps[0]
+    if side.is_constant and not isinstance(only, NearHabitLoss):
+        return loss_to_json(only)
+    losses = _DistinctLosses()
+    steps = [losses.number_of(loss) for loss in side.steps]
+    first = [losses.number_of(loss) for loss in side.first]
+    return {"losses": losses.contents, "steps": steps, "first": first}
+
+
+def side_from_json(content: dict | None, p: int) -> LossCycle:
+    """The loss functions of one side at each of p phases, as `side_to_json` describes them."""
+    if content is None or "losses" not in content:
+        return LossCycle([loss_from_json(content)] * p, [])
+    made: list[PrivacyLossFunction] = []
+    for each in content["losses"]:
+        made.append(_loss_of_several(each, made))
+    return LossCycle(_numbered(content["steps"], made), _numbered(content["first"], made))
+
+
+class _DistinctLosses:
+    """Loss functions as JSON, each once; those that are made of others come after them."""
+
+    def __init__(self) -> None:
+        self.contents: list[dict] = []
+        self._number_of_content: dict[str, int] = {}
+        #: By identity; the loss function keeps it alive.
+        self._known: dict[int, tuple[PrivacyLossFunction, int]] = {}
+
+    def number_of(self, loss: PrivacyLossFunction | None) -> int | None:
+        if loss is None:
+            return None
+        if id(loss) not in self._known:
+            self._known[id(loss)] = loss, self._add(self._content_of(loss))
+        return self._known[id(loss)][1]
+
+    def _content_of(self, loss: PrivacyLossFunction) -> dict | None:
+        if not isinstance(loss, NearHabitLoss):
+            return loss_to_json(loss)
+        return {
+            "loss": NEAR_HABIT,
+            "of_habit": self.number_of(loss.of_habit),
+            "of_any_law": self.number_of(loss.of_any_law),
+            "distance": loss.distance,
+        }
+
+    def _add(self, content: Any) -> int:
+        text = json.dumps(content)
+        if text not in self._number_of_content:
+            self._number_of_content[text] = len(self.contents)
+            self.contents.append(content)
+        return self._number_of_content[text]
+
+
+def _loss_of_several(content: dict, made: list) -> Any:
+    """A loss function, which may be made of others."""
+    if content["loss"] != NEAR_HABIT:
+        return loss_from_json(content)
+    of_habit = made[content["of_habit"]]
+    of_any_law = made[content["of_any_law"]]
+    return NearHabitLoss(of_habit, of_any_law, content["distance"])
+
+
+def _numbered(numbers: list[int | None], made: list) -> list:
+    return [None if number is None else made[number] for number in numbers]
 
 
 def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
@@ -19,7 +92,7 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
         return None
     states = loss.matrix.states
     values = loss.matrix.probabilities
-    _check_labels(states)
+    check_labels(states, "states")
     content: dict = {"loss": type(loss).__name__, "states": [*states]}
     if isinstance(states, range):
         content["states"] = states.stop
@@ -30,16 +103,20 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
         content |= parts | {"background": loss.matrix.background}
     else:
         content["rows"] = values
+    return as_json(content)
+
+
+def as_json(content: Any) -> Any:
+    """The same with lists in place of arrays, and with Python's numbers."""
     return json.loads(json.dumps(content, allow_nan=False, default=lambda array: array.tolist()))
 
 
-def _check_labels(states: Iterable) -> None:
+def check_labels(labels: Iterable, of: str) -> None:
     """ValueError for a label that JSON does not hold."""
-    for label in states:
+    for label in labels:
         if not isinstance(label, (str, int, float, np.generic)):
             raise ValueError(
-                f"labels of states must be text or numbers to be stored, found {label!r}; rename "
-                "them"
+                f"labels of {of} must be text or numbers to be stored, found {label!r}; rename them"
             )
 
 

@@ -29,9 +29,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplreport.files import check_spares, write_whole
+from tplreport.publishing.chain import OF_BACKWARD, Chain, condition_of
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, release_counts
-from tplreport.publishing.losses_as_json import loss_from_json
 from tplreport.publishing.mark import (
     check_is_no_publisher,
     check_is_not_in_use,
@@ -43,7 +43,8 @@ from tplreport.publishing.settings import checked_settings, leakages_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, State, Store
 from tplrepro.display import frame_as_html
 from tplrepro.leakage.filter import FilterState, TemporalFilter
-from tplrepro.leakage.temporal import REQUIRED, LossLike
+from tplrepro.leakage.temporal import REQUIRED, Correlation
+from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
 from tplrepro.validation import warn_caller
 
@@ -100,23 +101,35 @@ class Publisher:
     ----------
     path : str or path-like
         The file. A mark (``path.mark``) is kept beside it.
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
-        As in `TemporalFilter`; None if not known, which must be written out.
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None
+        As in `TemporalFilter`; None if not known, which must be written out. Their steps must be as
+        long as `step`, where that is known.
+    start : "habit", "any" or array-like (n,), optional
+        How the chain begins, in place of `backward`. "habit": the promise holds for users whose
+        first state has the law that repeats with the cycle, whatever their data are, if the
+        adversary knows no more. An array: for users whose first state has this law. "any": for
+        every law of the first state. Without it, the promise holds for users who start in the law
+        of which `backward` is.
     alpha : float > 0
         The level that every TPL keeps, nats; above 20 only with `allow_large`.
     sensitivity : float > 0
         By how much one user may change the counts of a time, as in `release_counts`.
     mechanism : "opendp", "opendp-gaussian" or None
         Laplace noise, or with a delta Gaussian noise; None: the one that fits.
-    floor : float > 0, optional
-        The budget of each time for ever, nats, unless `publish` is given another within what
-        remains.
+    floor : float > 0, array-like (p,) or mapping of phases, optional
+        The budget of each time for ever, or of each phase (0: no release), nats, unless `publish`
+        is given another within what remains.
     plan : array-like (T,), optional
         In place of a floor: budgets, fixed in advance, which keep alpha; nats.
     delta : float, 0 < delta < 1, optional
         With a plan of noise multipliers of Gaussian noise, which keeps (alpha, delta).
     step : int or text such as "1h"
-        The distance of two times: whole numbers, or dates.
+        The distance of two times: whole numbers, or dates. The phase of the first date in a Cycle
+        of a day or week is what the clock on the wall shows: as the date is written, or by its
+        zone. Clocks that are changed need dates without a zone: an hour that they leave out is
+        skipped, one that they repeat published once, and the promise is for users who do in that
+        night what they do in others. Of times that are whole numbers, the first has phase 0 of a
+        Cycle without a step.
     allow_large : bool
         Whether alpha may be above 20 nats.
     witness : str or path-like, optional
@@ -135,6 +148,7 @@ class Publisher:
     Examples
     --------
     >>> import tempfile
+    >>> import tplrepro as tpl
     >>> P = [[0.8, 0.2], [0.1, 0.9]]
     >>> path = tempfile.mkdtemp() + "/counts.sqlite"
     >>> publisher = Publisher(
@@ -145,20 +159,44 @@ class Publisher:
     (['home', 'work'], 0.686)
     >>> publisher.skip("2024-05-01 09:00", until="2024-05-01 12:00").ledger["count"].tolist()
     [1, 4]
+
+    By the clock, with more noise at night:
+
+    >>> night = [[0.98, 0.02], [0.02, 0.98]]
+    >>> habits = tpl.Cycle([night, P, P, P], step="6h")
+    >>> floors = {"00:00": 0.05, "06:00": 0.1, "12:00": 0.1, "18:00": 0.1}
+    >>> by_clock = Publisher(
+    ...     path + "2",
+    ...     forward=habits,
+    ...     start="habit",
+    ...     alpha=1.0,
+    ...     sensitivity=2,
+    ...     floor=floors,
+    ...     step="6h",
+    ... )
+    >>> round(by_clock.skip("2024-05-01 18:00").remaining, 3)
+    0.651
+    >>> times = pd.date_range("2024-05-02", periods=3, freq="6h")
+    >>> noisy = by_clock.publish_table(pd.Series([7, 8, 9], times))
+    >>> by_clock.ledger["epsilon"].tolist()
+    [0.0, 0.05, 0.1, 0.1]
     """
 
     _filter: TemporalFilter | None = None
+    #: The phase of the first time, None before the file is read.
+    _phase: int | None = None
 
     def __init__(
         self,
         path: str | os.PathLike,
         *,
-        backward: LossLike = REQUIRED,
-        forward: LossLike = REQUIRED,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
+        start: Start | None = None,
         alpha: float | None = None,
         sensitivity: float | None = None,
         mechanism: str | None = None,
-        floor: float | None = None,
+        floor: ArrayLike | Mapping | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
         step: int | str = 1,
@@ -172,37 +210,58 @@ class Publisher:
             check_spares(witness, files_beside(self.path))
         self._file = MarkedFile(self.path, witness)
         settings: dict = {}
-        numbers = (alpha, sensitivity, mechanism, floor, plan, delta)
+        numbers = (start, alpha, sensitivity, mechanism, floor, plan, delta)
         has_numbers = any(value is not None for value in numbers)
         if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
             settings = checked_settings(
                 backward=backward,
                 forward=forward,
+                start=start,
                 alpha=alpha,
                 sensitivity=sensitivity,
                 mechanism=mechanism,
                 floor=floor,
                 plan=plan,
                 delta=delta,
+                step=Clock.checked_step(step),
                 allow_large=allow_large,
             )
-            settings["step"] = Clock.checked_step(step)
             self._file.create(settings)
         with self._reading() as store:
             store.check_pages()
             self.settings = store.read("settings")
             self._file.identity = store.state.identity
+            clock = self._clock(store)
+        self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
         self._check_settings(settings)
-        self._backward = loss_from_json(self.settings["backward"])
-        self._forward = loss_from_json(self.settings["forward"])
+        #: That of a first time of phase 0; `_chain` is that of the first time of the file.
+        self._unturned = Chain.of_settings(self.settings)
+        self._turn_to(clock.phase)
+
+    def _turn_to(self, phase: int | None) -> None:
+        """Let the chain, and the filter, begin at a phase."""
+        phase = phase or 0
+        if phase == self._phase:
+            return
+        self._chain = self._unturned.turned(phase)
         if self.settings["plan"] is None:
-            self._filter = TemporalFilter(
-                self.settings["alpha"], self._backward, self._forward, floor=self.settings["floor"]
-            )
+            self._filter = self._new_filter(self._chain)
+        self._phase = phase
+
+    def _new_filter(self, chain: Chain) -> TemporalFilter:
+        alpha = self.settings["alpha"]
+        return TemporalFilter(alpha, chain.backward, chain.forward, floor=chain.floor)
 
     def _check_settings(self, settings: dict) -> None:
         """ValueError if the file was made with other settings than those that are given."""
-        different = [name for name in settings if self.settings.get(name) != settings[name]]
+        compared = set(settings)
+        if settings and settings["start"] != OF_BACKWARD:
+            compared.discard("backward")  # which another computer may round in another way
+        different = [
+            name
+            for name in settings
+            if name in compared and self.settings.get(name) != settings[name]
+        ]
         if different:
             raise ValueError(
                 f"{self.path} was made with other settings of {', '.join(different)}; open it "
@@ -214,7 +273,11 @@ class Publisher:
             size = f"{len(self)} times"
         except (OSError, RuntimeError, ValueError):
             size = "its file cannot be read"
-        return f"Publisher({str(self.path)!r}, alpha={self.settings['alpha']:g}, {size})"
+        text = f"{str(self.path)!r}, alpha={self.settings['alpha']:g}, {size}"
+        condition = condition_of(self.settings)
+        if condition:
+            text += f", for {condition}"
+        return f"Publisher({text})"
 
     def _repr_html_(self) -> str:
         try:
@@ -352,6 +415,7 @@ class Publisher:
         new = request.positions[len(request.rows) :]
         if not new:
             return
+        self._keep_clock(store, request.clock)
         budgets = self._spend(store.state, len(new), epsilon)
         # else an error, and nothing is spent
         different = list(set(budgets))
@@ -362,7 +426,6 @@ class Publisher:
             for position, budget in zip(new, budgets, strict=True)
         ]
         store.insert(rows)
-        self._keep_clock(store, request.clock)
         if store.columns() is None:
             store.write("columns", {"labels": request.columns.labels, "kind": request.columns.kind})
         store.state.following += len(new)
@@ -415,12 +478,19 @@ class Publisher:
         plan."""
         if self._filter is None:
             return self._planned(state.following, count, epsilon)
-        if epsilon is None and not self.settings["floor"]:
-            raise ValueError("publish needs a budget, found no floor and no plan; give epsilon")
-        if epsilon is None:
-            epsilon = self.settings["floor"]
-        self._filter.spend(epsilon, count)
-        return [float(epsilon)] * count
+        if epsilon is not None:
+            self._filter.spend(epsilon, count)
+            return [float(epsilon)] * count
+        budgets = []
+        for floor, times in self._chain.floors_from(state.following, count):
+            if not floor:
+                raise ValueError(
+                    "publish needs a budget, found no plan, and no floor at this time; give "
+                    "epsilon, or skip it"
+                )
+            self._filter.spend(floor, times)
+            budgets += [floor] * times
+        return budgets
 
     def _planned(self, first: int, count: int, epsilon: float | None) -> list[float]:
         plan = self.settings["plan"]
@@ -506,10 +576,11 @@ class Publisher:
 
     def _pass_until(self, store: Store, until: Any) -> None:
         """Count all times up to one as spent."""
-        if self._filter is None and store.read("clock") is None:
+        if store.read("clock") is None and self._begins_at_one_phase:
             raise ValueError(
-                f"{self.path} must know the first time of its plan, found none, and all may be "
-                f"spent up to {until}; take a new file, whose releases add to those of this one"
+                f"{self.path} must know the first time of its plan, of its start or of its cycle, "
+                f"found none, and all may be spent up to {until}; take a new file, whose releases "
+                "add to those of this one"
             )
         clock = self._clock(store, [until])
         (last,) = clock.positions([until])
@@ -538,15 +609,26 @@ class Publisher:
         """The largest budget of the next time; of a plan its budget (with a delta: noise
         multiplier)."""
         with self._reading() as store:
-            if self._filter:
+            if self._filter and not self._is_phase_open(store):
                 return self._filter.remaining
             following = store.state.following
+        if self._filter:
+            return self._least_remaining()
         plan = self.settings["plan"]
         if following < len(plan):
             return plan[following]
         if self.settings["delta"]:
             return inf  # a noise multiplier
         return 0.0
+
+    def _least_remaining(self) -> float:
+        """What remains at the phase at which least does, if nothing was spent."""
+        account = self._new_filter(self._unturned)
+        remaining = []
+        for phase in range(len(self._unturned)):
+            account.state = FilterState(phase, None, inf)
+            remaining.append(account.remaining)
+        return min(remaining)
 
     @property
     def ledger(self) -> pd.DataFrame:
@@ -580,7 +662,7 @@ class Publisher:
                     )
                 rows.append((row.budget, row.times))
             times = self._clock(store).index(range(store.state.following))
-        leakages = leakages_of(rows, self.settings["delta"], self._backward, self._forward)
+        leakages = leakages_of(rows, self.settings["delta"], self._chain)
         if self.settings["delta"] is None:
             leakages = replace(leakages, index=times)
         return leakages
@@ -640,19 +722,45 @@ class Publisher:
         except (sqlite3.Error, Damage, ValueError):
             return False
 
+    @property
+    def _begins_at_one_phase(self) -> bool:
+        """Whether the first time must have phase 0: a plan and first steps are those of one."""
+        is_without_clock = len(self._unturned) > 1 and self._unturned.clock is None
+        return self._filter is None or self._unturned.has_first_steps or is_without_clock
+
+    def _is_phase_open(self, store: Store) -> bool:
+        """Whether the phase of the first time is not known yet, and may be any."""
+        if self._unturned.clock is None or self._begins_at_one_phase:
+            return False
+        return store.read("clock") is None
+
     def _clock(self, store: Store, times: Any = ()) -> Clock:
         """The clock of the file; of a new one, which is not stored here, the one that starts with
         the first of `times`; of a new one without `times`, one that is never used for a label."""
         fields = store.read("clock")
         if fields is not None:
             return Clock(**fields)
-        if len(times):
-            return Clock(**Clock.starting(times[0], self.settings["step"]))
-        return Clock(**Clock.starting(0, 1))
+        if not len(times):
+            return Clock(**Clock.starting(0, 1))
+        fields = Clock.starting(times[0], self.settings["step"], self._unturned.clock)
+        if self._begins_at_one_phase:
+            self._check_is_first_phase(fields["phase"])
+        return Clock(**fields)
+
+    def _check_is_first_phase(self, phase: int | None) -> None:
+        """ValueError for a first time at another phase than that of a plan, or of first steps."""
+        if phase:
+            phases = self._unturned.forward.phases
+            raise ValueError(
+                "a plan, and a chain whose first steps depend on its start, begin at one phase, "
+                f"{phases[0]!r}, found a first time at {phases[phase]!r}; make them of "
+                f"cycle.starting_at({phases[phase]!r})"
+            )
 
     def _keep_clock(self, store: Store, clock: Clock) -> None:
         if store.read("clock") is None:
             store.write("clock", vars(clock))
+            self._turn_to(clock.phase)
 
     def _check_witness(self) -> None:
         """ValueError for another witness than that of the file: a command that changes nothing
@@ -682,6 +790,10 @@ class Publisher:
 
     def _follow(self, store: Store) -> None:
         """Let the filter know what the file knows; else it remembers what it computed."""
+        if self._phase is None:
+            return
+        if self._unturned.clock is not None:
+            self._turn_to((store.read("clock") or {}).get("phase"))
         found = FilterState(*store.state.filter)
         if self._filter and self._filter.state != found:
             self._filter.state = found

@@ -1,6 +1,6 @@
 """Settings of a publisher that keep its promise, and what its series leaks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -9,12 +9,18 @@ from numpy.typing import ArrayLike
 
 import tplfrontier as tf
 from tplfrontier.profiles.gaussian import check_noise_multipliers
+from tplreport.publishing.chain import (
+    Chain,
+    both_sides,
+    chain_as_json,
+    in_order_of_phases,
+    start_as_json,
+)
 from tplreport.publishing.counts import LARGE, check_scale
-from tplreport.publishing.losses_as_json import loss_to_json
 from tplrepro.leakage.accountant import TemporalAccountant
 from tplrepro.leakage.filter import TemporalFilter
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import LossLike, loss_functions
+from tplrepro.leakage.temporal import Correlation
+from tplrepro.markov.cycle import Start
 from tplrepro.validation import (
     check_budgets,
     check_choice,
@@ -23,19 +29,19 @@ from tplrepro.validation import (
     check_sensitivity,
 )
 
-Loss = PrivacyLossFunction | None
-
 
 def checked_settings(
     *,
-    backward: LossLike,
-    forward: LossLike,
+    backward: Correlation,
+    forward: Correlation,
+    start: Start | None,
     alpha: float | None,
     sensitivity: float | None,
     mechanism: str | None,
-    floor: float | None,
+    floor: ArrayLike | Mapping | None,
     plan: ArrayLike | None,
     delta: float | None,
+    step: int | str,
     allow_large: bool,
 ) -> dict:  # as `Publisher` takes them
     """The settings of a publisher that keeps its promise, as JSON has them."""
@@ -47,26 +53,40 @@ def checked_settings(
     sensitivity = check_sensitivity(sensitivity)
     if not allow_large:
         _check_protects(alpha)
-    losses = loss_functions(backward, forward)
+    chain = chain_as_json(*both_sides(backward, forward, start), step)
     _check_budgets_are_of_one_kind(floor, plan, delta)
     fitting = _fitting_mechanism(mechanism, delta)
     if delta is not None:
         delta = float(check_delta(delta))
+    sides = Chain.of_settings(chain | {"floor": 0.0})
+    floors: Any = 0.0
     if plan is None:
-        TemporalFilter(alpha, *losses, floor=floor or 0.0)  # else an error
+        floors = _checked_floors(floor, alpha, sides)
     else:
-        plan = _checked_plan(plan, alpha, delta, *losses)
-    _check_scales(floor, plan, sensitivity, gaussian=delta is not None)
+        plan = _checked_plan(plan, alpha, delta, sides)
+    _check_scales(floors, plan, sensitivity, gaussian=delta is not None)
     return {
         "alpha": alpha,
         "sensitivity": sensitivity,
-        "floor": float(floor or 0.0),
+        "floor": floors,
         "plan": plan,
         "delta": delta,
         "mechanism": fitting,
-        "backward": loss_to_json(losses[0]),
-        "forward": loss_to_json(losses[1]),
+        "step": step,
+        "start": start_as_json(start),
+        **chain,
     }
+
+
+def _checked_floors(
+    floor: ArrayLike | Mapping | None, alpha: float, chain: Chain
+) -> float | list[float]:
+    """One floor, or that of each phase, which keep the promise."""
+    given = in_order_of_phases(floor, chain.forward.phases)
+    checked = TemporalFilter(alpha, chain.backward, chain.forward, floor=given).floor
+    if isinstance(checked, tuple):
+        return list(checked)
+    return checked
 
 
 def _check_protects(alpha: float) -> None:
@@ -77,17 +97,19 @@ def _check_protects(alpha: float) -> None:
 
 
 def _check_scales(
-    floor: float | None, plan: list[float] | None, sensitivity: float, gaussian: bool
+    floors: float | list[float], plan: list[float] | None, sensitivity: float, gaussian: bool
 ) -> None:
     """ValueError for levels whose noise cannot be drawn."""
     if plan is not None:
         check_scale(np.array(plan), sensitivity, gaussian=gaussian)
-    elif floor:
-        check_scale(np.array([floor]), sensitivity, gaussian=False)
+        return
+    budgets = np.atleast_1d(floors)
+    if budgets.any():
+        check_scale(budgets[budgets > 0.0], sensitivity, gaussian=False)
 
 
 def _check_budgets_are_of_one_kind(
-    floor: float | None, plan: ArrayLike | None, delta: float | None
+    floor: ArrayLike | Mapping | None, plan: ArrayLike | None, delta: float | None
 ) -> None:
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
@@ -113,27 +135,23 @@ def _fitting_mechanism(mechanism: str | None, delta: float | None) -> str:
     return fitting
 
 
-def _checked_plan(
-    plan: ArrayLike, alpha: float, delta: float | None, backward: Loss, forward: Loss
-) -> list[float]:
+def _checked_plan(plan: ArrayLike, alpha: float, delta: float | None, chain: Chain) -> list[float]:
     """Budgets, or with a delta noise multipliers, that keep the promise."""
     promise = f"every TPL within alpha = {alpha:g}"
     if delta is None:
         levels = check_budgets(plan).tolist()
-        worst = leakages_of(((level, 1) for level in levels), None, backward, forward).tpl.max()
+        worst = leakages_of(((level, 1) for level in levels), None, chain).tpl.max()
     else:
         levels = check_noise_multipliers(plan).tolist()
         promise += f" and delta = {delta:g}"
-        profile = leakages_of(((level, 1) for level in levels), delta, backward, forward)
+        profile = leakages_of(((level, 1) for level in levels), delta, chain)
         worst = profile.epsilon(delta).max()
     if worst > alpha:
         raise ValueError(f"the plan must keep {promise}, found {worst:.6g}; add noise")
     return levels
 
 
-def leakages_of(
-    rows: Iterable[tuple[float, int]], delta: float | None, backward: Loss, forward: Loss
-) -> Any:
+def leakages_of(rows: Iterable[tuple[float, int]], delta: float | None, chain: Chain) -> Any:
     """All leakages of a series.
 
     `rows` are pairs: a budget, or with a delta a noise multiplier, which is 0 without a release,
@@ -144,8 +162,8 @@ def leakages_of(
         for level, run in groupby(rows, key=lambda row: row[0])
     ]
     if delta is not None:
-        return _gaussian_leakages(runs, backward, forward)
-    account = TemporalAccountant(backward, forward)
+        return _gaussian_leakages(runs, chain)
+    account = TemporalAccountant(chain.backward, chain.forward)
     for budget, times in runs:
         if budget:
             account.compose(budget, times)
@@ -154,11 +172,11 @@ def leakages_of(
     return account.leakage
 
 
-def _gaussian_leakages(runs: list[tuple[float, int]], backward: Loss, forward: Loss) -> Any:
+def _gaussian_leakages(runs: list[tuple[float, int]], chain: Chain) -> Any:
     from dp_accounting import GaussianDpEvent
 
     events = []
     for multiplier, times in runs:
         event = GaussianDpEvent(multiplier) if multiplier else None
         events.append((event, times))
-    return tf.temporal_privacy_profile(events, backward, forward)
+    return tf.temporal_privacy_profile(events, chain.backward, chain.forward)

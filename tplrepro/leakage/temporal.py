@@ -406,9 +406,15 @@ class LossCycles:
         Cycle."""
         if side.is_constant:
             return side.steps[0]
+        return self.cycle_of(side)
+
+    def cycle_of(self, side: LossCycle) -> Cycle:
+        """One of the sides as a Cycle of all phases."""
         from tplrepro.markov.cycle import Cycle
 
-        return Cycle(side.steps, self.phases, step=self.step, first=side.first)
+        return Cycle(
+            side.steps, self.phases, step=self.step, first=side.first, begins=self.begins
+        )
 
 
 def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
@@ -452,13 +458,17 @@ def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
     _check_begin_together(given_b, given_f)
     step = _agreed_step(given_b.step, given_f.step)
     size = lcm(len(given_b), len(given_f))
-    phases = longer.phases if len(longer) == size else list(range(size))
+    phases = list(range(size))
+    begins = timedelta(0)
+    if len(longer) == size:
+        phases = longer.phases
+        begins = longer.begins
     return LossCycles(
         LossCycle(list(losses_b) * (size // len(given_b)), losses_b.first),
         LossCycle(list(losses_f) * (size // len(given_f)), losses_f.first),
         phases,
         step,
-        longer.begins,
+        begins,
     )
 
 

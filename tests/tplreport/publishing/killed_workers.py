@@ -12,12 +12,22 @@ import time
 import traceback
 
 import numpy as np
+import pandas as pd
 
 import tplreport as tr
+
+FIRST_HOUR = 5
 
 
 def counts_of(at):
     return [1000 + at, 7 * at]
+
+
+def time_of(publisher, at):
+    """The time of a position: a number, or an hour of a series from `FIRST_HOUR` on."""
+    if publisher.settings["step"] == 1:
+        return at
+    return pd.Timestamp(2024, 5, 1, FIRST_HOUR) + at * pd.Timedelta(publisher.settings["step"])
 
 
 def publish(path, notes, last):
@@ -25,14 +35,20 @@ def publish(path, notes, last):
     publisher = tr.Publisher(path)
     while (at := len(publisher)) <= last:
         try:
-            noisy = (
-                publisher.publish(at, counts_of(at)) if at % 7 else publisher.skip(at) and "skipped"
-            )
+            noisy = publish_or_skip(publisher, at)
         except ValueError as error:
             if "has passed" in str(error) or "was skipped" in str(error):
                 continue  # another process was faster
             raise
         os.write(handed_out, f"{at} {noisy}\n".encode())
+
+
+def publish_or_skip(publisher, at):
+    now = time_of(publisher, at)
+    if at % 7:
+        return publisher.publish(now, counts_of(at))
+    publisher.skip(now)
+    return "skipped"
 
 
 def start(*arguments):

@@ -23,7 +23,7 @@ import pytest
 import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
-from tests.tplreport.publishing.killed_workers import counts_of
+from tests.tplreport.publishing.killed_workers import FIRST_HOUR, counts_of, time_of
 from tests.work import lines_run
 from tplreport.publishing import mark as marks
 from tplreport.publishing import marked_file
@@ -125,7 +125,7 @@ def test_sparse_matrices_with_labels_are_stored(path):
     made = tr.Publisher(path, backward=named, forward=named, alpha=1.0, sensitivity=1, floor=0.01)
     made.publish(0, 1)
     again = tr.Publisher(path)
-    assert again._forward.matrix.states == list("abcd")
+    assert again._chain.forward[0].matrix.states == list("abcd")
     assert again.remaining == made.remaining
 
 
@@ -350,8 +350,18 @@ def test_a_fork_while_another_thread_changes_the_file_waits_and_its_child_can_pu
     [(20, 100), pytest.param(500, 10_000, marks=pytest.mark.slow)],
     ids=["few", "many"],
 )
-def test_processes_killed_at_any_moment_publish_no_value_twice(path, tmp_path, kills, last):
-    tr.Publisher(path, **SETTINGS, floor=0.1)
+@pytest.mark.parametrize("by_clock", [False, True], ids=["one matrix", "cycle"])
+def test_processes_killed_at_any_moment_publish_no_value_twice(
+    path, tmp_path, kills, last, by_clock
+):
+    floors = [0.1]
+    if by_clock:
+        floors = [0.05] * 6 + [0.1] * 18
+        habits = tpl.Cycle([[[0.9, 0.1], [0.05, 0.95]]] * 6 + [P] * 18, step="1h")
+        chain = {"forward": habits, "start": "habit", "alpha": 1.0, "sensitivity": 1}
+        tr.Publisher(path, **chain, floor=floors, step="1h")
+    else:
+        tr.Publisher(path, **SETTINGS, floor=0.1)
     words = [
         sys.executable,
         "-m",
@@ -372,19 +382,19 @@ def test_processes_killed_at_any_moment_publish_no_value_twice(path, tmp_path, k
     for line in handed_out:
         at, _, values = line.partition(" ")
         if values != "skipped":
-            assert str(frame.loc[int(at)].to_numpy()) == values
+            assert str(frame.loc[time_of(reader, int(at))].to_numpy()) == values
     assert len(reader) == last + 1
-    assert ledger["time"].tolist() == [*range(last + 1)]
+    assert ledger["time"].tolist() == [time_of(reader, at) for at in range(last + 1)]
     drawn = ledger["kind"] != "skipped"
-    assert ledger["epsilon"].sum() == pytest.approx(0.1 * drawn.sum())
-    open_ends = ledger.loc[ledger["kind"] == "spent, not drawn", "time"].tolist()
+    floor_of_times = [floors[(FIRST_HOUR + at) % len(floors)] for at in range(last + 1)]
+    assert ledger["epsilon"].tolist() == (drawn * floor_of_times).tolist()
+    assert reader.leakage.max() <= 1.0
+    open_ends = ledger.index[ledger["kind"] == "spent, not drawn"].tolist()
     assert len(frame) + len(open_ends) == drawn.sum()
     for at in open_ends:
-        reader.publish(at, counts_of(at))
-    assert (
-        np.abs(reader.to_frame().to_numpy() - [counts_of(at) for at in ledger["time"][drawn]]).max()
-        < 10 * 60
-    )
+        reader.publish(time_of(reader, at), counts_of(at))
+    error = reader.to_frame().to_numpy() - [counts_of(at) for at in ledger.index[drawn]]
+    assert np.abs(error).max() < 20 * 60
 
 
 def test_a_deleted_renamed_or_linked_file_is_noticed(publisher, path):
@@ -717,9 +727,11 @@ def test_a_mark_that_is_a_link_or_has_two_names_is_refused(publisher, path):
 
 def test_a_publisher_whose_file_is_gone_says_so_when_it_is_shown(publisher, path):
     publisher.publish(0, 1)
-    assert repr(publisher).endswith("counts.sqlite', alpha=1, 1 times)")
+    assert repr(publisher).endswith(
+        "counts.sqlite', alpha=1, 1 times, for users who start in the law of backward=)"
+    )
     path.unlink()
-    assert repr(publisher).endswith("counts.sqlite', alpha=1, its file cannot be read)")
+    assert "counts.sqlite', alpha=1, its file cannot be read, for" in repr(publisher)
     assert "its file cannot be read" in publisher._repr_html_()
 
 

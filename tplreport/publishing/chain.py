@@ -1,0 +1,215 @@
+"""What a publisher knows of the chain: the loss functions of both sides at each phase, the floors,
+and how the chain begins.
+
+The phase of the first time turns all of them. Two things belong to one phase of the first time, the
+one at which the cycle begins: steps that are known from a start, and a plan.
+"""
+
+from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplreport.publishing.clock import CycleOnClock
+from tplreport.publishing.losses_as_json import as_json, check_labels, side_from_json, side_to_json
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycles, loss_cycles
+from tplrepro.markov.cycle import Cycle, Start, as_cycle
+
+#: That no `start` is named: the backward matrices are those of some law of the first state.
+OF_BACKWARD = "backward"
+CONDITIONS = {
+    "habit": "users who start in the habit",
+    "any": "users with any start",
+    OF_BACKWARD: "users who start in the law of backward=",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The loss functions of both sides, and the floor of each phase."""
+
+    backward: Cycle
+    forward: Cycle
+    floors: list[float]
+    clock: CycleOnClock | None  # of a day or week
+
+    @classmethod
+    def of_settings(cls, settings: Mapping) -> Chain:
+        """That of a file; one of before knows no cycle."""
+        known = settings.get("cycle") or {"phases": [0], "step": None, "begins": 0, "period": None}
+        phases = known["phases"]
+        p = len(phases)
+        losses = LossCycles(
+            side_from_json(settings["backward"], p),
+            side_from_json(settings["forward"], p),
+            phases,
+            None if known["step"] is None else pd.Timedelta(known["step"]).to_pytimedelta(),
+            timedelta(microseconds=known["begins"]),
+        )
+        clock = None
+        if known["period"] is not None:
+            clock = CycleOnClock(known["period"], 1000 * known["begins"], phases)
+        floor = settings["floor"]
+        floors = floor if isinstance(floor, list) else [floor] * p
+        return cls(losses.cycle_of(losses.backward), losses.cycle_of(losses.forward), floors, clock)
+
+    def __len__(self) -> int:
+        """The number of phases."""
+        return len(self.forward)
+
+    @property
+    def has_first_steps(self) -> bool:
+        """Whether the first steps differ from those of the cycle."""
+        return len(self.backward.first) > 0 or len(self.forward.first) > 0
+
+    @property
+    def floor(self) -> float | list[float]:
+        """One number, or one for each phase."""
+        if len(set(self.floors)) == 1:
+            return self.floors[0]
+        return self.floors
+
+    def turned(self, phase: int) -> Chain:
+        """The chain whose first time has this phase."""
+        if phase == 0:
+            return self
+        label = self.forward.phases[phase]
+        floors = [*self.floors[phase:], *self.floors[:phase]]
+        backward = self.backward.starting_at(label)
+        return Chain(backward, self.forward.starting_at(label), floors, self.clock)
+
+    def floors_from(self, time: int, count: int) -> list[tuple[float, int]]:
+        """The floors of `count` times, as budgets and the number of times that follow each other
+        with it."""
+        if len(set(self.floors)) == 1:
+            return [(self.floors[0], count)]
+        p = len(self)
+        floors = [self.floors[(time + k) % p] for k in range(count)]
+        return [(floor, len([*run])) for floor, run in groupby(floors)]
+
+
+def both_sides(
+    backward: Correlation, forward: Correlation, start: Start | None
+) -> tuple[Correlation, Correlation]:
+    """Backward and forward side; the first is made of the second and a start, if that is given."""
+    if start is None:
+        return backward, forward
+    if backward is not REQUIRED:
+        raise ValueError(
+            "start= makes the backward side of forward=, found backward= too; leave out one of them"
+        )
+    if forward is REQUIRED or forward is None:
+        raise ValueError(
+            "start= makes the backward side of the forward one, found none; give forward="
+        )
+    cycle = as_cycle(forward)
+    return cycle.reverse(start), cycle
+
+
+def start_as_json(start: Start | None) -> Any:
+    """What a file keeps of the start: a name, or a law."""
+    if start is None:
+        return OF_BACKWARD
+    if isinstance(start, str):
+        return start
+    return np.asarray(start, dtype=float).tolist()
+
+
+def condition_of(settings: Mapping) -> str:
+    """The users for whom a promise holds, by how the chain begins; empty for all."""
+    start = settings.get("start", OF_BACKWARD)
+    if start == OF_BACKWARD and settings["backward"] is None:
+        return ""
+    if isinstance(start, list):
+        return "users who start in the given law"
+    return CONDITIONS[start]
+
+
+def chain_as_json(backward: Cycle | Correlation, forward: Correlation, step: int | str) -> dict:
+    """The settings of a publisher that hold its chain; ValueError for a clock that is not that of
+    its step."""
+    losses = loss_cycles(backward, forward)
+    _check_step(losses.step, step)
+    settings = {
+        "backward": side_to_json(losses.backward),
+        "forward": side_to_json(losses.forward),
+        "cycle": None,
+    }
+    if len(losses) == 1:
+        return settings
+    cycle = losses.cycle_of(losses.forward)
+    _check_clock(cycle, step)
+    _check_is_multiple(len(losses), backward, forward)
+    check_labels(losses.phases, "phases")
+    settings["cycle"] = as_json(
+        {
+            "phases": losses.phases,
+            "step": None if losses.step is None else str(pd.Timedelta(losses.step)),
+            "begins": losses.begins // timedelta(microseconds=1),
+            "period": cycle.period,
+        }
+    )
+    return settings
+
+
+def _check_step(of_chain: timedelta | None, step: int | str) -> None:
+    """ValueError if the steps of a chain are known to be of another length than those of the
+    publisher."""
+    if of_chain is None or not isinstance(step, str):
+        return
+    of_publisher = pd.Timedelta(step).to_pytimedelta()
+    if pd.Timedelta(step) == pd.Timedelta(of_chain):
+        return
+    remedy = f"estimate it with steps of {step}"
+    k, rest = divmod(of_publisher, of_chain)
+    if not rest and k > 1:
+        remedy += f", or give the chain of every {k}-th time, P ** {k} or cycle.every({k})"
+    raise ValueError(
+        "the chain must be that of steps as long as those of the publisher, found steps of "
+        f"{pd.Timedelta(of_chain)} and step={step!r}; {remedy}"
+    )
+
+
+def _check_clock(cycle: Cycle, step: int | str) -> None:
+    """ValueError if the phase of a time is not known."""
+    if isinstance(step, int) and cycle.period is not None:
+        raise ValueError(
+            f"the phases of a {cycle.period} need times that are dates, found whole numbers; give "
+            f"step={str(pd.Timedelta(cycle.step))!r}, or a Cycle without a step, which begins at "
+            "phase 0 with the first time"
+        )
+    if isinstance(step, str) and cycle.period is None:
+        raise ValueError(
+            "the phase of a date must be known, found a cycle that is no day and no week; give "
+            f"Cycle(..., step={step!r}) with a matrix for each step of a day or week, or times "
+            "that are whole numbers, of which the first has phase 0"
+        )
+
+
+def _check_is_multiple(p: int, backward: Correlation, forward: Correlation) -> None:
+    lengths = [len(as_cycle(side)) for side in (backward, forward)]
+    if p not in lengths:
+        raise ValueError(
+            "the phases of one side must repeat within those of the other, found "
+            f"{lengths[0]} and {lengths[1]}; repeat both up to {p}"
+        )
+
+
+def in_order_of_phases(floor: Any, phases: Sequence) -> Any:
+    """Floors as they are; of a mapping the budgets of its labels, in the order of the phases."""
+    if floor is None:
+        return 0.0
+    if not isinstance(floor, Mapping):
+        return floor
+    if set(phases) != set(floor):
+        raise ValueError(
+            f"floor must have a budget for each phase, found {sorted(map(str, floor))[:5]} in "
+            f"place of {sorted(map(str, phases))[:5]}; give one for each of {len(phases)} "
+            "phases, 0 where there is no release"
+        )
+    return [floor[phase] for phase in phases]
