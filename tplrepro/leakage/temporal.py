@@ -412,9 +412,7 @@ class LossCycles:
         """One of the sides as a Cycle of all phases."""
         from tplrepro.markov.cycle import Cycle
 
-        return Cycle(
-            side.steps, self.phases, step=self.step, first=side.first, begins=self.begins
-        )
+        return Cycle(side.steps, self.phases, step=self.step, first=side.first, begins=self.begins)
 
 
 def loss_cycles(backward: Correlation, forward: Correlation) -> LossCycles:
