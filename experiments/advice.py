@@ -19,6 +19,7 @@ import pandas as pd
 import tplreport as tr
 import tplrepro as tpl
 from tplreport.reporting.allocation_schemes import COMPOSED
+from tplreport.reporting.believable import is_believable
 from tplreport.reporting.plans import WORST_USER, recommended
 from tplrepro.markov.sequences import Sequences
 
@@ -173,7 +174,7 @@ def simulated(kind: str, recording: str, *, rng: np.random.Generator) -> Outcome
         kind,
         recording,
         alpha,
-        doubted=advice.withheld or any(check.verdict == "doubtful" for check in advice.checks[:3]),
+        doubted=advice.withheld or not is_believable(advice.checks),
         withheld=advice.withheld,
         composed=model.scheme == COMPOSED,
         true_tpl=true_tpl,

@@ -102,7 +102,9 @@ COLUMNS = {
 NUMBERS = {
     "draws": Option(int, "draws for the interval of the leakage; 0: none"),
     "against": Option(
-        str, "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior'"
+        str,
+        "whom the plan withstands: 'the upper end', 'the worst user's habits' or 'any prior on "
+        "both sides'",
     ),
     "epsilon": Option(
         float,
@@ -431,13 +433,13 @@ def _chain(options: dict) -> tuple[Any, Any]:
     _check_source(options)
     if options["data"] is None:
         return _matrices(options)
-    from tplreport.reporting.believable import counted_steps, doubts_about
-    from tplreport.reporting.plans import upper_pair
+    from tplreport.reporting.believable import possible_chain
 
     data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
-    if doubts := doubts_about(data):
-        warnings.warn(f"do not rely on the chain of the data: {doubts}", stacklevel=2)
-    return upper_pair(*counted_steps(data), options["confidence"] or CONFIDENCE)
+    found = possible_chain(data, options["confidence"] or CONFIDENCE)
+    if found.doubts:
+        warnings.warn(f"do not rely on the chain of the data: {found.doubts}", stacklevel=2)
+    return found.pair
 
 
 def _check_source(options: dict) -> None:

@@ -16,6 +16,7 @@ import tplfrontier as tf
 import tplreport as tr
 import tplrepro as tpl
 from tplreport import command
+from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.plans import upper_pair
 from workflow.configuration import ROOT
 
@@ -117,8 +118,7 @@ def test_budgets_for_data_keep_alpha_for_chains_that_the_data_leave_possible(run
         "budgets", "--data", "visits.csv", "--alpha", 1, "--horizon", 5, "--json"
     )
     budgets = [row["epsilon"] for row in json.loads(printed)]
-    counts, states = tpl.markov.count_transitions(tr.read_sequences("visits.csv"))
-    pair = upper_pair(counts, states, 0.95)
+    pair = upper_pair(CountedSteps.of(tr.read_sequences("visits.csv")), 0.95)
     assert status == 0
     assert 0.9 < tpl.temporal_privacy_leakage(budgets, *pair).tpl.max() <= 1.0
 
@@ -448,8 +448,8 @@ def test_the_step_of_releases_does_not_cut_the_observations(run, tmp_path):
     words = ("publish", "own.sqlite", "counts.csv", "--data", "visits.csv", "--alpha", 1)
     words += ("--sensitivity", 2, "--step", "1h", "--floor", 0.05)
     assert run(*words)[0] == 0
-    counts = tpl.markov.count_transitions(tr.read_sequences("visits.csv"))
-    sides = dict(zip(("backward", "forward"), upper_pair(*counts, 0.95), strict=True))
+    pair = upper_pair(CountedSteps.of(tr.read_sequences("visits.csv")), 0.95)
+    sides = dict(zip(("backward", "forward"), pair, strict=True))
     same = {"alpha": 1.0, "sensitivity": 2, "step": "1h", "floor": 0.05}
     assert len(tr.Publisher("own.sqlite", **sides, **same)) == 2
     status, _, errors = run(*words, "--data-step", "2D")

@@ -240,12 +240,33 @@ def _check_jobs(n_jobs: int | None) -> None:
 
 
 def loss_of_all_users(
-    sequences_by_user: Any, *, smoothing: float = 1.0, prior_weight: float = 1.0
+    sequences_by_user: Any,
+    *,
+    smoothing: float = 1.0,
+    prior_weight: float = 1.0,
+    pooled: dict[str, TransitionMatrix] | None = None,
 ) -> tuple[PrivacyLossFunction, PrivacyLossFunction]:
     """Backward and forward loss function of all users: at each alpha the largest of the users' own.
 
     Leakages with them are never below those of `population_leakage`, so that budgets for them keep
-    alpha for each user. `matrix` holds the pooled matrix; arguments as there.
+    alpha for each user. `matrix` holds the pooled matrix. With `pooled`, such as those of one hour,
+    users are shrunk towards these matrices of the two sides, which count as a user themselves: one
+    of whom nothing was seen.
+
+    Parameters
+    ----------
+    sequences_by_user, smoothing, prior_weight : as in `population_leakage`
+    pooled : dict, optional
+        The "backward" and the "forward" matrix of all users, by default estimated.
+
+    Returns
+    -------
+    tuple of the backward and the forward loss function
+
+    Raises
+    ------
+    ValueError
+        As `population_leakage` says.
 
     Examples
     --------
@@ -257,8 +278,14 @@ def loss_of_all_users(
     from tplrepro.leakage.envelope import hull_of_points, hull_of_several
 
     _, first, data = _by_user(_sequences_of_users(sequences_by_user, None))
-    pooled: dict[str, Any] = pooled_matrices(data, smoothing)
     hulls: dict[str, list] = {side: [] for side in SIDES}
+    shared: dict[str, Any]
+    if pooled is None:
+        shared = pooled_matrices(data, smoothing)
+    else:
+        shared = pooled
+        for side in SIDES:
+            hulls[side].append(hull_of_several(pooled[side].toarray()[None]))
     before = data.offsets[first]  # values of earlier users
     stop = 0
     while stop < first.size - 1:  # in batches, which limits the memory
@@ -267,11 +294,11 @@ def loss_of_all_users(
         stop = min(start + BATCH, max(most, start + 1), first.size - 1)
         _, of_user, offsets, values = _batch(data, first, start, stop)
         part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
-        for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight):
+        for _, matrices in user_matrices(of_user, part, shared, smoothing, prior_weight):
             for side, rows in matrices.items():
                 hulls[side].append(hull_of_several(rows))
     backward, forward = (
-        PrivacyLossFunction.of_hull(pooled[side], hull_of_points(np.vstack(hulls[side])))
+        PrivacyLossFunction.of_hull(shared[side], hull_of_points(np.vstack(hulls[side])))
         for side in SIDES
     )
     return backward, forward

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.phases import PhaseGroups
+from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.progress import Bar
 from tplrepro.validation import (
@@ -147,7 +148,12 @@ def bootstrap_draws(
 
 
 def bootstrap_counts(
-    sequences: Any, draws: int, *, rng: RngLike, progress: bool = True
+    sequences: Any,
+    draws: int,
+    *,
+    rng: RngLike,
+    groups: PhaseGroups | None = None,
+    progress: bool = True,
 ) -> Iterator[Any]:
     """Counts of steps of users who are redrawn with replacement.
 
@@ -156,11 +162,13 @@ def bootstrap_counts(
     sequences : Sequences, or what `tplrepro.markov.as_sequences` takes
     draws : int >= 1
     rng : numpy Generator or seed
+    groups : PhaseGroups, optional; the phases whose steps are counted apart
     progress : bool; show a bar
 
     Returns
     -------
-    iterator of csr_array (n, n)
+    iterator of csr_array (n, n), or (g n, n) with the counts of one group of phases below those of
+    another
 
     Raises
     ------
@@ -178,30 +186,60 @@ def bootstrap_counts(
     draws = check_horizon(draws, "draws")
     coded = as_sequences(sequences)
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
+    counting = _StepNumbers(coded.n_states, groups)
     return _redraw_counts(
-        replace(coded, users=users), len(names), draws, as_generator(rng), progress
+        replace(coded, users=users), counting, len(names), draws, as_generator(rng), progress
     )
 
 
+@dataclass(frozen=True)
+class _StepNumbers:
+    """Steps from state to state as places in a table of counts."""
+
+    n_states: int
+    groups: PhaseGroups | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows = self.n_states
+        if self.groups is not None:
+            rows *= self.groups.n_groups
+        return rows, self.n_states
+
+    def of_block(self, block: Sequences) -> np.ndarray:
+        """The place of each step of a block, counted along the rows."""
+        earlier, later = block.transitions()
+        rows = earlier.astype(np.int64)
+        if self.groups is not None:
+            places = block.places_of_later_values()
+            rows += self.groups.of_values(block)[places - 1] * self.n_states
+        return np.ravel_multi_index((rows, later), self.shape)
+
+
 def _redraw_counts(
-    coded: Sequences, n_users: int, draws: int, rng: np.random.Generator, progress: bool
+    coded: Sequences,
+    counting: _StepNumbers,
+    n_users: int,
+    draws: int,
+    rng: np.random.Generator,
+    progress: bool,
 ) -> Iterator[Any]:
-    """Counts (n, n) of each draw of users, whose names are their codes; several draws at once."""
+    """Counts of each draw of users, whose names are their codes; several draws at once."""
     from scipy.sparse import coo_array
 
-    counts, _ = count_transitions(coded)
-    steps = np.sort(np.ravel_multi_index(counts.nonzero(), counts.shape))
-    places = np.unravel_index(steps, counts.shape)
+    taken = [np.unique(counting.of_block(block)) for block in coded.blocks()]
+    steps = np.unique(np.concatenate(taken))
+    places = np.unravel_index(steps, counting.shape)
     at_once = max(1, TIMES_AT_ONCE // n_users)
     with Bar(draws, "bootstrap", "draw", progress) as bar:
         for start in range(0, draws, at_once):
             times = _redraw_users(n_users, min(at_once, draws - start), rng)
             totals = np.zeros((len(times), steps.size))
             for block in coded.blocks():
-                members, of_users = _steps_of_users(block, steps, counts.shape)
+                members, of_users = _steps_of_users(block, steps, counting)
                 totals += times[:, members] @ of_users
             for total in totals:
-                yield coo_array((total, places), shape=counts.shape).tocsr()
+                yield coo_array((total, places), shape=counting.shape).tocsr()
                 bar.update()
 
 
@@ -212,14 +250,14 @@ def _redraw_users(n_users: int, draws: int, rng: np.random.Generator) -> np.ndar
 
 
 def _steps_of_users(
-    block: Sequences, steps: np.ndarray, shape: tuple[int, int]
+    block: Sequences, steps: np.ndarray, counting: _StepNumbers
 ) -> tuple[np.ndarray, Any]:
     """The users of a block, and how often each of them takes each of the steps."""
     from scipy.sparse import coo_array
 
     members, member = np.unique(block.users, return_inverse=True)
     user = np.repeat(member, np.maximum(block.lengths - 1, 0))
-    step = np.searchsorted(steps, np.ravel_multi_index(block.transitions(), shape))
+    step = np.searchsorted(steps, counting.of_block(block))
     size = (members.size, steps.size)
     return members, coo_array((np.ones(user.size), (user, step)), shape=size).tocsr()
 

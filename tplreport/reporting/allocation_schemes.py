@@ -4,6 +4,7 @@ Budgets are rounded down to `DIGITS` digits, so that the promise holds for budge
 print.
 """
 
+import warnings
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.allocation.optimal import allocate_optimally
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
-from tplrepro.leakage.temporal import safely_below
+from tplrepro.leakage.temporal import is_cycle, safely_below
 
 COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
@@ -40,14 +41,26 @@ def _allocate_equal_shares(alpha: float, backward: Any, forward: Any, horizon: i
 
 
 def _allocate_by_upper_bound(alpha: float, backward: Any, forward: Any, horizon: int) -> np.ndarray:
-    return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
+    if not is_cycle(backward) and not is_cycle(forward):
+        return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
+    of_phases = allocate_by_upper_bound(alpha, backward, forward, shape="least error")
+    return np.resize(of_phases, horizon)
+
+
+def _allocate_by_quantification(
+    alpha: float, backward: Any, forward: Any, horizon: int
+) -> np.ndarray:
+    """Algorithm 8; where a TPL of alpha is impossible at some hour, the best plan there is."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no budgets have a TPL of alpha at every time")
+        return allocate_by_quantification(alpha, backward, forward, horizon)
 
 
 #: Name -> function of (alpha, backward, forward, horizon).
 SCHEMES: dict[str, Callable[..., np.ndarray]] = {
     COMPOSED: _allocate_equal_shares,
     "Algorithm 7 (any T)": _allocate_by_upper_bound,
-    "Algorithm 8 (T known)": allocate_by_quantification,
+    "Algorithm 8 (T known)": _allocate_by_quantification,
     OPTIMAL: allocate_optimally,
 }
 

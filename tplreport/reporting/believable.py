@@ -1,12 +1,25 @@
 """May a chain that is estimated from data be relied on? A report and a publisher ask the same."""
 
+from __future__ import annotations
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
 from typing import Any
 
 import numpy as np
 
-from tplreport.reporting.checks import DOUBTFUL, REFUSED, USERS, Check, Steps, checks_of
+from tplreport.reporting.checks import (
+    DOUBTFUL,
+    OF_CHAIN,
+    REFUSED,
+    USERS,
+    Check,
+    CheckedChain,
+    Steps,
+    check_chain,
+)
+from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.plans import (
     UPPER,
     WORST_USER,
@@ -15,8 +28,8 @@ from tplreport.reporting.plans import (
     largest_tpl,
     upper_pair,
 )
-from tplrepro.display import count_noun
-from tplrepro.markov.sequences import Sequences, count_transitions
+from tplreport.reporting.time_of_day import AUTO, TimeOfDay, judge_time_of_day
+from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
 #: Pseudo-steps a row of a report, unless it is given others.
@@ -27,18 +40,48 @@ class DoubtfulModelError(ValueError):
     """The data do not show a chain that a promise may rest on; the message says what to do."""
 
 
-def counted_steps(data: Sequences) -> tuple[Any, list]:
-    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a
-    second state."""
-    counts, states = count_transitions(data)
-    if not counts.nnz or len(states) < 2:
-        raise ValueError(
-            "there must be steps between at least two states, found "
-            f"{count_noun(data.n_transitions, 'step')} and "
-            f"{count_noun(len(states), 'state')}; "
-            "check the columns of users and times, and the step"
+@dataclass(frozen=True, eq=False)
+class JudgedChain:
+    """The chain that data show, and what the checks say about it."""
+
+    data: Sequences
+    time_of_day: TimeOfDay
+    counted: CountedSteps
+    smoothing: float
+
+    @classmethod
+    def of(
+        cls,
+        data: Sequences,
+        cycle: str | None = AUTO,
+        first: Any = None,
+        smoothing: float = SMOOTHING,
+    ) -> JudgedChain:
+        """Count the steps of `data`, at each phase where habits follow the clock."""
+        time_of_day = judge_time_of_day(data, cycle)
+        counted = CountedSteps.of(data, time_of_day.groups, first)
+        return cls(data, time_of_day, counted, smoothing)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Those that are checked."""
+        return Steps.of(self.data, self.time_of_day.groups)
+
+    @cached_property
+    def checked(self) -> CheckedChain:
+        """What the checks of a report say."""
+        return check_chain(self.time_of_day.check, self.steps, self.counted.pooled, self.smoothing)
+
+    def adversaries(self, confidence: float) -> dict[str, Pair]:
+        """The loss functions of each adversary of a report."""
+        return adversaries_of(
+            self.data, self.counted, self.smoothing, confidence, self.checked.weight
         )
-    return counts, states
+
+    @property
+    def doubts(self) -> str:
+        """What the checks refuse or doubt, in words; empty if nothing."""
+        return doubts_in_words(self.checked.checks)
 
 
 def is_refused(checks: Sequence[Check]) -> bool:
@@ -49,7 +92,7 @@ def is_refused(checks: Sequence[Check]) -> bool:
 def is_believable(checks: Sequence[Check], against: str = UPPER) -> bool:
     """Whether no check doubts that there is one chain in a way that matters to plans `against` an
     adversary: those against the worst user's habits allow for differences between users."""
-    doubted = {check.name for check in checks[:3] if check.verdict == DOUBTFUL}
+    doubted = {check.name for check in _doubted(checks)}
     if against == WORST_USER:
         doubted.discard(USERS)
     return not doubted
@@ -58,14 +101,48 @@ def is_believable(checks: Sequence[Check], against: str = UPPER) -> bool:
 def doubts_in_words(checks: Sequence[Check]) -> str:
     """The sentences of the checks that refuse the model or doubt that there is one chain."""
     wrong = [check for check in checks if check.verdict == REFUSED]
-    wrong += [check for check in checks[:3] if check.verdict == DOUBTFUL]
+    wrong += _doubted(checks)
     return "; ".join(f"{check.name} is {check.verdict}: {check.sentence}" for check in wrong)
 
 
-def doubts_about(data: Sequences) -> str:
-    """What a report's checks refuse or doubt about the chain of `data`; empty if nothing."""
-    counts, _ = counted_steps(data)
-    return doubts_in_words(checks_of(Steps.of(data), counts, SMOOTHING)[0])
+def _doubted(checks: Sequence[Check]) -> list[Check]:
+    """The checks of the chain that doubt it."""
+    return [check for check in checks if check.name in OF_CHAIN and check.verdict == DOUBTFUL]
+
+
+def possible_chain(
+    data: Sequences, confidence: float = 0.95, *, cycle: str | None = AUTO, first: Any = None
+) -> PossibleChain:
+    """The loss functions of every chain that `data` leave possible, and what the checks of a report
+    doubt about it.
+
+    Parameters
+    ----------
+    data : Sequences
+    confidence : float, that the true chain is among those that count
+    cycle : "auto", "day", "week" or None, as in `report`
+    first : the label of the phase of the first time, at which a cycle begins, as in `report`
+
+    Returns
+    -------
+    PossibleChain
+
+    Raises
+    ------
+    ValueError
+        Without steps, and for a cycle or a phase that there is not.
+    """
+    judged = JudgedChain.of(data, cycle, first)
+    return PossibleChain(upper_pair(judged.counted, confidence), judged.doubts)
+
+
+@dataclass(frozen=True, eq=False)
+class PossibleChain:
+    """Backward and forward loss functions, which are cycles where habits follow the clock, and what
+    checks doubt about them."""
+
+    pair: Pair
+    doubts: str  # in words; empty if there are none
 
 
 def trusted_chain(
@@ -75,6 +152,8 @@ def trusted_chain(
     *,
     confidence: float = 0.95,
     against: str = UPPER,
+    cycle: str | None = AUTO,
+    first: Any = None,
     anyway: bool = False,
 ) -> Pair:
     """The loss functions of every chain that `data` leave possible, for a publisher.
@@ -87,11 +166,15 @@ def trusted_chain(
         One within `alpha` in sum needs no model.
     confidence : float, that the true chain is among those that count
     against : whom the plan withstands, too, as in `report`
+    cycle : "auto", "day", "week" or None, as in `report`
+        Where habits follow the clock, None is refused: one chain for all hours promises too much.
+    first : the label of the phase of the first release, at which a cycle and the plan begin
+        By default the first phase of a day or week.
     anyway : whether the chain is used though a check refuses or doubts it
 
     Returns
     -------
-    tuple of the backward and the forward loss function
+    tuple of the backward and the forward loss function, or cycles of them
 
     Raises
     ------
@@ -100,17 +183,14 @@ def trusted_chain(
     ValueError
         If the plan does not withstand `against`.
     """
-    counts, states = counted_steps(data)
-    pair = upper_pair(counts, states, confidence)
+    judged = JudgedChain.of(data, cycle, first)
+    pair = upper_pair(judged.counted, confidence)
     if plan is not None and fsum(plan) <= alpha:
         return pair
-    if anyway and against == UPPER:
-        return pair
-    checks, weight = checks_of(Steps.of(data), counts, SMOOTHING)
     if not anyway:
-        _check_believable(checks, against)
+        _check_believable(judged.checked.checks, against)
     if against != UPPER:
-        adversaries = adversaries_of(data, counts, states, SMOOTHING, confidence, weight)
+        adversaries = judged.adversaries(confidence)
         check_choice(against, "against", adversaries)
         _check_withstands(plan, alpha, against, adversaries[against])
     return pair

@@ -1,7 +1,9 @@
 """Is a first-order chain that all users share believable? Each check ends in one sentence.
 
-Three checks ask the same question: do steps counted by a context (the place before, the user, the
-half of the time axis) predict other steps better than steps counted without it? Each user's steps
+Three checks ask the same question: do steps counted by a context (the place before and how long the
+user has stayed, the half of the time axis, the user) predict other steps better than steps counted
+without it? Where habits follow the clock (`time_of_day`), steps are counted by phase in both cases,
+so that a rhythm is not taken for something else. Each user's steps
 are cut into four quarters of time; alternating quarters make two halves, and each half predicts the
 other. With a context, a row is (c + w p) / (|c| + w) for its counts c, the row p without context,
 and a weight w. The gain in log-likelihood is averaged over both directions, and its exponential
@@ -17,7 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tplreport.people.rhythm import stays
 from tplrepro.display import count_noun, format_number
+from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
 
 #: Weights w of the row without context, in steps.
@@ -46,8 +50,13 @@ FINE = "fine"
 DOUBTFUL = "doubtful"
 REFUSED = "refused"
 UNCHECKED = "not checked"
-#: Name of the check of one chain for all users.
+#: Names of the checks of the chain: does it depend on the hour, on more of the past than the last
+#: place, on the half of the time, or on the user?
+RHYTHM = "time of day and of week"
+ORDER = "order of the chain"
+HALVES = "first and second half of the time"
 USERS = "differences between users"
+OF_CHAIN = (RHYTHM, ORDER, HALVES, USERS)
 
 
 @dataclass(frozen=True)
@@ -69,10 +78,13 @@ class Steps:
     earlier: np.ndarray  # the state before `before`, -1 at the start of a sequence
     user: np.ndarray  # codes of users
     quarter: np.ndarray  # of the user's own steps, 0 to 3
+    stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
+    phase: np.ndarray  # codes of groups of phases
     n_states: int
+    n_phases: int = 1
 
     @classmethod
-    def of(cls, data: Sequences) -> "Steps":
+    def of(cls, data: Sequences, groups: PhaseGroups | None = None) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
         if data.n_transitions > MOST_STEPS:
             data = _draw_steps(data)
@@ -89,9 +101,28 @@ class Steps:
         first_step = np.cumsum(steps_of_user) - steps_of_user
         place = np.arange(user.size) - first_step[user]
         quarter = (4 * place // np.maximum(steps_of_user[user], 1)).astype(np.int8)
+        stay = (stays(data)[after - 1] - 1).astype(np.int8)
+        phase = np.zeros(after.size, dtype=np.int32)
+        n_phases = 1
+        if groups is not None:
+            phase = groups.of_values(data)[after - 1].astype(np.int32)
+            n_phases = groups.n_groups
         return cls(
-            data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states
+            before=data.values[after - 1],
+            after=data.values[after],
+            earlier=earlier,
+            user=user,
+            quarter=quarter,
+            stay=stay,
+            phase=phase,
+            n_states=data.n_states,
+            n_phases=n_phases,
         )
+
+    @property
+    def row(self) -> np.ndarray:
+        """A number of each step's phase and state `before`, below n_phases * n_states."""
+        return self.phase * self.n_states + self.before
 
 
 def _draw_steps(data: Sequences) -> Sequences:
@@ -129,23 +160,24 @@ class Evidence(NamedTuple):
 
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
-    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or
-    1."""
+    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1,
+    given the phase."""
     n = steps.n_states
     chosen: Any = slice(None)
     if context.min(initial=0) < 0:
         chosen = context >= 0
     context = context[chosen]
-    plain = steps.before[chosen]
+    if order == 0:
+        plain = steps.phase[chosen]
+    else:
+        plain = steps.row[chosen]
     after = steps.after[chosen]
     user = steps.user[chosen]
     half = (steps.quarter[chosen] + (user % 2).astype(np.int8)) % 2
     group = user
     if user.max(initial=0) < FEWEST_GROUPS - 1:
         group = np.arange(user.size) * FEWEST_GROUPS // user.size
-    if order == 0:
-        plain = np.zeros_like(plain)
-    rows = _numbered(context, n, plain)
+    rows = _numbered(context, n * steps.n_phases, plain)
     cells = _numbered(rows, n, after)
     step = np.empty(cells.max(initial=-1) + 1, dtype=np.int64)  # one of each cell
     step[cells] = np.arange(cells.size)
@@ -185,21 +217,29 @@ def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
     return pd.factorize(pairs)[0].astype(np.int32)
 
 
-def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check, ...], float]:
-    """All checks, those of the chain first, and the weight of `check_users`."""
+@dataclass(frozen=True)
+class CheckedChain:
+    """All checks, and the weight of the shared chain that predicts each user's other steps best."""
+
+    checks: tuple[Check, ...]
+    weight: float
+
+
+def check_chain(rhythm: Check, steps: Steps, counts: Any, smoothing: float) -> CheckedChain:
+    """All checks, after that of the rhythm, of steps and of their counts (n, n) at all hours
+    together."""
     users, weight = check_users(steps)
-    return (
-        check_order(steps),
-        check_stationarity(steps),
-        users,
-        *check_amount(counts, smoothing),
-    ), weight
+    order = check_order(steps)
+    halves = check_stationarity(steps)
+    checks = (rhythm, order, halves, users, *check_amount(counts, smoothing))
+    return CheckedChain(checks, weight)
 
 
 def check_order(steps: Steps) -> Check:
-    """Order 0, 1 or 2, by held-out likelihood."""
+    """Order 0, 1 or 2, by held-out likelihood; or does it matter how long a user has stayed?"""
     first = evidence_for(steps.before, steps, order=0)
     second = evidence_for(steps.earlier, steps)
+    stay = evidence_for(steps.stay, steps)
     if first.matters:
         fine = (
             f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 "
@@ -210,12 +250,19 @@ def check_order(steps: Steps) -> Check:
             f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans "
             "withstand as much of it as the steps do not rule out"
         )
+    if stay.matters and stay.nats > second.nats:
+        doubtful = (
+            "how long a user has been in a place predicts whether she stays (lengths of 1, 2 to 3 "
+            f"and more steps gain {stay.in_words} on held-out steps): use states that say how "
+            "long, such as home for 4 hours or more"
+        )
+        return Check(ORDER, DOUBTFUL, doubtful, stay.nats)
     doubtful = (
         "the place before the last one predicts the next as well (order 2 gains "
         f"{second.in_words} on held-out steps): use longer steps of time, or states that hold two "
         "places"
     )
-    return _judged("order of the chain", second, fine, doubtful)
+    return _judged(ORDER, second, fine, doubtful)
 
 
 def check_stationarity(steps: Steps) -> Check:
@@ -226,7 +273,7 @@ def check_stationarity(steps: Steps) -> Check:
         f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "
         "steps): report on the later half alone, and again when new data come"
     )
-    return _judged("first and second half of the time", found, fine, doubtful)
+    return _judged(HALVES, found, fine, doubtful)
 
 
 def check_users(steps: Steps) -> tuple[Check, float]:

@@ -98,6 +98,8 @@ def figure_of(report: Any) -> Any:
     for panel, adversary in zip(panels, adversaries, strict=False):
         withstanding = [plan for plan in plans if plan.against in (adversary, ANYBODY)]
         _draw_budgets(panel, withstanding, adversary, report.settings["horizon"], looks)
+        if report.rhythm is not None:
+            panel.set_xlabel(f"release, the first at {report.rhythm.first}")
     for panel in panels[len(adversaries) :]:
         panel.set_axis_off()
     above.legend(

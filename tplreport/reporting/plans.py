@@ -2,7 +2,7 @@
 recommended."""
 
 from __future__ import annotations
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ from numpy.typing import ArrayLike
 from tplfrontier.chains.confidence import loss_from_counts
 from tplreport.people.population import loss_of_all_users
 from tplreport.reporting.allocation_schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplreport.reporting.counted_steps import CountedSteps, EstimatedMatrices
 from tplrepro.display import frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.markov.cycle import Cycle
+from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
-from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 from tplrepro.validation import FrozenArrays
 
 if TYPE_CHECKING:
@@ -33,9 +35,6 @@ MOST_FOR_PRIORS = 500
 #: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's
 #: habits.
 MOST_FOR_USERS = 20_000_000
-#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few
-#: counts.
-SPARSE_ABOVE = 500
 #: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the
 #: whole series within α.
 WORTHWHILE = 0.05
@@ -43,14 +42,15 @@ WORTHWHILE = 0.05
 #: Adversaries, whom a plan withstands.
 ESTIMATE = "the estimate"
 UPPER = "the upper end"
-PRIOR_FREE = "any prior"
+PRIOR_FREE = "any prior on both sides"
 WORST_USER = "the worst user's habits"
 ANYBODY = "anybody"
 UNBOUNDED = (
     "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
 )
 
-Pair = tuple[PrivacyLossFunction, PrivacyLossFunction]
+#: The backward and the forward side: a loss function for all hours, or a cycle of them.
+Pair = tuple[PrivacyLossFunction | Cycle, PrivacyLossFunction | Cycle]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,58 +110,78 @@ def any_chain() -> Pair:
     return function, function
 
 
-def estimated_matrices(
-    counts, states: list, smoothing: float
-) -> tuple[TransitionMatrix, TransitionMatrix]:
-    """Backward and forward matrix of counts (n, n), where smoothing adds `smoothing` steps to each
-    row.
-
-    Without smoothing, states that are never left or never entered are left out.
-    """
-    if not smoothing:
-        counts, states = drop_dead_ends(counts, states)
-    share = smoothing / len(states)
-    sparse = len(states) > SPARSE_ABOVE
-    backward = TransitionMatrix.from_counts(counts.T.tocsr(), share, states, sparse)
-    forward = TransitionMatrix.from_counts(counts, share, states, sparse)
+def pair_of(counted: CountedSteps, matrices: EstimatedMatrices) -> Pair:
+    """Backward and forward loss functions of the matrices of all phases."""
+    backward = counted.at_phases(map(PrivacyLossFunction, matrices.backward))
+    forward = counted.at_phases(map(PrivacyLossFunction, matrices.forward))
     return backward, forward
 
 
-def estimated_pair(counts, states: list, smoothing: float) -> Pair:
-    """Backward and forward loss functions of `estimated_matrices`."""
-    backward, forward = estimated_matrices(counts, states, smoothing)
-    return PrivacyLossFunction(backward), PrivacyLossFunction(forward)
+def estimated_pair(counted: CountedSteps, smoothing: float) -> Pair:
+    """Backward and forward loss functions of the estimate, where smoothing adds `smoothing` steps
+    to each row."""
+    return pair_of(counted, EstimatedMatrices.of(counted, smoothing))
 
 
-def upper_pair(counts, states: list, confidence: float) -> Pair:
+def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
     """Loss functions that bound both sides of every chain that the counts do not rule out, with
-    this confidence."""
+    this confidence: those of all phases at once."""
+    states = counted.states
     if len(states) > MOST_FOR_UPPER:
         return any_chain()
     each = 1.0 - (1.0 - confidence) / 2.0
-    backward = loss_from_counts(counts.T.tocsr(), each, states)
-    forward = loss_from_counts(counts, each, states)
-    return backward, forward
+    backward = loss_from_counts(counted.backward_tables(), each, states)
+    forward = loss_from_counts(counted.tables(), each, states)
+    return counted.at_phases(backward), counted.at_phases(forward)
 
 
 def adversaries_of(
-    data: Sequences, counts: Any, states: list, smoothing: float, confidence: float, weight: float
+    data: Sequences, counted: CountedSteps, smoothing: float, confidence: float, weight: float
 ) -> dict[str, Pair]:
     """Loss functions against an adversary who knows the estimate, the worst possible chain, one
     user or any evidence.
 
     `weight` is that of the shared chain in the users' chains.
     """
-    pair = estimated_pair(counts, states, smoothing)
-    adversaries: dict[str, Pair] = {ESTIMATE: pair, UPPER: upper_pair(counts, states, confidence)}
-    if len(states) <= MOST_FOR_PRIORS:
-        function = PriorFreeLoss(pair[1].matrix)
-        adversaries[PRIOR_FREE] = (function, function)
-    if data.n_users > 1 and data.n_users * len(states) ** 2 <= MOST_FOR_USERS:
-        adversaries[WORST_USER] = loss_of_all_users(
-            data, smoothing=smoothing / len(states), prior_weight=weight
-        )
+    n = len(counted.states)
+    matrices = EstimatedMatrices.of(counted, smoothing)
+    adversaries: dict[str, Pair] = {
+        ESTIMATE: pair_of(counted, matrices),
+        UPPER: upper_pair(counted, confidence),
+    }
+    if n <= MOST_FOR_PRIORS:
+        of_any_prior = counted.at_phases(map(PriorFreeLoss, matrices.forward))
+        adversaries[PRIOR_FREE] = (of_any_prior, of_any_prior)
+    if data.n_users > 1 and data.n_users * n**2 <= MOST_FOR_USERS:
+        adversaries[WORST_USER] = _pair_of_users(data, counted, matrices, smoothing / n, weight)
     return adversaries
+
+
+def _pair_of_users(
+    data: Sequences, counted: CountedSteps, matrices: EstimatedMatrices, share: float, weight: float
+) -> Pair:
+    """Loss functions of the habits of all users, whose own chains at each phase are shrunk towards
+    the shared one."""
+    if counted.groups is None:
+        return loss_of_all_users(data, smoothing=share, prior_weight=weight)
+    backward = []
+    forward = []
+    for group, steps in enumerate(steps_by_group(data, counted.groups)):
+        shared = {"backward": matrices.backward[group], "forward": matrices.forward[group]}
+        of_group = loss_of_all_users(steps, prior_weight=weight, pooled=shared)
+        backward.append(of_group[0])
+        forward.append(of_group[1])
+    return counted.at_phases(backward), counted.at_phases(forward)
+
+
+def steps_by_group(data: Sequences, groups: PhaseGroups) -> Iterator[Sequences]:
+    """The steps of each group of phases, as sequences of two values."""
+    later = data.places_of_later_values()
+    owner = np.repeat(np.arange(len(data)), np.maximum(data.lengths - 1, 0))
+    group_of_step = groups.of_values(data)[later - 1]
+    for group in range(groups.n_groups):
+        chosen = group_of_step == group
+        yield data.gather(later[chosen] - 1, later[chosen] + 1, owner[chosen])
 
 
 def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:

@@ -16,27 +16,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from tplreport.people.uncertainty import (
-    LeakageInterval,
-    bootstrap_counts,
-    leakage_interval,
-    posterior_draws,
-)
+from tplreport.people.uncertainty import LeakageInterval, leakage_interval
 from tplreport.reading.matrices import RECOMMENDED
 from tplreport.reporting.allocation_schemes import gaussian_error
-from tplreport.reporting.believable import SMOOTHING, counted_steps, is_believable, is_refused
-from tplreport.reporting.checks import REFUSED, Check, Steps, checks_of
+from tplreport.reporting.believable import SMOOTHING, JudgedChain, is_believable, is_refused
+from tplreport.reporting.checks import REFUSED, Check
 from tplreport.reporting.plans import (
     ANYBODY,
     ESTIMATE,
+    PRIOR_FREE,
     UPPER,
     Pair,
     Plan,
-    adversaries_of,
     any_chain,
     estimated_pair,
     largest_tpl,
     name_of,
+    pair_of,
     plans_for,
     recommended,
 )
@@ -48,9 +44,9 @@ from tplreport.reporting.sentences import (
     judge,
     verdict,
 )
+from tplreport.reporting.time_of_day import AUTO
 from tplrepro.display import count_noun, frame_as_html, label_log_axis, plot_frame
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.markov.sequences import Sequences, as_sequences
+from tplrepro.markov.sequences import as_sequences
 from tplrepro.validation import (
     RngLike,
     as_generator,
@@ -66,10 +62,36 @@ from tplrepro.validation import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: A condition of all that rests on backward matrices of the habit.
+START = (
+    "Leakages, and promises for any T, are for users who start in the habit: their first state "
+    f"shows nothing but the habits of all. Those to {PRIOR_FREE} are for any start."
+)
 #: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
 #: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
 FACTORS = (0.0, 0.1, 1.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedPhases:
+    """The phases of a day or week by which a report judges and plans."""
+
+    name: str  # of what has a chain of its own, such as "blocks of 6 hours"
+    n_chains: int
+    period: str  # "day" or "week"
+    zone: str | None  # whose clock tells them
+    of_releases: list  # (T,), the label of the phase of each release
+
+    @property
+    def first(self) -> Any:
+        """The phase of the first release."""
+        return self.of_releases[0]
+
+    @property
+    def in_words(self) -> str:
+        """The chains, such as "4 chains in turn (blocks of 6 hours of a day)"."""
+        return f"{self.n_chains} chains in turn ({self.name} of a {self.period})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +114,8 @@ class Report:
     adversaries: dict[str, Pair]  # the loss functions of each
     title: str
     reading: Any = None  # what was read, if a reader made the sequences
+    # the phases of a day or week by which it judges; None: one chain for all hours
+    rhythm: PlannedPhases | None = None
 
     def judge(self, budgets: ArrayLike | None = None, alpha: float | None = None) -> Verdict:
         """Whether budgets keep alpha against all that the data do not rule out.
@@ -185,12 +209,16 @@ class Report:
 
     @property
     def budgets(self) -> pd.DataFrame:
-        """A row for each release t from 1, and a column for each plan; the name of the recommended
-        one begins with "recommended: "."""
-        columns = {
-            self.title_of(plan): plan.budgets for plan in self.plans if plan.budgets is not None
-        }
-        return pd.DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
+        """A row for each release t from 1, the phase of the day or week at which it is planned, if
+        that matters, and a column for each plan; the name of the recommended one begins with
+        "recommended: "."""
+        columns: dict[str, Any] = {"t": np.arange(1, self.settings["horizon"] + 1)}
+        if self.rhythm is not None:
+            columns["phase"] = self.rhythm.of_releases
+        for plan in self.plans:
+            if plan.budgets is not None:
+                columns[self.title_of(plan)] = plan.budgets
+        return pd.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
@@ -206,6 +234,9 @@ class Report:
         if plan is not None:
             named = {"plan": plan.name} | vars(plan)
             values["recommendation"] = named | {"user_level": plan.user_level}
+        values["rhythm"] = None
+        if self.rhythm is not None:
+            values["rhythm"] = vars(self.rhythm)
         values["interval"] = None
         if self.interval is not None:
             values["interval"] = [self.interval.lower, self.interval.upper]
@@ -214,9 +245,12 @@ class Report:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the budgets of every plan over time with Matplotlib, on `ax` or new axes; returns
         the axes."""
-        axes = plot_frame(
-            self.budgets.set_index("t"), ax, xlabel="release t", ylabel="budget (nats)", logy=True
-        )
+        label = "release t"
+        budgets = self.budgets.set_index("t")
+        if self.rhythm is not None:
+            label += f", the first at {self.rhythm.first}"
+            budgets = budgets.drop(columns="phase")
+        axes = plot_frame(budgets, ax, xlabel=label, ylabel="budget (nats)", logy=True)
         label_log_axis(axes.yaxis)
         return axes
 
@@ -245,8 +279,9 @@ class Report:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How much the result depends on draws and on smoothing, a sentence each."""
-        notes = []
+        """Whom the numbers are about, and how much they depend on draws and on smoothing, a
+        sentence each."""
+        notes = [START]
         each = at_each_time(self.settings)
         if self.interval is not None:
             notes.append(self._note_on_interval(self.interval, each))
@@ -284,6 +319,8 @@ def report(
     draws: int = 20,
     count: float | None = None,
     against: str = UPPER,
+    cycle: str | None = AUTO,
+    first: Any = None,
     anyway: bool = False,
     title: str = "",
     rng: RngLike = 0,
@@ -305,8 +342,15 @@ def report(
     draws : bootstrap draws of users (of the posterior for one user); 0: none
     count : the usual size of a released count; None: users by states
     against : whom the recommended plan withstands
-        "the upper end", "the worst user's habits" or "any prior". Where only differences between
-        users are doubtful, a plan against the worst user's habits answers it.
+        "the upper end", "the worst user's habits" or "any prior on both sides", which holds for
+        users with any start, too. Where only differences between users are doubtful, a plan against
+        the worst user's habits answers it.
+    cycle : "auto", "day", "week" or None
+        Whether each phase of a day or week has a chain of its own, from which all is judged and
+        planned: "auto" where these predict other users better, which needs times of day; None: one
+        chain for all hours.
+    first : the phase of the first release, such as "06:00" or "Mon 06:00", if phases matter
+        Plans hold for this start. None: midnight, or midnight before Monday.
     anyway : recommend the plan of least error though checks doubt or refuse the model
     title : heads the report
     rng : numpy Generator or seed of the draws, by default seeded with 0
@@ -347,12 +391,12 @@ def report(
     _check_draws(draws)
     if count is not None:
         count = check_positive(count, "count", "give the usual size of a count")
+    settings |= {"cycle": cycle, "first": first}
     data = as_sequences(sequences)
-    counts, states = counted_steps(data)
-    steps = Steps.of(data)
-    checks, weight = checks_of(steps, counts, smoothing)
-    adversaries = adversaries_of(data, counts, states, smoothing, settings["confidence"], weight)
-    size = _size_of(data, steps, states)
+    judged = JudgedChain.of(data, cycle, first, smoothing)
+    checks = judged.checked.checks
+    adversaries = judged.adversaries(settings["confidence"])
+    size = _size_of(judged)
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
     believable = is_believable(checks, against)
@@ -363,8 +407,8 @@ def report(
         count = size["users"] / size["states"]
     releases = np.full(horizon, settings["epsilon"])
     interval = None
-    if draws and smoothing and len(states) <= MOST_FOR_DRAWS:
-        redrawn = _redrawn_pairs(data, counts, states, smoothing, draws, rng=rng, progress=progress)
+    if draws and smoothing and size["states"] <= MOST_FOR_DRAWS:
+        redrawn = _redrawn_pairs(judged, draws, rng=as_generator(rng), progress=progress)
         interval = leakage_interval(
             redrawn, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws
         )
@@ -380,12 +424,27 @@ def report(
         count=count,
         settings=settings,
         planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
-        smoothings=tuple(_leakages_by_smoothing(counts, states, smoothing, releases)),
+        smoothings=tuple(_leakages_by_smoothing(judged, releases)),
         gaussian=gaussian,
         interval=interval,
         adversaries=adversaries,
         title=title,
         reading=getattr(data, "reading", None),
+        rhythm=_planned_phases(judged, horizon),
+    )
+
+
+def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:
+    """The phases of the releases; None where all hours are alike."""
+    cycle = judged.counted.cycle
+    if cycle is None or cycle.period is None:
+        return None
+    return PlannedPhases(
+        name=judged.time_of_day.name,
+        n_chains=judged.steps.n_phases,
+        period=cycle.period,
+        zone=judged.data.zone,
+        of_releases=[cycle.phases[time % len(cycle)] for time in range(horizon)],
     )
 
 
@@ -430,16 +489,18 @@ def _check_draws(draws: int) -> None:
         )
 
 
-def _size_of(data: Sequences, steps: Steps, states: list) -> dict[str, int]:
+def _size_of(judged: JudgedChain) -> dict[str, int]:
     """How many users, sequences, states and steps there are; how many are checked, if not all."""
+    data = judged.data
     size = {
         "users": data.n_users,
         "sequences": len(data),
-        "states": len(states),
+        "states": len(judged.counted.states),
         "steps": data.n_transitions,
     }
-    if steps.user.size < size["steps"]:
-        size["checked steps"] = steps.user.size
+    checked = judged.steps.user.size
+    if checked < size["steps"]:
+        size["checked steps"] = checked
     return size
 
 
@@ -456,38 +517,26 @@ def _gaussian_errors(settings: dict[str, Any], adversary: Pair) -> dict[str, flo
 
 
 def _leakages_by_smoothing(
-    counts: Any, states: list, smoothing: float, releases: np.ndarray
+    judged: JudgedChain, releases: np.ndarray
 ) -> Iterator[tuple[float, float]]:
     """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no
     chain."""
-    for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
+    for steps in sorted({factor * (judged.smoothing or 1.0) for factor in FACTORS}):
         try:
-            yield steps, largest_tpl(releases, estimated_pair(counts, states, steps))
+            yield steps, largest_tpl(releases, estimated_pair(judged.counted, steps))
         except ValueError:  # without smoothing no state may remain
             continue
 
 
 def _redrawn_pairs(
-    data: Sequences,
-    counts: Any,
-    states: list,
-    smoothing: float,
-    draws: int,
-    *,
-    rng: RngLike,
-    progress: bool,
+    judged: JudgedChain, draws: int, *, rng: np.random.Generator, progress: bool
 ) -> Iterator[Pair]:
     """Loss functions of redrawn users, or of the posterior of a single user."""
-    rng = as_generator(rng)
-    if data.n_users > 1:
-        for redrawn in bootstrap_counts(data, draws, rng=rng, progress=progress):
-            yield estimated_pair(redrawn, states, smoothing)
-        return
-    share = smoothing / len(states)
-    backward_draws = posterior_draws(counts.T.tocsr(), share, draws, rng=rng)
-    forward_draws = posterior_draws(counts, share, draws, rng=rng)
-    for backward, forward in zip(backward_draws, forward_draws, strict=True):
-        yield PrivacyLossFunction(backward), PrivacyLossFunction(forward)
+    redrawn = judged.counted.redrawn(
+        judged.data, judged.smoothing, draws, rng=rng, progress=progress
+    )
+    for matrices in redrawn:
+        yield pair_of(judged.counted, matrices)
 
 
 def _plain(value: Any) -> Any:

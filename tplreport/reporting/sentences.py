@@ -131,6 +131,8 @@ def _say_scheme_and_noise(report: Any) -> str:
     if low < high:
         budgets = f"ε from {low:.6g} to {high:.6g}"
         scales += f" to {rounded_up(settings['sensitivity'] / low)}"
+    if plan.scheme != COMPOSED and report.rhythm is not None:
+        releases += f", the first one at {report.rhythm.first},"
     words = (
         f"Publish {releases} by the scheme {plan.name!r}: {budgets}, Laplace noise of scale "
         f"{scales}"
@@ -192,11 +194,16 @@ def _say_assumptions(report: Any) -> str:
             f"{releases}."
         )
     steps = count_noun(report.size["steps"], "step", ",")
+    chain = "one chain of order 1 for everybody, among those"
+    known = "this chain"
+    if report.rhythm is not None:
+        chain = f"{report.rhythm.in_words}, the same for everybody, among those"
+        known = "these chains"
     return (
-        f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
+        f"It assumes that {person}; {chain} that {steps} "
         f"between {report.size['states']:,} states do not rule out (confidence "
-        f"{settings['confidence']:.0%}); and an adversary who knows this chain and nothing else "
-        "about other times."
+        f"{settings['confidence']:.0%}); users who start in the habit; and an adversary who knows "
+        f"{known} and nothing else about other times."
     )
 
 
@@ -211,7 +218,8 @@ def _say_what_breaks_it(report: Any) -> str:
     if plan is None or plan.scheme == COMPOSED:
         return f"{words}."
     words += (
-        ", or a user with other habits, or a change of habits; all releases together leak up to "
+        ", or a user with other habits, or a change of habits"
+        f"{_say_other_hours(report)}; all releases together leak up to "
         f"{count_noun(rounded_up(plan.user_level), 'nat')}"
     )
     if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
@@ -221,6 +229,13 @@ def _say_what_breaks_it(report: Any) -> str:
             "estimated chain"
         )
     return f"{words}."
+
+
+def _say_other_hours(report: Any) -> str:
+    """What another hour would break, where habits follow the clock."""
+    if report.rhythm is None:
+        return ""
+    return f", or a first release at another time than {report.rhythm.first}"
 
 
 def rounded_up(value: float, digits: int = 4) -> str:

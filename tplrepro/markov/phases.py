@@ -237,20 +237,46 @@ def estimate_matrices(
     data = as_sequences(sequences, states=states)
     groups = group_phases(phase, data.step)
     counts = count_by_group(data, groups, direction)
-    n = data.n_states
-    pooled_counts = counts[:n]
-    for group in range(1, groups.n_groups):
-        pooled_counts = pooled_counts + counts[group * n : (group + 1) * n]
     pooled = TransitionMatrix.from_counts(
-        pooled_counts, smoothing, data.labels.tolist(), sparse, step=data.step
+        sum_of_groups(counts), smoothing, data.labels.tolist(), sparse, step=data.step
     )
+    matrices = matrices_of_groups(counts, pooled, weight)
+    return [matrices[group] for group in groups.codes.tolist()]
+
+
+def tables_of_groups(counts: Any) -> list:
+    """The counts (n, n) of each group, of those (g n, n) that `count_by_group` returns."""
+    n = counts.shape[1]
+    return [counts[first : first + n] for first in range(0, counts.shape[0], n)]
+
+
+def sum_of_groups(counts: Any) -> Any:
+    """The counts (n, n) of all groups together."""
+    first, *others = tables_of_groups(counts)
+    return sum(others, first)
+
+
+def matrices_of_groups(
+    counts: Any, pooled: TransitionMatrix, weight: float | None = None
+) -> list[TransitionMatrix]:
+    """The matrix of each group of phases, shrunk towards that of all.
+
+    Parameters
+    ----------
+    counts : csr_array (g n, n)
+        Those of one group below those of another.
+    pooled : TransitionMatrix
+        Positive where a count is.
+    weight : float, optional
+        Of the pooled matrix, in steps from each state; by default the likeliest one.
+
+    Returns
+    -------
+    list of g TransitionMatrix
+    """
     if weight is None:
         weight = likeliest_weight(counts, pooled)
-    matrices = []
-    for group in range(groups.n_groups):
-        own = counts[group * n : (group + 1) * n]
-        matrices.append(shrunk_matrix(own, pooled, weight))
-    return [matrices[group] for group in groups.codes.tolist()]
+    return [shrunk_matrix(own, pooled, weight) for own in tables_of_groups(counts)]
 
 
 def count_by_group(data: Sequences, groups: PhaseGroups, direction: str = "forward") -> Any:

@@ -114,7 +114,9 @@ def departures(rng):
 
 class TestChecks:
     def test_data_of_one_chain_pass_all_checks(self, advice):
-        assert {check.verdict for check in advice.checks} == {checks.FINE}
+        rhythm, *others = advice.checks
+        assert {check.verdict for check in others} == {checks.FINE}
+        assert (rhythm.name, rhythm.verdict) == (checks.RHYTHM, checks.UNCHECKED)  # without times
 
     @pytest.mark.parametrize(("name", "sequences"), [*departures(np.random.default_rng(2))])
     def test_each_departure_from_one_chain_is_doubted_and_alpha_over_T_recommended(

@@ -11,9 +11,9 @@ import pytest
 
 import tplreport as tr
 from tplreport import command
+from tplreport.reporting.counted_steps import CountedSteps
 from tplreport.reporting.plans import estimated_pair
 from tplrepro import temporal_privacy_leakage
-from tplrepro.markov import count_transitions
 from workflow.batch import own_data
 
 
@@ -78,10 +78,8 @@ def test_own_data_give_budgets_noisy_counts_and_a_record(run, visits, tmp_path):
         assert printed.out.count(said) == 1, said
     assert "<Figure" not in printed.out
     budgets = pd.read_csv(folder / "own_data_budgets.csv")
-    counted, states = count_transitions(
-        tr.read_sequences(visits["FILE"], user="who", time="day", state="place")
-    )
-    pair = estimated_pair(counted, states, 1.0)
+    data = tr.read_sequences(visits["FILE"], user="who", time="day", state="place")
+    pair = estimated_pair(CountedSteps.of(data), 1.0)
     schemes = [name for name in budgets.columns if name.endswith(("the estimate", "anybody"))]
     assert len(schemes) == 4
     for scheme in schemes:

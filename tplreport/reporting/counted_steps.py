@@ -1,0 +1,171 @@
+"""The steps of all users, counted at all hours together, or at each phase of a day or week; and the
+chains that they show.
+
+What is known of a step, such as a matrix or a loss function, is made for each group of phases that
+behave alike. Where there are several groups, the two sides are cycles that begin at the phase of
+the first release.
+"""
+
+from __future__ import annotations
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from tplreport.people.uncertainty import bootstrap_counts, posterior_draws
+from tplrepro.display import count_noun
+from tplrepro.markov.cycle import Cycle
+from tplrepro.markov.phases import (
+    PhaseGroups,
+    count_by_group,
+    likeliest_weight,
+    matrices_of_groups,
+    sum_of_groups,
+    tables_of_groups,
+)
+from tplrepro.markov.sequences import Sequences, count_transitions
+from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
+from tplrepro.validation import check_choice
+
+#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few
+#: counts.
+SPARSE_ABOVE = 500
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSteps:
+    """Counts of steps, of which those of one group of phases are below those of another."""
+
+    counts: Any  # csr_array (g n, n) of float, from each state (row) to each state (column)
+    states: list  # their n labels
+    groups: PhaseGroups | None = None  # None: all hours are alike
+    first: Any = None  # the label of the phase of the first release; None: the first phase
+
+    @classmethod
+    def of(
+        cls, data: Sequences, groups: PhaseGroups | None = None, first: Any = None
+    ) -> CountedSteps:
+        """The steps of `data`; ValueError unless they lead to a second state."""
+        if groups is None:
+            counts, states = count_transitions(data)
+        else:
+            counts = count_by_group(data, groups)
+            states = data.labels.tolist()
+        if not counts.nnz or len(states) < 2:
+            raise ValueError(
+                "there must be steps between at least two states, found "
+                f"{count_noun(data.n_transitions, 'step')} and "
+                f"{count_noun(len(states), 'state')}; "
+                "check the columns of users and times, and the step"
+            )
+        return cls(counts, states, groups, first)
+
+    @property
+    def pooled(self) -> Any:
+        """The counts (n, n) at all hours together."""
+        return sum_of_groups(self.counts)
+
+    def tables(self) -> list:
+        """The counts (n, n) of each group."""
+        return tables_of_groups(self.counts)
+
+    def backward_tables(self) -> list:
+        """The same from the later state (row) to the earlier one (column)."""
+        return [table.T.tocsr() for table in self.tables()]
+
+    def at_phases(self, of_groups: Iterable) -> Any:
+        """What is known of the steps of each group, as one side of the chain: a `Cycle` from the
+        phase of the first release on, or the only one."""
+        known = list(of_groups)
+        if self.groups is None:
+            return known[0]
+        cycle = Cycle([known[group] for group in self.groups.codes.tolist()], step=self.groups.step)
+        if self.first is None:
+            return cycle
+        check_choice(self.first, "first", cycle.phases)
+        return cycle.starting_at(self.first)
+
+    @property
+    def cycle(self) -> Cycle | None:
+        """The phases from the first release on, of whose steps nothing is known; None where all
+        hours are alike."""
+        if self.groups is None:
+            return None
+        return self.at_phases([None] * self.groups.n_groups)
+
+    def without_dead_ends(self) -> CountedSteps:
+        """Those between states that are left and entered."""
+        _, states = drop_dead_ends(self.pooled, self.states)
+        place = {state: number for number, state in enumerate(self.states)}
+        kept = [place[state] for state in states]
+        n = len(self.states)
+        rows = [first + state for first in range(0, self.counts.shape[0], n) for state in kept]
+        return replace(self, counts=self.counts[rows][:, kept], states=states)
+
+    def redrawn(
+        self, data: Sequences, smoothing: float, draws: int, *, rng: Any, progress: bool
+    ) -> Iterator[EstimatedMatrices]:
+        """Estimates from redrawn users of `data`, or from the posterior of a single user."""
+        if data.n_users > 1:
+            for counts in bootstrap_counts(
+                data, draws, rng=rng, groups=self.groups, progress=progress
+            ):
+                yield EstimatedMatrices.of(replace(self, counts=counts), smoothing)
+            return
+        share = smoothing / len(self.states)
+        backward = _draw_tables(self.backward_tables(), share, draws, rng)
+        forward = _draw_tables(self.tables(), share, draws, rng)
+        for of_backward, of_forward in zip(backward, forward, strict=True):
+            yield EstimatedMatrices(list(of_backward), list(of_forward))
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedMatrices:
+    """The backward and the forward matrix of each group of phases."""
+
+    backward: list[TransitionMatrix]
+    forward: list[TransitionMatrix]
+
+    @classmethod
+    def of(cls, counted: CountedSteps, smoothing: float) -> EstimatedMatrices:
+        """Those of counts, where smoothing adds `smoothing` steps to each row at all hours
+        together.
+
+        Without smoothing, states that are never left or never entered are left out.
+        """
+        if not smoothing:
+            counted = counted.without_dead_ends()
+        backward = _estimate(counted.backward_tables(), counted.states, smoothing)
+        return cls(backward, _estimate(counted.tables(), counted.states, smoothing))
+
+
+def _estimate(tables: list, states: list, smoothing: float) -> list[TransitionMatrix]:
+    """The matrix of the counts (n, n) of each group, shrunk towards that of all."""
+    share = smoothing / len(states)
+    sparse = len(states) > SPARSE_ABOVE
+    pooled = TransitionMatrix.from_counts(sum(tables[1:], tables[0]), share, states, sparse)
+    if len(tables) == 1:
+        return [pooled]
+    return matrices_of_groups(_stacked(tables), pooled)
+
+
+def _stacked(tables: list) -> Any:
+    from scipy.sparse import vstack
+
+    return vstack(tables, format="csr")
+
+
+def _draw_tables(tables: list, share: float, draws: int, rng: Any) -> Iterator[tuple]:
+    """Draws of the matrix of each group, whose prior is the matrix of all with the likeliest
+    weight."""
+    if len(tables) == 1:
+        return zip(posterior_draws(tables[0], share, draws, rng=rng))
+    together = sum(tables[1:], tables[0])
+    pooled = TransitionMatrix.from_counts(together, share)
+    weight = likeliest_weight(_stacked(tables), pooled)
+    if weight == inf:
+        drawn = posterior_draws(together, share, draws, rng=rng)
+        return ((matrix,) * len(tables) for matrix in drawn)
+    prior = weight * pooled.toarray()
+    each = [posterior_draws(table.toarray() + prior, 0.0, draws, rng=rng) for table in tables]
+    return zip(*each, strict=True)
