@@ -19,7 +19,6 @@ from tplrepro.display import frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.markov.cycle import Cycle
 from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import FrozenArrays
@@ -50,7 +49,7 @@ UNBOUNDED = (
 )
 
 #: The backward and the forward side: a loss function for all hours, or a cycle of them.
-Pair = tuple[PrivacyLossFunction | Cycle, PrivacyLossFunction | Cycle]
+Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
