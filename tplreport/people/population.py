@@ -279,9 +279,8 @@ def loss_of_all_users(
 
     _, first, data = _by_user(_sequences_of_users(sequences_by_user, None))
     hulls: dict[str, list] = {side: [] for side in SIDES}
-    if pooled is None:
-        pooled = pooled_matrices(data, smoothing)
-    else:
+    shared: dict[str, Any] = pooled or pooled_matrices(data, smoothing)
+    if pooled is not None:
         for side in SIDES:
             hulls[side].append(hull_of_several(pooled[side].toarray()[None]))
     before = data.offsets[first]  # values of earlier users
@@ -292,11 +291,11 @@ def loss_of_all_users(
         stop = min(start + BATCH, max(most, start + 1), first.size - 1)
         _, of_user, offsets, values = _batch(data, first, start, stop)
         part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
-        for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight):
+        for _, matrices in user_matrices(of_user, part, shared, smoothing, prior_weight):
             for side, rows in matrices.items():
                 hulls[side].append(hull_of_several(rows))
     backward, forward = (
-        PrivacyLossFunction.of_hull(pooled[side], hull_of_points(np.vstack(hulls[side])))
+        PrivacyLossFunction.of_hull(shared[side], hull_of_points(np.vstack(hulls[side])))
         for side in SIDES
     )
     return backward, forward
