@@ -24,8 +24,11 @@ class Plans(NamedTuple):
 def plans(
     epsilon: float, delta: float, backward: np.ndarray, forward: np.ndarray, *, second: float
 ) -> Plans:
-    """Two plans that each have exactly `delta` at `epsilon` (nats); randomised response has the
-    budget `second`."""
+    """Two plans that each have exactly `delta` at `epsilon` (nats).
+
+    `backward` and `forward` (2, 2) are the transition matrices that the adversary knows; `second`
+    is the budget, in nats, of the randomised response that one plan has second.
+    """
     truth = 1.0 / (1.0 + np.exp(-second))
     response = np.array([[truth, 1.0 - truth], [1.0 - truth, truth]])
 
@@ -64,7 +67,12 @@ def largest_delta(
     backward: np.ndarray,
     forward: np.ndarray,
 ) -> float:
-    """The largest delta of both outputs about either time; second[o] follows the first output o."""
+    """The largest delta, at `epsilon` nats, of both outputs together about the state at either
+    time.
+
+    `first` (2, outputs) is the law of the first release; second[o] is that of the second one after
+    the first output o. `backward` and `forward` (2, 2) are the transition matrices.
+    """
     outputs = range(first.shape[1])
     about_first = np.hstack([first[:, [o]] * (forward @ second[o]) for o in outputs])
     about_second = np.hstack([(backward @ first)[:, [o]] * second[o] for o in outputs])

@@ -11,7 +11,7 @@ import tplrepro as tpl
 
 
 def budget(level: float, backward, forward) -> float:
-    """The budget of Algorithm 7, 0 if there is none."""
+    """The budget of Algorithm 7 that keeps `level` (both in nats), 0 if there is none."""
     try:
         return tpl.allocate_by_upper_bound(level, backward, forward)
     except tpl.NoFiniteSupremumError:
@@ -21,7 +21,12 @@ def budget(level: float, backward, forward) -> float:
 def budgets_by_method(
     level: float, counts: np.ndarray, confidence: float, draws: int, *, rng
 ) -> dict[str, float]:
-    """The budget of each method from counts of steps (n, n) whose rows have equal sums."""
+    """The budget by which each method keeps `level` (both in nats), from `counts` of steps (n, n)
+    whose rows have equal sums.
+
+    `confidence` is that of the confidence set, `draws` the number of chains that the posteriors and
+    the bootstrap draw.
+    """
 
     def of_counts(table: np.ndarray, smoothing: float) -> float:
         backward = tpl.TransitionMatrix.from_counts(table.T, smoothing)

@@ -151,7 +151,7 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
 
 
 def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
-    """One legend below all panels, with each label of `axes` once."""
+    """One legend in `ncols` columns below all panels, with each label of `axes` once."""
     handles_by_label = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -162,8 +162,8 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
 
 
 def mark_zeros(axis: "Axes", x: Any, values: Any, **style: Any) -> int:
-    """Hollow markers at the lower edge of a logarithmic axis, where values are 0 and a curve would
-    vanish; returns how many there are."""
+    """Hollow markers at the lower edge of a logarithmic axis where `values` are 0, at their `x`: a
+    curve would vanish there. Returns how many there are."""
     at_zero = np.asarray(x)[np.asarray(values) == 0]
     hollow = style | {"linestyle": "", "markerfacecolor": "none", "clip_on": False, "label": "_"}
     if at_zero.size:  # an empty line would count in the layout
@@ -250,8 +250,11 @@ def save_table(
     data: str = "none",
     inputs: Iterable = (),
 ) -> None:
-    """Write a table as CSV with its provenance beside it; arguments and errors as for
-    `save_figure`."""
+    """Write a table as CSV with its provenance beside it.
+
+    `results`, `data` and `inputs` are recorded as by `save_figure`, and refused by it for the same
+    reasons.
+    """
     target = _target(name)
     record = provenance(name, results, data, inputs)
     write_with_record(target, {".csv": _comma_separated(table)}, record)

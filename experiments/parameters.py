@@ -259,7 +259,10 @@ def describe_problems(values: Mapping[str, Any], declared: Mapping[str, Any]) ->
 
 
 def _unmet_requirement(name: str, value: Any, default: Any) -> str:
-    """What a value must be and is not, in words; empty if it can be used."""
+    """What the value of the parameter `name` must be and is not, in words; "" if it can be used.
+
+    It must have the type of its `default`, and lie in the range for its name.
+    """
     if default is None:
         return ""
     kind = type(default)
@@ -275,8 +278,10 @@ def _unmet_requirement(name: str, value: Any, default: Any) -> str:
 
 
 def _unmet_by_entries(name: str, values: Sequence, defaults: Sequence) -> str:
-    """What each entry of a list must be and one is not; any entry will do where the default is
-    empty."""
+    """What each entry of a list must be and one is not, in words, "" if all can be used.
+
+    Entries must be as the strictest of the `defaults`; any entry will do if there are none.
+    """
     if not defaults:
         return ""
     strictest = min(defaults, key=bool)  # a 0 allows from 0 on

@@ -159,8 +159,8 @@ def repository_folder() -> Path:
 
 
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
-    """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen
-    half-written."""
+    """Write the files `target` + suffix of one result, whose `contents` are given by suffix, and
+    last its record as ``.json``; none is ever seen half-written."""
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
     # The record comes last: where it exists, the files it describes are complete.
     contents = contents | {".json": text.encode()}

@@ -122,8 +122,8 @@ def tree_matrix(horizon: int) -> csr_array:
 
 
 def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
-    """The budgets (T,), proportional to `sums`, whose largest TPL is `level`; `leakage` gives the
-    TPL of budgets."""
+    """The budgets (T,), proportional to the strategy's `sums`, whose largest TPL is `level` (nats);
+    `leakage(budgets).tpl` is their TPL."""
     start = level * strategy.sums / strategy.sums.max()
     return fit_to_level(lambda budgets: leakage(budgets).tpl.max(), start, level, level)
 
@@ -131,15 +131,17 @@ def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
 def gaussian_noise_at(
     level: float, delta: float, strategy: Strategy, chain: list, n_states: int, sensitivity: float
 ) -> float:
-    """The least standard deviation of the noise that keeps (level, delta) at every time, by the
-    better of two bounds.
+    """The least standard deviation of the noise that keeps (level, delta) at every time.
 
-    These are the event-level budgets, whose TPL by the loss functions `chain` must be `level`, and,
-    for any correlation, the whole series together.
+    It is the better of two bounds: the TPL of the event-level budgets by `chain`, the backward and
+    the forward loss function, must be at most `level` (nats), or the whole series together keeps
+    it, for any correlation. One user changes a count by at most `sensitivity`.
     """
     mu = gaussian_mu(level, delta)
 
     def keeps(precision: float) -> bool:
+        """Whether the event-level budgets keep the level if the standard deviation is 1 /
+        precision."""
         squares = strategy.squares * precision**2
         products = strategy.products * precision**2
         budgets = gaussian_budgets_of_columns(squares, products, delta, n_states, sensitivity)

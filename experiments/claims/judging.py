@@ -42,11 +42,12 @@ class Point:
 def judge(
     claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict on a claim, by the `record` of its notebook or by the `outcomes` of its tests
-    ("passed", ...).
+    """The verdict on a claim.
 
-    Raises ClaimError if the record lacks a number, an expression fails, a test did not pass, a
-    statement does not hold and no cause is given, or it holds although a cause is given.
+    `record` is what its notebook has recorded; `outcomes` maps the names of tests to "passed",
+    "failed" and the like. Raises ClaimError if the record lacks a number, an expression fails, a
+    test did not pass, a statement does not hold and no cause is given, or it holds although a cause
+    is given.
     """
     names = names_of(claim, record or {})
     ours = our_result(claim, names)
@@ -89,7 +90,10 @@ def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:
 def check_cause(
     claim: Claim, ours: str, holds: bool, *, is_explained: bool, is_in_part: bool
 ) -> None:
-    """ClaimError unless a statement that does not hold says why, and one that holds does not."""
+    """ClaimError unless a statement that does not hold says why, and one that holds does not.
+
+    `ours` is our result in words, for the message; `is_in_part`: the claim names a part that holds.
+    """
     if holds and (is_explained or is_in_part):
         raise ClaimError(
             f"{claim.id}: holds ({ours}), though a cause is given why not; "
@@ -137,7 +141,11 @@ def holds_at(claim: Claim, point: Point) -> bool:
 
 
 def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> Kind:
-    """The kind of verdict on a statement that holds, in part or not at all."""
+    """The kind of verdict on a statement.
+
+    `names` are the recorded numbers by name; `part` names, in words, what of the statement holds
+    although the whole does not, "" for nothing.
+    """
     if holds and claim.erratum:
         return Kind.WITH_ERRATUM
     if holds:
@@ -162,7 +170,8 @@ def cause_in_words(kind: Kind, part: str, why: str) -> str:
 
 
 def sweep_in_words(claim: Claim, points: Sequence[Point], holding: Sequence[bool]) -> str:
-    """At which values of the swept choice the statement holds."""
+    """At which values of the swept choice the statement holds, by `holding`, one bool for each of
+    the `points`; "" if at none."""
     assert claim.swept
     what = claim.swept["what"]
     yes = [shown_value(point.value) for point, holds in zip(points, holding, strict=True) if holds]

@@ -53,7 +53,8 @@ def paths_of(claim: Claim, name: str) -> list[list]:
 
 
 def recorded(claim: Claim, name: str, record: Mapping) -> Any:
-    """A claim's number as it is in the record."""
+    """The number of a claim that has this name, or the list of numbers, as it is in the record of
+    its notebook."""
     values = [_value_at(path, claim, record) for path in paths_of(claim, name)]
     if isinstance((claim.numbers or {})[name], dict):
         return values
@@ -61,6 +62,7 @@ def recorded(claim: Claim, name: str, record: Mapping) -> Any:
 
 
 def _value_at(path: Sequence, claim: Claim, record: Mapping) -> Any:
+    """The entry of the record's results that the keys and indices of `path` lead to."""
     value = record.get("results", {})
     for key in path:
         try:
@@ -116,7 +118,8 @@ def _as_number(value: Any) -> Any:
 
 
 def evaluate(claim: Claim, expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression over names and `FUNCTIONS`."""
+    """The value of an expression over `names` and `FUNCTIONS`; ClaimError, with the name of the
+    claim, if it fails."""
     try:
         return eval(expression.strip(), {"__builtins__": {}} | FUNCTIONS | dict(names))
     except Exception as error:
@@ -138,6 +141,8 @@ class _Filling(string.Formatter):
         self.claim = claim
 
     def get_field(self, field, args, names):
+        """The value of the expression `field`, with its interval or None, as a pair for
+        `format_field`; `args` are not used."""
         value = evaluate(self.claim, field, names)
         low = names.get(f"{field}_low")
         high = names.get(f"{field}_high")

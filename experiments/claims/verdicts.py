@@ -46,7 +46,11 @@ def verdicts(name: str) -> Verdicts:
 
 
 def row_of(claim: Claim, record: Mapping, profile: str, paper: str) -> tuple[str, str, str]:
-    """The statement, our result, and the verdict with its links."""
+    """The statement, our result, and the verdict with its links: the cells of a row of Markdown.
+
+    `profile` is that of the record's parameters; at others than those at which the claim is judged,
+    the verdict is the published one. `paper` is the name of the claim's page.
+    """
     is_judged = profile == "paper" or (profile == "quick" and claim.quick)
     ours = ""
     words = f"Not judged at these parameters. Published verdict: {published_verdict(claim)}"

@@ -102,8 +102,12 @@ def simulate(
     seed: int,
     quantile: float,
 ) -> Outcome:
-    """Release the counts of `n_users` users drawn from `setting`, and measure; the quantile is over
-    users."""
+    """Release the counts of `n_users` users drawn from `setting` once, and measure leakages and
+    errors.
+
+    `seed` fixes the users and the noise; `quantile` of the users' leakages becomes the field
+    `leakage`.
+    """
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, rng=people)
     with one_blas_thread():
@@ -147,11 +151,12 @@ def sweep(
     points: int,
     quantile: float = 0.95,
 ) -> Outcome:
-    """Outcomes at `points` >= 2 parameters, whose measured leakage runs from about `low` to about
-    `high` nats.
+    """Outcomes (seeds, points) at `points` >= 2 parameters, whose measured leakage runs from about
+    `low` to about `high` nats.
 
-    The first seed determines the ends: the leakage between all cells is about `low`, that between
-    neighbours, which is never larger, about `high`.
+    Each seed fixes `n_users` users drawn from `setting`, and the noise; the measured leakage is the
+    `quantile` over users. The first seed determines the ends: the leakage between all cells is
+    about `low`, that between neighbours, which is never larger, about `high`.
     """
 
     @cache
@@ -170,11 +175,11 @@ def sweep(
 
 
 def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outcome:
-    """The outcome of each seed where its measured leakage is `target`, (S,) a field; NaN where a
-    curve is below it.
+    """The outcome of each of S seeds where its measured leakage is `target` nats: fields (S,).
 
-    All fields are interpolated on logarithmic scales of the leakage (between neighbouring cells if
-    `near`) and the field, from the last parameter whose leakage is below the target to the next.
+    Fields are NaN where a seed's curve does not cross the target. All are interpolated on
+    logarithmic scales of the leakage (between neighbouring cells if `near`) and of the field, from
+    the last parameter whose leakage is not above the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
     leakage = swept.leakage_near if near else swept.leakage
@@ -192,8 +197,11 @@ def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outco
 
 
 def _value_at_crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
-    """The value where the log leakages last cross `wanted`; the value before the crossing if that
-    leaks nothing."""
+    """The entry of `values` (m,), interpolated, where the log leakages (m,) last cross `wanted`;
+    NaN if they do not.
+
+    Where nothing leaks before the crossing, it is the value before it.
+    """
     below = np.flatnonzero(leakages <= wanted)
     if not below.size or below[-1] + 1 == leakages.size:
         return np.nan
@@ -205,8 +213,8 @@ def _value_at_crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) 
 
 
 def _extreme_parameter(leakage: Callable[[float], float], wanted: float, side: int) -> float:
-    """The extreme parameter whose leakage is at most (side -1) or at least (side 1) `wanted`, up to
-    a factor of 1.3."""
+    """With side -1 the largest parameter whose leakage is at most `wanted` nats, with side 1 the
+    smallest whose leakage is at least that; up to a factor of 1.3."""
 
     def reaches(size: float) -> bool:  # true for small sizes
         return side * (leakage(size**-side) - wanted) >= 0

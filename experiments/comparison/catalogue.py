@@ -228,7 +228,8 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
 
 
 def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:
-    """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
+    """Theorem 6.3 of [5] for one time, at `epsilon` nats a distance of 1 in the policy, and TPL
+    from one time to the next."""
     fitted = protect(policy, setting.positions)
     factor = constrained_dp_factor(fitted.policy, setting.positions, fitted.hull)
     return _equal_bound(setting, epsilon * factor)

@@ -24,8 +24,11 @@ SENSITIVITY = 2.0
 def release_laplace(
     setting: Setting, epsilons: ArrayLike, *, rng: np.random.Generator
 ) -> SimulatedRelease:
-    """Noisy counts with one budget in nats for each time (T,) or for all; draws do not depend on
-    the budgets."""
+    """Counts with Laplace noise of the budgets `epsilons` in nats, one for each time (T,) or one
+    for all.
+
+    The uniform numbers that are drawn do not depend on the budgets.
+    """
     budgets = check_budgets(epsilons, horizon=setting.horizon)
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
     noise = laplace.sample(setting.present.shape, rng=rng)

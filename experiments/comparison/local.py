@@ -77,7 +77,8 @@ class Reports:
 def release_reports(
     setting: Setting, epsilon: float, *, rng: np.random.Generator, unary: bool = False
 ) -> SimulatedRelease:
-    """One report per user and time, with unbiased counts."""
+    """One report of each user at each time within `epsilon` nats, with unbiased counts: by
+    randomised response, or by unary encoding if `unary`."""
     mechanism = Reports(check_level(epsilon, "epsilon"), setting.n_cells, unary)
     supported = mechanism.sample(setting.paths, rng=rng)
     return SimulatedRelease(mechanism.epsilon * supported, mechanism.counts(supported))
@@ -122,8 +123,9 @@ def release_by_policy(
     """A noisy position of each user at each time, by a policy over the cells that is made
     protectable (6.1 of [5]).
 
-    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No
-    counts are released: noise wider than a cell cannot be inverted.
+    `epsilon` is the level, in nats, between neighbours in the policy. Every cell is possible at
+    every time, so the constraint of Definition 4.1 of [5] never binds. No counts are released:
+    noise wider than a cell cannot be inverted.
     """
     protection = protect(policy, setting.positions)
     mechanism = KNormMechanism(protection.policy, setting.positions, epsilon, protection.hull)
@@ -195,7 +197,10 @@ def _draw_cells(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 
 def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
-    """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13)
-    of [3]."""
+    """The beliefs about the next cell, (m, n), by Eq. (13) of [3].
+
+    `beliefs` (m, n) are those before the outputs, `likelihood` (m, n) is that of each output given
+    each cell.
+    """
     posterior, _ = condition_on_output(log_probabilities(beliefs), log_probabilities(likelihood))
     return np.exp(log_product(posterior, setting.adversary.transitions))

@@ -158,11 +158,13 @@ class SimulatedRelease(FrozenArrays):
 def setting_from_sequences(
     sequences: Any, positions: Any, horizon: int, smoothing: float, radius: float
 ) -> Setting:
-    """Estimate the chain from sequences, as in `as_sequences`, and cut the sequences into users of
-    T times each.
+    """Estimate the chain of all users, and cut their sequences into users of T times each.
 
-    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once.
-    Cells at most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
+    `sequences` are those that `as_sequences` takes, with labels that `positions`, (n, 2) or by
+    label, has a row for. Each stretch of T = `horizon` consecutive states counts as a separate
+    user, all present at once. `smoothing` is added to each count of the chain. Cells at most
+    `radius` apart, in the unit of the positions, are neighbours. Raises ValueError if no sequence
+    has T states.
     """
     if hasattr(positions, "shape"):
         n_cells = positions.shape[0]

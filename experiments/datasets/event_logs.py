@@ -110,8 +110,8 @@ def recorded_logs() -> dict[str, Path]:
 def synthetic_log(
     n_cases: int = 1000, seed: int = 0, path: str | Path | None = None
 ) -> pd.DataFrame:
-    """Write a synthetic log to a file (by default temporary; compressed if it ends in .gz), and
-    read it back.
+    """Write a synthetic log of `n_cases` cases to a file (`path` None: a temporary one; ending in
+    .gz: compressed), and read it back.
 
     A case begins with the first activity and goes on to one of two to four activities that follow
     each one; it ends after any event with the same probability.
@@ -122,7 +122,7 @@ def synthetic_log(
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
-    """Write a synthetic log in bounded memory."""
+    """Write a synthetic log of `n_cases` cases, one by one, so that memory holds one case."""
     with open_for_writing(path) as out:
         out.write(HEAD.encode())
         for case, events in _draw_cases(n_cases, seed):

@@ -47,7 +47,11 @@ def write_recordings(
     n_recordings: int = 1,
     layout: dict[str, Any],
 ) -> None:
-    """Write the folder."""
+    """Write a folder with one CSV file for each recording.
+
+    `seconds` is the length of a recording, `rate` its samples a second; `layout` names the columns
+    of time, x and y, and the unit of the positions.
+    """
     n_users = check_horizon(n_users, "n_users")
     n_recordings = check_horizon(n_recordings, "n_recordings")
     n_samples = check_horizon(int(seconds * rate), "seconds * rate")
@@ -76,7 +80,8 @@ def _screen_size(layout: Mapping[str, Any]) -> tuple[float, float]:
 def _draw_looks(
     rng: np.random.Generator, spots: np.ndarray, n_samples: int, rate: float
 ) -> np.ndarray:
-    """Where one looks, (samples, 2), in shares of the screen: near the spots of a scan path."""
+    """Where one looks, (samples, 2), in shares of the screen: near the spots (m, 2) of a scan path;
+    `rate` in samples a second."""
     path = spots[_draw_scan_path(rng, spots, n_samples, rate)]
     tremor = rng.normal(0, 0.004, (n_samples, 2))
     return (path + tremor).clip(0.001, 0.999)
@@ -91,7 +96,8 @@ def _draw_blinks(rng: np.random.Generator, n_samples: int) -> np.ndarray:
 def _draw_scan_path(
     rng: np.random.Generator, spots: np.ndarray, n_samples: int, rate: float
 ) -> np.ndarray:
-    """Number of the spot looked at, (samples,): popular or near the last one, for about 0.3 s."""
+    """Number of the spot looked at, (samples,): popular or near the last one, for about 0.3 s at
+    `rate` samples a second."""
     distances = np.linalg.norm(spots[:, None] - spots, axis=-1)
     nearest = np.argsort(distances, axis=1)
     n_fixations = 5 + int(n_samples / rate / 0.1)  # more than are needed

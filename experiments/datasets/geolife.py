@@ -64,7 +64,11 @@ def write_archive(
     seconds_between_points: float = 2.5,
     box=BEIJING_3RD_RING,
 ) -> None:
-    """Write the file in memory bounded by one trajectory."""
+    """Write the zip archive one trajectory after the other, so that memory holds one.
+
+    `n_trajectories` (None: 20 per user) are spread over users with a heavy tail; `box` (south,
+    north, west, east), in degrees, holds their places.
+    """
     n_users = check_horizon(n_users, "n_users")
     n_trajectories = _check_trajectories(n_trajectories, n_users)
     rng = np.random.default_rng([int(seed), 0])
@@ -119,7 +123,11 @@ DAY_OFF = Habits(begin=(7, 12), stay=(2, 5))
 def _draw_day(
     rng: np.random.Generator, day: int, places: np.ndarray, seconds_between_points: float
 ) -> Track:
-    """A day's track: home, work or elsewhere, elsewhere, and home again."""
+    """A day's track: home, work or elsewhere, elsewhere, and home again.
+
+    `day` counts from 1970-01-01 in local time; `places` (8, 2) are the user's, in degrees, home and
+    work first.
+    """
     is_workday = (day + 3) % 7 < 5
     others = draw_popular(rng, 8, 2)
     if is_workday:

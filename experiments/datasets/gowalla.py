@@ -56,7 +56,8 @@ def synthetic(
 
 
 def write_check_ins(target: Path, n_users: int, seed: int, box=NEW_YORK) -> None:
-    """Write the file in memory bounded by one batch of users."""
+    """Write a file of `n_users` users batch by batch, so that memory holds one batch; half of them
+    live in the `box` (south, north, west, east)."""
     n_users = check_horizon(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])
@@ -110,8 +111,8 @@ def _draw_times(rng: np.random.Generator, counts: np.ndarray) -> Visits:
 def _draw_places(
     rng: np.random.Generator, visits: Visits, n_users: int, n_places: int
 ) -> np.ndarray:
-    """Place of each check-in in the user's city: home or work by the hour, else a favourite place,
-    or any."""
+    """Number, below `n_places`, of the place of each check-in in the user's city: home or work by
+    the hour, else a favourite place, or any."""
     n_visits = len(visits.time)
     favourites = draw_popular(rng, n_places, (n_users, 8))  # home, work, and six more
     hour = visits.time // HOUR_SECONDS % 24

@@ -81,8 +81,8 @@ def fit_hidden_chain(
 def _start_model(
     n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
 ) -> GaussianHMM:
-    """The model before the first iteration; even starts take means from k-means, odd ones from
-    observations."""
+    """The model before the first iteration for observations `flat` (m, d); start number `start`
+    takes means from k-means if it is even, from observations if odd."""
     draws_means = start % 2 == 1
     initialised_by_hmmlearn = "c" if draws_means else "mc"  # covariances, and means by k-means
     # Only the prior scatter acts on the covariances: a weight of 1 adds no pseudo-observations.
@@ -105,7 +105,8 @@ def _start_model(
 
 
 def _fit_model(model: GaussianHMM, flat: np.ndarray, lengths: list[int]) -> float:
-    """The log-likelihood at the end of one start, NaN if it fails."""
+    """Fit a model in place to sequences of these lengths, one after the other in `flat` (m, d); the
+    log-likelihood at the end, NaN if the fit fails."""
     try:
         model.fit(flat, lengths)
         if _is_stochastic(model.transmat_):

@@ -61,7 +61,11 @@ def _session_lines(offsets: np.ndarray, pages: np.ndarray) -> bytes:
 
 
 def _draw_clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) -> np.ndarray:
-    """Pages of a batch of sessions, (clicks,): by popularity, or by a link on the page before."""
+    """Pages of a batch of sessions, (clicks,): by popularity, or by a link on the page before.
+
+    Session k has the clicks from offsets[k] to offsets[k + 1]; `links` (pages, `LINKS`) are the
+    pages that each page links to.
+    """
     clicks = np.arange(offsets[-1])
     pages = draw_popular(rng, N_PAGES, len(clicks))
     link = draw_popular(rng, LINKS, len(clicks))

@@ -184,7 +184,8 @@ def prepare(
 
 
 def _complete_cut(name: str, data_set: DataSet, cut: Mapping) -> dict[str, Any]:
-    """The arguments of the cut, with defaults for those that are not given."""
+    """The arguments by which the data set `name` is cut, with defaults for those that are not
+    given; ValueError for one that it does not have."""
     unknown = sorted(set(cut) - set(data_set.cut))
     if unknown:
         allowed = ", ".join(data_set.cut) or "nothing"
@@ -193,7 +194,8 @@ def _complete_cut(name: str, data_set: DataSet, cut: Mapping) -> dict[str, Any]:
 
 
 def _load_if_found(data_set: DataSet, path: str | Path | None, cut: dict) -> pd.DataFrame | None:
-    """The recorded data; None if no path is given and none are found."""
+    """The recorded data, from `path` or where they are usually kept; None if no path is given and
+    none are found."""
     try:
         return data_set.load(path, **data_set.load_options(cut))
     except registry.DatasetNotFoundError:
@@ -234,7 +236,8 @@ def _city_around(grid: Grid) -> str:
 
 
 def _check_transitions(sequences: Sequences, title: str, n_rows: int) -> None:
-    """Raise ValueError if no state follows another."""
+    """ValueError if no state follows another; `title` of the data set and `n_rows` are for the
+    message."""
     if not sequences.n_transitions:
         raise ValueError(
             f"{title}: there must be two observations of a user within max_gap, found none in "
@@ -260,7 +263,8 @@ def cells_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
 def sequences_in_time(
     observations: pd.DataFrame, cut: Mapping, *, state: str, user: str | list[str]
 ) -> Sequences:
-    """Sequences at fixed steps, or as observed where the cut has `step` None."""
+    """Sequences of the column `state`, by the column or columns `user`, at the fixed `step` of the
+    cut, or as observed where that is None."""
     if cut["step"] is None:
         return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
     return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)

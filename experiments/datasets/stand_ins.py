@@ -76,8 +76,11 @@ def make_stand_in(
 
 
 def _write_marked(path: Path, write: Callable, options: dict, note: dict) -> None:
-    """Write a file or folder and the `note` that marks it in a folder beside `path`, and move both
-    to their place."""
+    """Let `write(target, **options)` write a file or folder, and mark it by `note`, which is
+    written beside it.
+
+    Both are written in a folder beside `path`, and moved to their place when they are whole.
+    """
     _check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".tplrepro-", dir=path.parent) as folder:
@@ -117,7 +120,8 @@ def format_lines(columns: Mapping[str, Any], delimiter: str, end: bytes = b"\n")
 
 
 def draw_popular(rng: np.random.Generator, n: int, size) -> np.ndarray:
-    """Random ranks 0..n-1, rank k with probability proportional to log(1 + 1 / (k + 1))."""
+    """Random ranks 0..n-1, an array of shape `size`; rank k has a probability proportional to log(1
+    + 1 / (k + 1))."""
     return np.minimum((n + 1) ** rng.random(size), n).astype(np.int64) - 1
 
 

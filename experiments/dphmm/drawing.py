@@ -30,8 +30,12 @@ def draw_policy(
     exposed: Collection[int] = (),
     impossible: bool = True,
 ) -> None:
-    """States at their answers (N, 2), impossible ones grey or left out, and edges, with those in
-    `added` dashed."""
+    """States at their answers (N, 2) and the edges of a policy, with those in `added` (pairs of
+    states) dashed.
+
+    Exposed states have an outline of another colour. Impossible ones are grey, or left out if
+    `impossible` is False.
+    """
     graph = networkx.Graph(policy.graph)
     if impossible:
         graph.add_nodes_from(range(policy.n_states))
@@ -58,8 +62,8 @@ def draw_policy(
 
 
 def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
-    """States at their answers and an arrow for each transition of positive probability; staying is
-    not drawn."""
+    """States at their answers (N, 2) and an arrow for each transition of positive probability;
+    staying is not drawn."""
     graph = networkx.DiGraph(np.argwhere(np.asarray(matrix) > 0).tolist())
     graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
     _draw_graph(
@@ -102,8 +106,12 @@ def with_subscripts(name: str) -> str:
 def over_time(
     panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, str], horizon: int
 ) -> None:
-    """A panel for each quantity in `labels`, with a line for each method: columns method, time and
-    the quantities."""
+    """Fill a panel for each quantity in `labels`, which maps columns of `by_time` to labels of
+    axes, with a line for each method.
+
+    `by_time` has the columns method, time and the quantities. Lines have about ten markers over
+    `horizon` timestamps.
+    """
     for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
         for method, part in by_time.groupby("method", sort=False):
             label_of_method = with_subscripts(method)
@@ -120,8 +128,13 @@ def over_choices(
     labels: dict[str, str],
     names: list[str],
 ) -> None:
-    """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice`
-    over `names`."""
+    """Fill a panel for each quantity in `labels`, which maps quantities to labels of axes, with a
+    line for each method over the models of one data set.
+
+    `results` are those of `evaluation.by_choice`: lists over models with keys such as "Geolife,
+    DPLS: error". `data` is the data set, with which a key begins; `names` are the models, for the
+    horizontal axis.
+    """
     style = {}
     if " x " in names[0]:  # boxes have no order that a line could follow
         style["linestyle"] = ""
@@ -140,8 +153,8 @@ def _in_lines(name: str) -> str:
 
 
 def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
-    """A line with the intervals of `claims.mean_with_interval`; numbers without an interval are
-    drawn as they are."""
+    """A line over `x` with an interval at each of the `values` that is a dict of low, value and
+    high; a plain number is drawn without one."""
     intervals = []
     for value in values:
         if isinstance(value, dict):
@@ -160,6 +173,8 @@ def plain_log_scale(axes: Axes) -> None:
 
 
 def _draw_graph(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
+    """Draw a graph whose nodes are states, named s_1, s_2, ..., at their answers (N, 2); `styles`
+    are those of networkx."""
     f = as_answers(answers)
     names = {state: f"$s_{{{state + 1}}}$" for state in graph}
     usual = {"node_size": 130, "font_size": 7, "node_color": "white", "edge_color": PALETTE[0]}

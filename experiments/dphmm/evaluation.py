@@ -28,11 +28,13 @@ def compare(
     seed: int,
     kept: int = KEPT,
 ) -> pd.DataFrame:
-    """`evaluate` of the three methods of section 8 on each model, with data and method in front of
-    the rows.
+    """Release all trajectories of each model by the three methods of section 8, over budgets
+    `epsilons` (nats).
 
     `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The
-    baseline DPLS is a complete graph on the delta-location set.
+    baseline DPLS is a complete graph on the delta-location set, where delta is the
+    `excluded_probability`. `seed` fixes all draws; `kept` is the size of the cache of protections,
+    0 to find each anew. A row for each release: data, method and the columns of `evaluate`.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -61,11 +63,15 @@ def evaluate(
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of
     section 8.
 
-    Trajectory i draws from the generator of (seed, i), whatever the policy and the budget. With
-    kept = 0 each release finds its protection anew, as Algorithm 2 is printed. A row for each
-    trajectory, budget and timestamp: trajectory, epsilon, time (from 1); released, False where only
-    one state is possible, without any value; possible: |C_t|; degree_of_protection of the true
-    state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
+    The budgets `epsilons` are in nats. `excluded_probability` is delta of the delta-location set;
+    None: the policy alone says which states are protected. Trajectory i draws from the generator of
+    (seed, i), whatever the policy and the budget. `kept` is the size of the cache of protections;
+    with 0 each release finds its protection anew, as Algorithm 2 is printed.
+
+    A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from 1); released,
+    False where only one state is possible, without any value; possible: |C_t|; degree_of_protection
+    of the true state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of
+    the release.
     """
     rows = []
     setting = DataRelease(
@@ -98,7 +104,8 @@ def evaluate(
 
 
 def _measure(step: ReleasedAnswer, answers: np.ndarray, true_state: int) -> dict[str, Any]:
-    """What `evaluate` says of a released value."""
+    """The columns of `evaluate` that need the released value: possible, degree_of_protection, error
+    and added_edges."""
     protected = degree_of_protection(
         step.policy, answers, step.mechanism.hull, [step.perturbed_state]
     )
@@ -137,7 +144,8 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
     """Shares of the timestamps at which method `one` protects more than `other`, at a smaller
     error.
 
-    `by_time` has a row for each data, method and time; a list over the models of each data set.
+    `by_time` has a row for each data, method and time, with the columns degree_of_protection and
+    error; for each data set the result has a list over its models.
     """
     results: dict[str, list] = {}
     for name, part in by_time.groupby("data", sort=False):
@@ -150,10 +158,10 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
 
 
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int) -> pd.DataFrame:
-    """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and
-    with G_cplt.
+    """CPU seconds of one release of `epsilon` nats, all of n states equally likely, on a square
+    grid with G_trs and with G_cplt.
 
-    A row for each of the `sizes`: states, G_trs, complete.
+    A row for each n in `sizes`: states, G_trs, complete.
     """
     rows = []
     for n in sizes:

@@ -79,7 +79,8 @@ def mean_over_clicks(sums: np.ndarray, clicks: np.ndarray) -> MeanOverClicks:
 
 
 def randomized_costs(sessions: Sequence[np.ndarray], n_pages: int, epsilon: float) -> SessionCosts:
-    """Exact expected costs of randomised response among all pages."""
+    """Exact expected costs of randomised response among all pages, with `epsilon` nats a click;
+    `sessions` are arrays of page numbers below `n_pages`."""
     other = 1.0 / (n_pages - 1 + np.exp(epsilon))
     clicks = np.array([session.size for session in sessions])
     distances = []
@@ -95,7 +96,8 @@ def randomized_costs(sessions: Sequence[np.ndarray], n_pages: int, epsilon: floa
 def tops_costs(
     sessions: Sequence[np.ndarray], n_pages: int, epsilon: float, *, rng: np.random.Generator
 ) -> SessionCosts:
-    """Simulated costs of ToPS with two clicks of warm-up."""
+    """Simulated costs of ToPS with `epsilon` nats a click and two clicks of warm-up; `sessions` are
+    arrays of page numbers below `n_pages`."""
     outputs = [release_tops(session, n_pages, epsilon, rng=rng, warm_up=2) for session in sessions]
     return _simulated(sessions, outputs, np.full(len(sessions), np.nan))
 
@@ -107,7 +109,8 @@ def click_costs(
     *,
     rng: np.random.Generator,
 ) -> SessionCosts:
-    """Expected costs of each click given the outputs before it."""
+    """Expected costs of each click given the outputs before it, which are simulated; `sessions` are
+    arrays of page numbers, and the mechanism believes in `chain`."""
     pages = np.arange(chain.n_symbols)
     costs = np.zeros((len(sessions), 3))
     for session, cost in zip(sessions, costs, strict=True):
@@ -131,8 +134,11 @@ def batch_costs(
     *,
     rng: np.random.Generator,
 ) -> SessionCosts:
-    """Simulated costs of the exact response to batches that occur; a batch of w clicks gets w times
-    the budget."""
+    """Simulated costs of the exact response to batches that occur.
+
+    `chosen` are the numbers of the sessions that are released. A batch of w clicks gets w times
+    `epsilon` nats.
+    """
     spent = {
         width: sip.OptimalResponse(width * epsilon) for width in np.unique(batches.widths).tolist()
     }
@@ -152,6 +158,8 @@ def _clicks_of(batches: Batches, session: np.ndarray) -> np.ndarray:
 
 
 def _simulated(sessions, outputs, leakages):
+    """The costs of sessions whose outputs, arrays of as many pages, have been drawn; `leakages`
+    (m,) in nats."""
     distances, changes, clicks = [], [], []
     for output, session in zip(outputs, sessions, strict=True):
         distances.append(np.abs(output - session).sum())

@@ -44,7 +44,8 @@ def continue_all(histories: Sequence[History], responses: Sequence[Response]) ->
 def expected_release(
     mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
 ) -> ExpectedRelease:
-    """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs."""
+    """Expected costs and largest leakages of T = `horizon` releases, over all n^(T-1) histories of
+    outputs; `distance` is the cost of an output for a symbol."""
     costs = np.zeros(check_horizon(horizon))
     leakages = np.zeros(costs.size)
     histories = [History(1.0, Belief.start(chain))]

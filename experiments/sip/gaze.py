@@ -33,7 +33,8 @@ def released_samples(
     *,
     rng: np.random.Generator,
 ) -> ReleasedGaze:
-    """Release sample by sample."""
+    """Release recordings `true`, arrays of cells, sample by sample; `distance` of two arrays of
+    cells measures the loss."""
     found = sip.release_sequences(true, mechanism, chain, rng=rng)
     return _measured(true, found.outputs, found, 1, distance)
 
@@ -47,8 +48,11 @@ def released_batches(
     *,
     rng: np.random.Generator,
 ) -> ReleasedGaze:
-    """Release sequences of batches that occur by the exact response; w samples together get w times
-    the budget."""
+    """Release sequences of batches that occur by the exact response.
+
+    `chosen` are arrays of numbers of batches. A batch of w samples gets w times `epsilon` nats;
+    `distance` of two arrays of cells measures the loss.
+    """
     between = batches.distance(distance)
     width = batches.symbols.shape[1]
     spent = {
@@ -61,6 +65,11 @@ def released_batches(
 
 
 def _measured(true, released, found, width, distance):
+    """What released cells lose and leak, by sample.
+
+    `true` and `released` are lists of arrays of cells, of equal lengths; `found` holds the leakages
+    of releases that have `width` samples each.
+    """
     distances, changed = [], []
     for cells, own in zip(released, true, strict=True):
         distances.append(distance(cells, own).mean())
@@ -81,8 +90,8 @@ def half_width(samples: np.ndarray) -> float:
 
 
 def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: int) -> float:
-    """Mean distance of the first samples of a recording to the nearest batches of the other
-    recordings.
+    """Mean distance of the first `length` samples of a recording to the nearest batches of the
+    other recordings; `columns` is the number of cells across the screen.
 
     No response that answers by batches of the other recordings alone is nearer.
     """
@@ -100,6 +109,7 @@ def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: in
 
 
 def chosen_recordings(recordings: Sequences, count: int) -> list[int]:
-    """Recordings at equal steps, so that all users are among them."""
+    """Numbers of `count` recordings at equal steps, so that all users are among them; of all if
+    there are fewer."""
     chosen = min(count, len(recordings))
     return np.linspace(0, len(recordings) - 1, chosen).astype(int).tolist()

@@ -38,7 +38,8 @@ class GradientResponse(BeliefMechanism):
 def _descend(
     belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float, rows: np.ndarray
 ) -> np.ndarray:
-    """Follow the gradient from these rows (n, n) until each entry has met its constraint."""
+    """Follow the gradient until each entry has met its constraint, from `rows` (n, n), Pr(output |
+    batch); `belief` (n,), and `distance` (n, n) from a batch to an output."""
     # one step length for all, whatever the scale of the belief
     gradient = distance * (belief / belief.max())[:, None]
     possible = np.repeat((belief > 0)[:, None], belief.size, axis=1)

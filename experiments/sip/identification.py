@@ -79,6 +79,7 @@ class MarkovClassifier:
         return np.array([_forward_log_likelihood(each, first, later, ends) for each in likelihoods])
 
     def _of_true_sequences(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
+        """The log-likelihood of each true sequence for each user, (m, users)."""
         log_initial = np.log(self.initial)
         log_steps = np.log(self.steps)
         found = []
@@ -103,7 +104,13 @@ def _digits(symbols: ArrayLike | None, n_symbols: int) -> np.ndarray:
 def _forward_log_likelihood(
     likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
-    """The forward recursion of all users."""
+    """The log-likelihood of one sequence of outputs for each user, (users,), by the forward
+    recursion.
+
+    `likelihoods` are those of its outputs, for each of m batches. `first` (users, m) holds the
+    probabilities of a batch at the start, `later` (users, n, m) those after each symbol; ends[b, x]
+    is 1 if x is the last symbol of batch b.
+    """
     with np.errstate(divide="ignore"):
         logs = np.log((first * likelihoods[0]) @ ends)
         for likelihood in likelihoods[1:]:

@@ -135,7 +135,7 @@ def _chain(p1: float, phi: float) -> SymbolChain:
 
 def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.ndarray, np.ndarray]:
     """Pr(Y_1 = y) of the outputs y that are possible, and the belief about X_2 after each (Appendix
-    D of [3])."""
+    D of [3]); p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1)."""
     start = Belief.start(_chain(p1, phi))
     response = first.response(start.current)
     possible = np.flatnonzero(response.marginal > 0)

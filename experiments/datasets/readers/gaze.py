@@ -103,7 +103,8 @@ def _has_columns(path: Path, wanted: list[str]) -> bool:
 
 
 def _read_recording(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
-    """One recording without its defects, ordered by time."""
+    """One recording without its defects, which are counted in `defects`, ordered by time; `wanted`
+    maps time, x and y to columns of the file."""
     match = NAME.fullmatch(file.name)
     if not match:
         raise DataFormatError(

@@ -202,6 +202,8 @@ def _open_archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
+    """The content of a member of the archive; DataFormatError, with its `place`, if that is
+    damaged."""
     try:
         with archive.open(info) as member:
             return member.read(info.file_size + 1)  # the declared sizes were checked before
@@ -267,7 +269,11 @@ def _whole_numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _merge_trajectories(parts: list[pa.Table], files: list[File], defects: Defects) -> pa.Table:
-    """The points of one user by time, without points that overlapping trajectories repeat."""
+    """The points of one user by time, without points that overlapping trajectories repeat.
+
+    `parts` are the user's trajectories; `files`, by the numbers in their column trajectory, tell
+    where a repeated point stands, which `defects` counts.
+    """
     table = pa.concat_tables(parts)
     time = table["time"].to_numpy()
     if (np.diff(time) > 0).all():

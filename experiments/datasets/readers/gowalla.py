@@ -85,7 +85,7 @@ def _parse(lines: bytes) -> pa.Table:
 
 def _join_check_ins(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with at most one check-in per user and
-    second."""
+    second; the others are counted in `defects`."""
     table = pa.concat_tables(parts)
     user = table["user"].to_numpy()
     time = table["time"].to_numpy()

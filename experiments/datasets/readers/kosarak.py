@@ -61,7 +61,8 @@ def load(path: str | Path | None = None) -> pd.DataFrame:
 def _count_empty_sessions(
     length: np.ndarray, first_line: int, path: Path, defects: Defects
 ) -> None:
-    """Count the lines without an id of a block that begins at this line of the file."""
+    """Count in `defects` the lines without an id, of a block that begins at line `first_line` of
+    the file; `length` is the number of ids of each line."""
     empty = np.flatnonzero(length == 0) + first_line
     defects.known("empty session", len(empty), lambda: (path, int(empty[0])))
 

@@ -14,8 +14,11 @@ OUT_OF_RANGE = "coordinates out of range"
 
 
 class Positions:
-    """Drops the known defects of geographic positions; counts positions outside the `box`, which
-    may be None."""
+    """Drops the known defects of geographic positions and counts them in `defects`.
+
+    With a `box` (None: everywhere) positions outside it are dropped too, and counted apart. Times
+    before `earliest`, an ISO date in UTC, or after now are defects.
+    """
 
     def __init__(self, box: Any, defects: Defects, earliest: str = "1970-01-01"):
         self.box = None if box is None else as_box(box)

@@ -180,6 +180,7 @@ def _is_data(path: Path) -> bool:
 
 
 def _not_found_message(name: str, places: list[Place]) -> str:
+    """Where a data set was looked for, and how to get it."""
     source = SOURCES[name]
     searched = "; ".join(str(place.folder / place.pattern) for place in places)
     if data_folder() is None:
