@@ -247,6 +247,8 @@ def _write_any_label() -> None:
 
 
 def _run_and_report_errors(run: Callable[[dict], int], command: str, options: dict) -> int:
+    """The exit status of `run(options)`; an error of what was typed or read is one line on standard
+    error."""
     try:
         spare_address_space()
         with optional_import(), warnings.catch_warnings():
@@ -341,6 +343,8 @@ def _add_ledger_parser(commands: Any) -> None:
 def _add_parser(
     commands: Any, name: str, about: str, run: Callable[[dict], int]
 ) -> argparse.ArgumentParser:
+    """Add the parser of the command `name`; `about` is its help, and `run` maps its options to an
+    exit status."""
     parser = commands.add_parser(
         name, help=about, description=about, epilog=EPILOG, allow_abbrev=False
     )
@@ -493,7 +497,8 @@ def _show_leakage(leakage: Any, options: dict) -> int:
 
 
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
-    """Print a table, without its middle if it is long, and write what the options ask for."""
+    """Print a table, without its middle if it is long, and write what the options ask for;
+    `plotted` is what has a method `plot`."""
     if options["json"]:
         form: dict = {"orient": "records", "date_format": "iso", "double_precision": 15}
         print(table.reset_index().to_json(**form, date_unit=_unit_of(table.index)))
@@ -663,7 +668,8 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
 
 
 def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> int:
-    """Publish a table, and show the noisy one with its times; say what got noise, and what not."""
+    """Publish a frame of counts, whose index holds times if it has a name, and show the noisy one;
+    say what got noise, and what not."""
     has_times = counts.index.name is not None
     table = counts
     if options["numbered"] or not has_times:
@@ -690,6 +696,7 @@ def _as_json(content: Any, indent: int | None = None) -> str:
 
 
 def _finite(content: Any) -> Any:
+    """The same content with None for numbers that are infinite or NaN."""
     if isinstance(content, dict):
         return {name: _finite(value) for name, value in content.items()}
     if isinstance(content, list | tuple):

@@ -209,7 +209,8 @@ def population_leakage(
 
 
 def _check_each_is_observed(users: list, first: np.ndarray, data: Sequences) -> None:
-    """ValueError for a user without any state; her sequences begin at `first`, (U + 1,)."""
+    """ValueError for a user without any state; the sequences of user u are those from first[u] to
+    first[u + 1] of `data`."""
     observed = np.diff(data.offsets[first])
     if not observed.all():
         user = users[int(np.argmin(observed))]
@@ -219,6 +220,7 @@ def _check_each_is_observed(users: list, first: np.ndarray, data: Sequences) -> 
 
 
 def _checked_prior_weight(weight: float | None) -> float | None:
+    """The weight in pseudo-transitions; None, for no pooling, stays None."""
     if weight is None:
         return None
     weight = check_smoothing(weight, "prior_weight")
@@ -302,6 +304,8 @@ def loss_of_all_users(
 
 
 def _sequences_of_users(data: Any, n_states: int | None) -> Sequences:
+    """The sequences of all users, whose states are below `n_states` if that is given; a ValueError
+    names the user whose sequences are wrong."""
     _check_has_users(data)
     allowed = None
     if n_states is not None:
@@ -352,10 +356,11 @@ def _by_user(data: Sequences) -> tuple[list, np.ndarray, Sequences]:
 
 
 def _batch(data: Sequences, first: np.ndarray, start: int, stop: int) -> tuple:
-    """Users start, ..., stop - 1: their names, their first sequences, the offsets of these, and
-    their values.
+    """Users start, ..., stop - 1 as a tuple: their names, their first sequences, the offsets of
+    these, and their values.
 
-    A tuple is sent with its task, so that another worker can repeat it.
+    User u has the sequences from first[u] to first[u + 1] of `data`. A tuple is sent with its task,
+    so that another worker can repeat it.
     """
     begin = first[start : stop + 1]
     offsets = data.offsets[begin[0] : begin[-1] + 1]
@@ -364,8 +369,11 @@ def _batch(data: Sequences, first: np.ndarray, start: int, stop: int) -> tuple:
 
 
 def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str:
-    """BPL and FPL of some users, (2, B, T), kept in the folder; or the error message about one of
-    them."""
+    """BPL and FPL of the B users of a batch, (2, B, T); or the error message about one of them.
+
+    `options` are the further arguments of `_leakages_of_users`. Results are kept in the folder, and
+    taken from there if they have been computed before; None keeps nothing.
+    """
     import joblib
     import pandas as pd
 
@@ -400,7 +408,12 @@ def _leakages_of_users(  # noqa: PLR0917 - what a task of another process gets, 
     weight: float | None,
     loss: type[PrivacyLossFunction],
 ) -> np.ndarray:
-    """BPL and FPL of each user of a batch, (2, B, T)."""
+    """BPL and FPL of each of the B users of a batch from `_batch`, (2, B, T), nats.
+
+    There are n states. `pooled` maps each side to the matrix of all users, towards which rows are
+    shrunk by `weight` pseudo-transitions; without pooling both are None, and `smoothing` is added
+    to each count. `loss` makes a loss function of a matrix.
+    """
     users, first, offsets, values = batch
     sequences = Sequences(values, offsets, np.arange(n), np.arange(offsets.size - 1))
     leakages = np.tile(budgets, (2, len(users), 1))
@@ -427,7 +440,7 @@ def _leakages_of_users(  # noqa: PLR0917 - what a task of another process gets, 
 
 
 def _check_each_state_is_left(matrices: np.ndarray, users: list, members: np.ndarray) -> None:
-    """ValueError for NaN in one of the matrices (M, n, n), which are those of `members`."""
+    """ValueError for NaN in one of the matrices (M, n, n), which are those of users[members[k]]."""
     missing = np.isnan(matrices).any(axis=(1, 2))
     if missing.any():
         raise ValueError(

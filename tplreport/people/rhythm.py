@@ -299,8 +299,8 @@ class StepTable:
         return self._gains(log_ratios)
 
     def gains_over(self, context: np.ndarray, finer: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """What a finer context (k,), where it is known, gains over another one for each unit, (u,),
-        in nats."""
+        """What a finer context (k,) gains over another one, `context` (k,), for each unit, (u,), in
+        nats; only steps where `known` (k,) is true count."""
 
         def log_ratios(counts: np.ndarray) -> list[np.ndarray]:
             pooled = self._pooled(counts)
@@ -333,8 +333,9 @@ class StepTable:
         return (own + 1.0 / self.n_states) / (totals + 1.0)
 
     def _ratio(self, counts: np.ndarray, prior: np.ndarray, context: np.ndarray) -> np.ndarray:
-        """Log-ratios (k,) of the rows of a context, shrunk towards those of a prior (k,), to
-        these."""
+        """The log-ratio (k,) of two probabilities of each kind of step: that by the row of its
+        context, shrunk towards the prior's, to that of the `prior` (k,) itself. `counts` (k,) are
+        those of the other folds."""
         row = self._rows(context)
         cell = self._cells(context)
         totals = _sum_over(row, counts)
@@ -363,7 +364,8 @@ class KindsOfUnits:
 
     @classmethod
     def of(cls, units: np.ndarray, kinds: np.ndarray, n_units: int) -> KindsOfUnits:
-        """Of the unit and the kind of each step, (m,)."""
+        """How often each of `n_units` units takes each kind of step; `units` and `kinds` (m,) are
+        those of single steps."""
         codes, distinct = pd.factorize(kinds)
         shape = (n_units, len(distinct))
         return cls(distinct, csr_array((np.ones(codes.size), (units, codes)), shape=shape))

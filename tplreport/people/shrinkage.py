@@ -38,7 +38,11 @@ def sparse_user_matrix(
     smoothing: float,
     weight: float | None,
 ) -> TransitionMatrix:
-    """The matrix of one user over very many states, like those of a sparse `prior`."""
+    """The matrix of one user over very many states, from all her `sequences`.
+
+    `side` is "backward" or "forward". Rows are shrunk towards those of the sparse `prior` by
+    `weight` pseudo-transitions; if one of the two is None, `smoothing` is added to each count.
+    """
     counts, _ = count_transitions(sequences, direction=side)
     if prior is None or weight is None:
         return TransitionMatrix.from_counts(counts, smoothing)
@@ -54,7 +58,9 @@ def user_matrices(
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """Numbers (M,) of users, some at a time, and their matrices (M, n, n) of each side.
 
-    User u has the sequences from first[u] to first[u + 1]. Matrices that do not exist are NaN.
+    User u has the sequences from first[u] to first[u + 1]. `pooled` maps each side to the matrix
+    towards which rows are shrunk by `weight` pseudo-transitions; where it is None, `smoothing` is
+    added to each count. Matrices that do not exist are NaN.
     """
     n = sequences.n_states
     users = first.size - 1
@@ -80,7 +86,11 @@ def user_matrices(
 def _estimates(
     counts, prior: TransitionMatrix | None, smoothing: float, weight: float | None
 ) -> np.ndarray:
-    """Matrices (M, n, n), NaN where there is none, from counts (M, n, n)."""
+    """Matrices (M, n, n) from counts (M, n, n), NaN where there is none.
+
+    Rows are shrunk towards those of `prior` by `weight` pseudo-transitions; without a prior,
+    `smoothing` is added to each count.
+    """
     counts = np.ascontiguousarray(counts)  # the order of its sums depends on it
     totals = counts.sum(axis=2)
     if prior is None:

@@ -164,8 +164,8 @@ def release_counts(
 def _levels_of(
     mechanism: str, epsilons: ArrayLike | None, noise_multipliers: ArrayLike | None
 ) -> Any:
-    """The budgets of Laplace noise, or the multipliers of Gaussian; ValueError unless these alone
-    are given."""
+    """The budgets of Laplace noise, or the multipliers of Gaussian, as they were given; ValueError
+    unless the mechanism has these, and these alone are given."""
     wanted, other = "epsilons", "noise_multipliers"
     if mechanism == "opendp-gaussian":
         wanted, other = other, wanted
@@ -192,7 +192,11 @@ def _check_not_large(budgets: np.ndarray, allow_large: bool) -> None:
 def _add_noise(
     counts: np.ndarray, levels: np.ndarray, sensitivity: float, gaussian: bool
 ) -> np.ndarray:
-    """OpenDP's noise, by one call for all counts of a level (a budget or multiplier)."""
+    """Counts (T,) or (T, n) with OpenDP's noise.
+
+    `levels` (T,) are budgets, or noise multipliers if `gaussian`; all counts of a level get noise
+    by one call.
+    """
     whole = counts.dtype.kind == "i"
     make: Callable = _laplace
     if gaussian and whole:
@@ -239,6 +243,7 @@ def _labelled(noisy: np.ndarray, series: Any) -> Any:
 
 
 def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
+    """OpenDP's Laplace noise of `budget` nats, for whole counts or for floats."""
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
@@ -250,7 +255,8 @@ def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
 
 
 def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
-    """As private as the multiplier says, in zCDP."""
+    """OpenDP's Gaussian noise, discrete for `whole` counts, of a standard deviation of `multiplier`
+    times `sensitivity`: as private in zCDP as the multiplier says."""
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
 
@@ -284,8 +290,12 @@ def _rounded_gaussian(
 def _calibrated(
     make: Callable, whole: bool, metric, change: float, scale: float, bound: float
 ) -> Callable:
-    """OpenDP's measurement with the smallest scale, from `scale` on, that keeps a change within a
-    bound."""
+    """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy loss is at most
+    `bound` for a change of `change` in the `metric`.
+
+    `make` makes a measurement of a domain, the metric and a scale; `whole` counts are of 64 bits,
+    others floats.
+    """
     # the prelude would load all of scikit-learn
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features

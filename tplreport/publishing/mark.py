@@ -68,7 +68,11 @@ class Record:
     facts: Facts | None = None
 
     def knows(self, identity: str, commit: str, facts: Facts) -> bool:
-        """Whether a publisher's file with this last commit is the one that was marked."""
+        """Whether the publisher's file with this identity, last commit and `facts_of` is the one
+        that was marked.
+
+        While a commit is pending, the file may be in the state before or after it.
+        """
         if self.identity != identity or self.facts is None:
             return False
         if self.pending is None:
@@ -273,6 +277,7 @@ def check_is_not_in_use(path: str | os.PathLike) -> None:
 
 
 def _is_in_use(path: Path) -> bool:
+    """Whether a file has a mark, or is itself a mark or a witness."""
     if mark_of(path).exists():
         return True
     if path.suffix == ".mark" and path.with_suffix("").exists():

@@ -22,7 +22,8 @@ LOCK = ForkLock()
 
 
 class MarkedFile:
-    """A publisher's file, its mark and its witness: `witness` is the one that is given, if any."""
+    """A publisher's file, its mark and its witness, by which `check_witness` judges the witness
+    that the file names; None: that one is used."""
 
     def __init__(self, path: Path, witness: Path | None):
         self.path = path

@@ -380,6 +380,11 @@ class Publisher:
         return noisy
 
     def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> HandedOut:
+        """Publish counts (T, n), with these labels of columns, for T consecutive times, or hand out
+        again what was published for them.
+
+        `epsilon` is the budget of each new time; None: the floor, or the plan.
+        """
         counts = checked_counts(counts)
         with self._reading() as store:
             positions = self._clock(store, times).positions(times)
@@ -394,8 +399,8 @@ class Publisher:
         return HandedOut(self._stored_values(request), repeated)
 
     def _request(self, store: Store, times: Any, counts: np.ndarray, labels: list) -> Request:
-        """What is asked, in the order of the file; ValueError for times that cannot be
-        published."""
+        """What is asked, with counts (T, n), whose columns have these labels, in the order of the
+        file; ValueError for times that cannot be published."""
         clock = self._clock(store, times)
         columns = store.columns() or _first_columns(labels, counts)
         arranged, order = _arrange(columns, counts, labels)
@@ -411,7 +416,8 @@ class Publisher:
         return Request(clock, columns, positions, arranged, order, rows)
 
     def _reserve(self, store: Store, request: Request, epsilon: float | None) -> None:
-        """Spend the budgets of the times that are new."""
+        """Spend the budgets of the times that are new, and add their rows to the request; `epsilon`
+        is the budget of each, None: the floor, or the plan."""
         new = request.positions[len(request.rows) :]
         if not new:
             return
@@ -474,8 +480,11 @@ class Publisher:
         )
 
     def _spend(self, state: State, count: int, epsilon: float | None) -> list[float]:
-        """The budgets of the next times; LeakageExceededError, or ValueError after the end of a
-        plan."""
+        """The budgets (count,) of the next times, which are spent; `epsilon` is that of each, None:
+        the floor, or the plan.
+
+        LeakageExceededError, or ValueError after the end of a plan.
+        """
         if self._filter is None:
             return self._planned(state.following, count, epsilon)
         if epsilon is not None:
@@ -493,6 +502,8 @@ class Publisher:
         return budgets
 
     def _planned(self, first: int, count: int, epsilon: float | None) -> list[float]:
+        """The budgets of `count` times of the plan, from time number `first` on; ValueError after
+        its end, or for another budget."""
         plan = self.settings["plan"]
         if epsilon is not None:
             raise ValueError("a plan holds the budget of each time, found epsilon; leave it out")
@@ -839,8 +850,8 @@ def _first_columns(labels: list, counts: np.ndarray) -> Columns:
 
 
 def _arrange(columns: Columns, counts: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
-    """Counts (T, n) in the order and type of the file, and where each of the labels is in that
-    order."""
+    """Counts (T, n) in the order and type of the file's columns, and where each of the given labels
+    is in that order."""
     given = _places_by_label(labels)
     stored = _places_by_label(columns.labels)
     if given.keys() != stored.keys() or len(labels) != len(stored):

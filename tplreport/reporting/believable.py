@@ -207,7 +207,8 @@ def _check_believable(checks: Sequence[Check], against: str) -> None:
 
 
 def _check_withstands(plan: np.ndarray | None, alpha: float, against: str, pair: Pair) -> None:
-    """ValueError unless the plan keeps alpha against an adversary."""
+    """ValueError unless the plan, budgets (T,), keeps alpha against the adversary called `against`,
+    whose loss functions are `pair`."""
     if plan is None:
         raise ValueError(f"against={against!r} needs a plan of budgets, found none; give plan=")
     leaked = largest_tpl(plan, pair)

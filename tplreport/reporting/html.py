@@ -125,7 +125,8 @@ def _draw_budgets(
     horizon: int,
     looks: dict[str, dict[str, str]],
 ) -> None:
-    """A line for each plan: its budgets over time, on a logarithmic axis."""
+    """A line for each plan against one adversary: its budgets over time, on a logarithmic axis;
+    `looks` has the colour and the dashes of each scheme."""
     times = range(1, horizon + 1)
     marker = None
     if horizon == 1:
@@ -138,7 +139,7 @@ def _draw_budgets(
 
 
 def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, str]]) -> None:
-    """A bar for each plan: the error of a count."""
+    """A bar for each plan: the error of a count; `looks` has the colour of each scheme."""
     names = [plan.name for plan in plans]
     errors = [plan.error for plan in plans]
     colors = [looks[plan.scheme]["color"] for plan in plans]
