@@ -224,7 +224,11 @@ def _redraw_counts(
     rng: np.random.Generator,
     progress: bool,
 ) -> Iterator[Any]:
-    """Counts of each draw of users, whose names are their codes; several draws at once."""
+    """Counts, as `counting` places them, of each of `draws` samples of users with replacement;
+    users in `coded` are numbers below `n_users`.
+
+    Several draws are computed at once.
+    """
     from scipy.sparse import coo_array
 
     taken = [np.unique(counting.of_block(block)) for block in coded.blocks()]
@@ -252,7 +256,10 @@ def _redraw_users(n_users: int, draws: int, rng: np.random.Generator) -> np.ndar
 def _steps_of_users(
     block: Sequences, steps: np.ndarray, counting: _StepNumbers
 ) -> tuple[np.ndarray, Any]:
-    """The users of a block, and how often each of them takes each of the steps."""
+    """The users of a block (u,), and how often each of them takes each step, (u, k).
+
+    `steps` (k,) are the places, ascending, of all steps that occur, as `counting` counts them.
+    """
     from scipy.sparse import coo_array
 
     members, member = np.unique(block.users, return_inverse=True)

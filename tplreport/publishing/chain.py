@@ -192,6 +192,7 @@ def _check_clock(cycle: Cycle, step: int | str) -> None:
 
 
 def _check_is_multiple(p: int, backward: Correlation, forward: Correlation) -> None:
+    """ValueError unless the p phases of both sides together are those of one side."""
     lengths = [len(as_cycle(side)) for side in (backward, forward)]
     if p not in lengths:
         raise ValueError(

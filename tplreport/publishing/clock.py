@@ -417,6 +417,8 @@ def _moments_of_numbers(times: Any) -> Moments:
 def _moments_of_dates(
     dates: pd.DatetimeIndex, first: pd.Timestamp, offsets: frozenset[int]
 ) -> Moments:
+    """The moments of dates, whose zone is that of the `first` one; ValueError for a missing one.
+    `offsets` are theirs from UTC, in nanoseconds."""
     if dates.hasnans:
         raise _missing()
     instants = dates.as_unit("ns").asi8

@@ -81,7 +81,7 @@ def checked_settings(
 def _checked_floors(
     floor: ArrayLike | Mapping | None, alpha: float, chain: Chain
 ) -> float | list[float]:
-    """One floor, or that of each phase, which keep the promise."""
+    """The one floor, or a list of that of each phase; ValueError unless they keep `alpha`."""
     given = in_order_of_phases(floor, chain.forward.phases)
     checked = TemporalFilter(alpha, chain.backward, chain.forward, floor=given).floor
     if isinstance(checked, tuple):
@@ -99,7 +99,8 @@ def _check_protects(alpha: float) -> None:
 def _check_scales(
     floors: float | list[float], plan: list[float] | None, sensitivity: float, gaussian: bool
 ) -> None:
-    """ValueError for levels whose noise cannot be drawn."""
+    """ValueError for floors or a plan whose noise cannot be drawn; levels of a plan are noise
+    multipliers if `gaussian`, budgets if not."""
     if plan is not None:
         check_scale(np.array(plan), sensitivity, gaussian=gaussian)
         return
@@ -111,6 +112,7 @@ def _check_scales(
 def _check_budgets_are_of_one_kind(
     floor: ArrayLike | Mapping | None, plan: ArrayLike | None, delta: float | None
 ) -> None:
+    """ValueError for a plan beside a floor, and for a delta without a plan."""
     if plan is not None and floor is not None:
         raise ValueError("budgets are those of a plan or a floor, found both; leave one out")
     if plan is None and delta is not None:
@@ -136,7 +138,8 @@ def _fitting_mechanism(mechanism: str | None, delta: float | None) -> str:
 
 
 def _checked_plan(plan: ArrayLike, alpha: float, delta: float | None, chain: Chain) -> list[float]:
-    """Budgets, or with a delta noise multipliers, that keep the promise."""
+    """The levels of a plan, which are budgets, or with a delta noise multipliers; ValueError unless
+    every TPL is within `alpha` (and delta)."""
     promise = f"every TPL within alpha = {alpha:g}"
     if delta is None:
         levels = check_budgets(plan).tolist()
@@ -173,6 +176,8 @@ def leakages_of(rows: Iterable[tuple[float, int]], delta: float | None, chain: C
 
 
 def _gaussian_leakages(runs: list[tuple[float, int]], chain: Chain) -> Any:
+    """The profiles of a series; `runs` are pairs of a noise multiplier, 0 without a release, and
+    for how many times."""
     from dp_accounting import GaussianDpEvent
 
     events = []

@@ -223,6 +223,8 @@ class _Parser:
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        """Note an element that begins: the log, a trace, an event, or an attribute of one of
+        these."""
         tag = name.rpartition(" ")[2]
         parent, _ = self.open[-1]
         if tag in PARENTS or not parent:
@@ -268,7 +270,8 @@ class _Parser:
 
 
 def _described(error: str, head: bytes, at_end: bool) -> str:
-    """What a file seems to be instead of a log, by the error of the parser and its first bytes."""
+    """What a file seems to be instead of a log, by the parser's message and its first bytes;
+    `at_end`: the parser wants more after the last byte."""
     is_xml = head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<"
     if is_xml or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         words = f"XML with {error.partition(': line ')[0]}"

@@ -232,6 +232,8 @@ def _lines(text: str, blanks: bool) -> list[Line]:
 
 
 def _cells(line: str, k: int, mark: str | None, blanks: bool) -> list[str]:
+    """The cells of a line, number k of the file, between delimiters `mark`; None: between blanks if
+    `blanks`, or else the line is one cell."""
     if mark is None and blanks:
         return line.split()
     if mark is None:
@@ -294,7 +296,11 @@ def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
 
 
 def _check_same_names(names: list[str], beside: list[str], has_corner: bool) -> None:
-    """ValueError if all cells above are names, beside too or below a corner, and differ."""
+    """ValueError if the cells above a matrix, `names`, and those at its left, `beside`, name
+    states, but not the same ones in the same order.
+
+    Without a corner, `beside` may be numbers of the rows; then there is no error.
+    """
     if names == beside or not all(map(is_name, names)):
         return
     if has_corner or all(map(is_name, beside)):

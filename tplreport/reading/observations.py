@@ -4,7 +4,8 @@ three calls.
 `read_table` gathers the rows of a file, `to_states` makes states of what they hold, `to_sequences`
 cuts them into sequences; `read_sequences` is all three. A row is one observation, a spell with an
 end, or a sequence of states; `table` says which files are read. A state is the value of a column,
-or the cell of a geographic position. Labels are the same whatever the format (see `rows_by_user`).
+or the cell of a geographic position. A *block* is a frame of some rows; `place` is a function from
+the number of a row to where the row stands in the file, for messages. Labels are the same whatever the format (see `rows_by_user`).
 Observations are ordered by instant; time steps of a day or more follow the local clock given by the
 offset or time zone, shorter ones UTC, since a clock goes back.
 """
@@ -251,7 +252,8 @@ def read_table(
 
 
 def _heed_notes(table: Table, name: str, notes: Mapping) -> None:
-    """What the reader of a log noted on its frame."""
+    """Warn of what the reader of a log noted on its frame, and order events at one time by their
+    rows; `name` is the source."""
     _warn_of_notes(name, notes)
     if "phases" in notes:
         table.ties = "rows"
@@ -295,7 +297,11 @@ def _wanted_observation(
     *,
     order: str | None,
 ) -> dict[str, Hashable]:
-    """The columns of a table whose rows are observations, or spells with an end."""
+    """The columns of a table whose rows are observations, or spells that end at `until`.
+
+    A column is given by its name, None for one of a usual name; the result maps user, time, until
+    and what `states` holds to these. `order` "rows": there are no times.
+    """
     wanted = {"user": user} | _wanted_times(data, time, until, order) | states
     if until is not None:
         wanted["until"] = until
@@ -307,7 +313,8 @@ def _wanted_observation(
 def _wanted_times(
     data: Path | pd.DataFrame, time: Hashable, until: Hashable, order: str | None
 ) -> dict[str, Hashable]:
-    """The columns of times: none for rows in order, and two of a date and a clock."""
+    """The columns of times: none for rows in order (`order` is not None); a date and a clock where
+    `time` names several; else one."""
     parts = _several_columns(data, time)
     if order is not None:
         _check_unused("a table with order='rows'", time=time, until=until)
@@ -321,7 +328,8 @@ def _wanted_times(
 def _wanted_states(
     state: Hashable, latitude: Hashable, longitude: Hashable, positions: bool
 ) -> dict[str, Hashable]:
-    """The column of states, or those of positions."""
+    """The column of states, or with `positions` or a name of one of them those of latitude and
+    longitude."""
     if positions or latitude is not None or longitude is not None:
         return {"latitude": latitude, "longitude": longitude}
     return {"state": state}
@@ -330,7 +338,11 @@ def _wanted_states(
 def _empty_table(
     source: Source, width: int, missing: str | Iterable[str] | None, time_unit: str | None
 ) -> Table:
-    """A table without rows, for rows that hold so many states."""
+    """A table without rows, for rows that hold `width` states.
+
+    `missing` are the texts that stand for no value, or one text with commas between them; None: the
+    usual ones.
+    """
     if missing is None:
         missing = MISSING
     elif isinstance(missing, str):
@@ -399,7 +411,8 @@ def _several_columns(data: Path | pd.DataFrame, given: Hashable) -> list[Hashabl
 def _columns_from_to(
     data: Path | pd.DataFrame, given: str, names: Sequence[Hashable]
 ) -> list[Hashable]:
-    """The columns that "first..last" names; ValueError unless it names two in order."""
+    """The columns that the text `given`, "first..last", names; ValueError unless it names two of
+    `names` in order."""
     parts = given.split("..")
     places = [_place_of_column(part, names) for part in parts]
     if len(places) != 2 or not 0 <= places[0] < places[1] < len(names):
@@ -460,7 +473,8 @@ def _likely_times_in_words(head: pd.DataFrame) -> str:
 def _check_other_columns(
     data: Path | pd.DataFrame, wanted: Mapping[str, Hashable], addition: str
 ) -> None:
-    """DataFormatError, with this addition, if other columns than that of times are missing."""
+    """DataFormatError, with `addition` at its end, if other columns than that of times are
+    missing."""
     others = {thing: name for thing, name in wanted.items() if thing != "time"}
     try:
         next(open_source(data, others).blocks, None)
@@ -470,7 +484,8 @@ def _check_other_columns(
 
 
 def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | None) -> None:
-    """Add all rows to the table; threads look up users and states while times are read."""
+    """Add the rows of all blocks to the table, which is changed; threads look up users and states
+    while times are read."""
     begin = 0
     kinds = dict[str, tuple[bool, bool]]()
     is_wide = table.width > 1
@@ -504,6 +519,7 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
 
 
 def _place_of_block_row(table: Table, begin: int, row: int) -> str:
+    """Where a row of a block stands that begins at row `begin` of the table."""
     return table.place(begin + row)
 
 
@@ -513,7 +529,12 @@ def _add_block(
     place: Callable[[int], str],
     lookups: Mapping[str, Callable[[], Any]],
 ) -> None:
-    """Add the rows of a block, with codes of their users and states, and what spans them all."""
+    """Add the rows of a block to the table, with codes of their users and states, and widen its
+    span of times and positions.
+
+    `place` tells where a row of the block stands; `lookups` give, for user and state, what
+    `Codes.factorized` found in the block.
+    """
     coded = ("user", "state", *POSITION)
     columns = {name: block[name].to_numpy() for name in block if name not in coded}
     columns["user"] = np.zeros(len(block), np.int32)
@@ -545,7 +566,7 @@ def _widen_span(table: Table, times: np.ndarray) -> None:
 
 
 def _shown_row(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
-    """A row as it was understood."""
+    """Row number `row` of a block (-1: the last), as it was understood: texts by role."""
     shown = {}
     for name in block:
         value = block[name].iloc[row]
@@ -557,8 +578,11 @@ def _shown_row(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
 
 
 def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
-    """A row for each state of a row that is a sequence, and one without a state after it, which
-    ends it."""
+    """A row for each state of rows that are sequences of `width` states, and one without a state
+    after each sequence, which ends it.
+
+    `begin` is the number of earlier rows; times count all rows from 0 on.
+    """
     values = block.drop(columns="user", errors="ignore").assign(end=None).to_numpy(dtype=object)
     long = pd.DataFrame({"time": begin + np.arange(values.size), "state": values.ravel()})
     if "user" in block:
@@ -567,7 +591,8 @@ def _long(block: pd.DataFrame, begin: int, width: int) -> pd.DataFrame:
 
 
 def _degrees(column: pd.Series, name: str, place: Callable[[int], str]) -> np.ndarray:
-    """Degrees as floats, NaN where there are none."""
+    """The column `name` in degrees as floats, NaN where there are none; ValueError, with its place,
+    for any other value."""
     if column.dtype.kind in "iuf":
         return column.to_numpy(float)
     texts = column.astype(str).str.strip()
@@ -713,7 +738,8 @@ def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str 
 
 
 def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
-    """Rows whose times that are numbers are seconds; those of the first part are checked."""
+    """The same rows, with times that are numbers in seconds; those of the first part are checked to
+    be plausible for steps of `step` seconds."""
     for number, part in enumerate(parts):
         for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
             times = part[name].to_numpy()
@@ -727,7 +753,7 @@ def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Ite
 
 
 def _describe_reading(table: Table, dropped: Mapping[str, int], is_timed: bool) -> WhatWasRead:
-    """What was read, in words."""
+    """What was read, in words; `dropped` counts rows that do not count, by reason."""
     columns = {
         role: str(name) for role, name in table.columns.items() if not role.startswith("state ")
     }
@@ -846,7 +872,8 @@ def _check_states_are_one_thing(
     box: Box | tuple[float, float, float, float] | None,
     position: Mapping[str, Hashable],
 ) -> None:
-    """ValueError unless states are a column, or cells of positions, and not parts of both."""
+    """ValueError unless states are a column, or cells of positions, and not parts of both;
+    `position` are the columns of latitude and longitude, by role."""
     has_position = box is not None or any(name is not None for name in position.values())
     has_cells = cell_km is not None
     if (has_position and not has_cells) or (has_cells and state is not None):
@@ -858,6 +885,8 @@ def _check_states_are_one_thing(
 
 
 def _grid_over(box: Box | tuple[float, float, float, float], cell_km: float, source: str) -> Grid:
+    """The grid of cells of `cell_km` over a box; its ValueError names the source of the
+    positions."""
     from tplreport.reading.grid import Grid, as_box
 
     try:
@@ -884,7 +913,11 @@ def _join_pieces(
     users: np.ndarray | None,
     declared: np.ndarray,
 ) -> Joined:
-    """All pieces, whose states and users are codes; of users their labels, if they have any."""
+    """All pieces as flat sequences of codes of ordered labels.
+
+    `labels_of` gives the labels of states of the pieces; `users` those of their owners, None if
+    there are none. `declared` are states that get a code even if they do not occur.
+    """
     values = Spill()
     times = Spill()
     cells_of_piece = []
@@ -921,8 +954,11 @@ def _join_pieces(
 
 
 def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, np.ndarray]:
-    """The cell of each code of a state, the last for code -1, and labels; measured numbers need
-    bins."""
+    """The cell of each code of a state, the last entry for code -1, and the labels of cells.
+
+    Without bins a cell is a state. With them, states must be numbers, which are put into `bins`
+    ranges with equal counts (`binning` "quantiles") or of equal width ("width").
+    """
     labels = table.states.labels
     numbers: np.ndarray | None = labels
     if labels.dtype.kind not in "iuf":
@@ -946,7 +982,8 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
 
 
 def _check_no_measure(table: Table, labels: np.ndarray, numbers: np.ndarray | None) -> None:
-    """ValueError for states that are numbers with fractions, which are measured."""
+    """ValueError for states that are measured: `numbers`, the labels as numbers if all are, with
+    fractions."""
     if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
         return
     measured = int(np.argmax(numbers != np.floor(numbers)))
@@ -967,7 +1004,8 @@ def _names_of_bins(edges: np.ndarray) -> np.ndarray:
 
 
 def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """`np.quantile` of numbers that are repeated so often, in the memory of the distinct ones."""
+    """What `np.quantile` gives at `shares` for `numbers` of which each occurs as often as `counts`
+    says; it needs no memory for repeated ones."""
     order = np.argsort(numbers)
     order = order[counts[order] > 0]
     upto = np.cumsum(counts[order])

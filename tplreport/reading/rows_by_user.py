@@ -74,7 +74,7 @@ class Spill:
             ) from None
 
     def read(self, k: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The entries from `start` to `stop` of array k."""
+        """The entries from `start` to `stop` of array number k of those that were appended."""
         extent = self.extents[k]
         if stop is None:
             stop = extent.length
@@ -172,6 +172,8 @@ def _label_of_object(label: Any) -> Hashable:
 
 
 def _label_of_text(label: str | bytes, missing: frozenset[str]) -> Hashable:
+    """A text without blanks around it: None if it is one of `missing`, an int if it is a whole
+    number."""
     if isinstance(label, bytes):
         label = label.decode()
     text = label.strip()
@@ -230,8 +232,11 @@ class Codes:
     def of(
         self, column: pd.Series, place: Callable[[int], str], factorized: Callable[[], Labels]
     ) -> np.ndarray:
-        """The codes of a block, int32, -1 for a missing value; the last argument gives what the
-        method `factorized` does."""
+        """The codes of a block, int32, -1 for a missing value.
+
+        `place` tells where a row of the block stands; `factorized()` gives what the method of that
+        name found in the column.
+        """
         try:
             found = factorized()
             self.is_declared |= len(found.declared) > len(found.labels)
@@ -298,6 +303,8 @@ class Codes:
         return Labels(np.asarray(encoded.indices.fill_null(-1)), labels, code)
 
     def _code(self, label: Hashable) -> int:
+        """The code of a label, a new one if it was not met before; -1 for one that stands for no
+        value."""
         name = plain_label(label, self.missing)
         if name is None:
             return -1
@@ -308,7 +315,8 @@ class Codes:
     def _no_label(
         self, column: pd.Series, place: Callable[[int], str], error: Exception
     ) -> ValueError:
-        """The error for the first value that is no label."""
+        """The error for the first value of a block that is no label, by the `error` that it raised;
+        `place` tells where a row stands."""
         for row, label in enumerate(column.tolist()):
             try:
                 self._code(label)

@@ -98,6 +98,8 @@ def _check_workbook(path: Path, limits: Limits) -> None:
 
 
 def _check_cells(content: Any, path: Path, limits: Limits) -> None:
+    """Count the cells of a sheet, read from the stream `content`; DataFormatError if there are more
+    than the limits allow."""
     sheet = Sheet()
     rest = b""
     while data := content.read(BLOCK_BYTES):
@@ -152,7 +154,8 @@ def _column_number(letters: bytes) -> int:
 
 
 def _check_values(path: Path, columns: int, values: int, limits: Limits) -> None:
-    """Of a file whose columns hold so many values in all."""
+    """DataFormatError for a file with more columns, or more values in all of them together, than
+    the limits allow."""
     refuse_more(path, "columns", limits.columns, columns, limits)
     most = max(limits.values, limits.growth * path.stat().st_size // VALUE_BYTES)
     refuse_more(path, "values", most, values, limits)
@@ -204,9 +207,10 @@ def _broken(path: Path, kind: str, error: Exception) -> DataFormatError:
 
 
 def _check_stream(path: Path, limits: Limits) -> None:
-    """Unpack a compressed file, and keep nothing of it.
+    """Unpack a compressed file to count its bytes, and keep nothing of it.
 
-    Only where its size does not count: `check_growth` counts while it is read.
+    Only where limits do not grow with the size of a file: `check_growth` counts the others while
+    they are read.
     """
     with open(path, "rb") as file:
         if not file.read(6).startswith((*COMPRESSED,)):

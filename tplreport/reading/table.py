@@ -188,7 +188,8 @@ def _problem_of_columns(
     kind: str,
     remedy: str,
 ) -> str:
-    """What is said of things that no column, or several, may be."""
+    """The sentence on `wrong`, keys of `wanted` for which no column or several may be meant; `kind`
+    says what the file seems to be, `remedy` how to name columns, "" for by arguments."""
     named = ", ".join(
         thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in wrong
     )
@@ -211,7 +212,8 @@ def _remedy_by_arguments(wrong: Sequence[str]) -> str:
 
 
 def check_first_line(path: Path, kind: str | None, limits: Limits) -> None:
-    """DataFormatError if the first line of a text, or its columns, are more than is read."""
+    """DataFormatError if the first line of a text of this kind ("json", or None for a table) has
+    more bytes or columns than the limits allow."""
     line = b""
     for block in file_blocks(path, lambda: 1, FIRST_LINE_BYTES):
         if not line:
@@ -287,7 +289,8 @@ def _checked_first_line(head: bytes, path: str | Path) -> str:
 
 
 def _fields(lines: list[str], separator: str, path: str | Path) -> list[list[str]]:
-    """The fields of the first lines of a file."""
+    """The fields of the first lines of a file between separators; DataFormatError if one is too
+    long."""
     try:
         return list(csv.reader(lines, delimiter=separator))
     except csv.Error as error:
@@ -347,7 +350,8 @@ def _positions_as_numbers(
 
 
 def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable]) -> int:
-    """The line of a row of a text file; the file is read again, because its text is not kept."""
+    """The line of row number `row`, from 0, of a text file whose columns are `wanted`; the file is
+    read again, because its text is not kept."""
     if format_of(Path(path)) == "json":
         numbers = (number for lines in json_lines(path) for number, _ in lines)
         return next(islice(numbers, row, None), 0)
@@ -388,8 +392,8 @@ def _broken(error: Exception, path: Path, kind: str) -> DataFormatError:
 
 
 def _arrow_blocks(path: Path, kind: str, wanted: Mapping[str, Hashable]) -> Iterator[pd.DataFrame]:
-    """The columns of a Parquet or Feather file, or of a partitioned folder, renamed to the keys of
-    `wanted`."""
+    """The columns of a Parquet or Feather file (`kind` "parquet" or "ipc"), or of a partitioned
+    folder, renamed to the keys of `wanted`."""
     whole = _open_dataset(path, kind)
     names = whole.schema.names
     columns = {thing: names[k] for thing, k in find_columns(wanted, names, path).items()}
@@ -456,7 +460,7 @@ def _frame_of_objects(rows: Iterable[dict], columns: Mapping[str, Hashable]) -> 
 def _json_columns(
     rows: list[dict], wanted: Mapping[str, Hashable], path: Path
 ) -> dict[str, Hashable]:
-    """For each key of `wanted`, the name that the objects have for it."""
+    """For each key of `wanted`, the name that the objects of the first lines have for it."""
     names = _names_in(rows)
     kind = ""
     if any(isinstance(value, list | dict) for value in rows[0].values()):
@@ -470,7 +474,7 @@ def _names_in(objects: Iterable[dict]) -> list[Hashable]:
 
 
 def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
-    """The object of a line; DataFormatError for any other line."""
+    """The object of a line, `number` of the file; DataFormatError for any other line."""
     try:
         found = json.loads(line.removeprefix(MARK))
         if isinstance(found, dict):
@@ -491,8 +495,11 @@ def _json_object(line: bytes, number: int, path: Path) -> dict[Hashable, Any]:
 def _json_table(
     lines: list[tuple[int, bytes]], first: list[dict], names: list[Hashable]
 ) -> pa.Table | None:
-    """The columns of these lines, read at once; None where types change, or a number could lose
-    digits."""
+    """The columns of these names, read at once from lines with their numbers; None where types
+    change, or a number could lose digits.
+
+    `first` are the objects of the first lines, which determine the types.
+    """
     schema = _json_schema(first, names)
     if schema is None:
         return None
@@ -587,6 +594,7 @@ def read_spmf(path: Path) -> pd.DataFrame:
 
 
 def _spmf_sequence(line: str, number: int, path: Path) -> list[str]:
+    """The items of a line, `number` of the file, as texts."""
     if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
         raise DataFormatError(
             "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
@@ -598,7 +606,8 @@ def _spmf_sequence(line: str, number: int, path: Path) -> list[str]:
 
 
 def _check_names_of_items(items: list[str], names: dict[str, str], path: Path) -> None:
-    """DataFormatError if two items have one name; an item without a name gets its number."""
+    """DataFormatError if two items have one name; an item without a name gets its number, in
+    `names`."""
     item_of = dict[str, str]()
     for item in dict.fromkeys(items):
         name = names.setdefault(item, item)
@@ -669,6 +678,8 @@ def parse_counts(
 
 
 def _parsed_counts(content: bytes, separator: str, source: str | Path) -> pd.DataFrame:
+    """The table of counts in UTF-8; commas are decimal where fields are separated by something
+    else."""
     decimal = "."
     if separator != "," and re.search(rb"\d,\d", content):
         decimal = ","
@@ -683,7 +694,8 @@ def _parsed_counts(content: bytes, separator: str, source: str | Path) -> pd.Dat
 
 
 def _column_of_times(counts: pd.DataFrame, time: str | None, source: str | Path) -> str | None:
-    """The column of this name, or without one the first of a usual name, if there is any."""
+    """The column called `time`, or if that is None the first of a usual name; None if there is
+    none."""
     if time is None:
         usual = USUAL_NAMES["time"]
         return next((name for name in counts if plain_name(name) in usual), None)
@@ -719,7 +731,8 @@ def _check_names(names: Sequence[str], source: str | Path) -> None:
 
 
 def _check_numbers(column: pd.Series, name: Hashable, source: str | Path) -> None:
-    """DataFormatError for a cell that is no number, which would get no noise."""
+    """DataFormatError for a cell of the column `name` that is no number, which would get no
+    noise."""
     numbers = pd.to_numeric(column, errors="coerce").astype(float)
     is_text = ~np.isfinite(numbers.to_numpy())
     is_of_other_type = len(column) > 0 and column.dtype.kind not in "iuf"
@@ -779,6 +792,7 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
 def _open_frame(
     frame: pd.DataFrame, wanted: Mapping[str, Hashable], names: Sequence[Hashable]
 ) -> Source:
+    """The wanted columns of a frame, whose columns have these names."""
     source = frame.attrs.get("source", "the DataFrame")
     row_kind = frame.index.name or "row"
     places = find_columns(wanted, names, source)
@@ -874,8 +888,10 @@ def _warn_of_others(names: list[str], folder: Path) -> None:
 def _blocks_of_files(
     path: Path, files: list[Path], wanted: Mapping[str, Hashable], starts: list[int]
 ) -> Iterator[pd.DataFrame]:
-    """The blocks of all files, which must have the same columns; `starts` gets the first row after
-    each file."""
+    """The blocks of all files of the folder or file `path`, which must have the same columns.
+
+    The number of the first row after each file is appended to `starts`.
+    """
     rows = 0
     names = list[str]()
     for file in files:

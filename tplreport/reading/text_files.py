@@ -8,6 +8,9 @@ The contract of all readers in this folder:
 - Any other line that does not follow the format is an error that names file and line. So is a file
   that ends early, belongs to another set, or cannot be opened or decoded.
 
+A *block* is a run of whole lines, as bytes; `first_line` is the number, from 1, of its first line in
+the file. A *place* is a file and the number of a line, None where no line is known.
+
 pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the
 malformed line, so exact messages cost nothing for good files.
 
@@ -134,7 +137,8 @@ def limits_of_command() -> Limits:
 
 
 def refuse_more(path: Path, what: str, most: int, found: int, limits: Limits) -> None:
-    """DataFormatError if a file holds more of something than the limits allow."""
+    """DataFormatError if a file holds `found` of `what`, such as "columns", and that is more than
+    `most`."""
     if found > most:
         raise DataFormatError(
             f"there must be at most {most:,} {what}, found {found:,}; {limits.remedy}", path
@@ -154,8 +158,8 @@ class Defects:
         self.examples: dict[str, str] = {}
 
     def known(self, reason: str, count: int, place: Callable[[], Place]) -> None:
-        """Count `count` rows under `reason`; `place` gives the place of the first one, if it is
-        needed."""
+        """Count `count` rows under `reason`; `place()`, called for the first ones only, tells the
+        file and line of the first."""
         if not count:
             return
         if reason not in self.examples:
@@ -164,7 +168,11 @@ class Defects:
 
 
 class Rows:
-    """The parsed lines of a block; `table` has the rows that were not dropped."""
+    """The parsed lines of a block; `table` has the rows that were not dropped.
+
+    `first_line` is the number of the block's first line in the file. Rows that are dropped are
+    counted in `defects`. With `quotes`, a row may go over several lines.
+    """
 
     def __init__(
         self,
@@ -218,8 +226,8 @@ def in_time(
     place: Callable[[np.intp], Place],
     group: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Indices of the rows sorted by group and time, without rows that repeat a time (a known
-    defect)."""
+    """Indices of the rows sorted by `group` (m,) and `time` (m,), without rows that repeat a time
+    in a group, a known defect; `place` tells where a row stands."""
     if group is None:
         group = np.zeros(len(time), dtype=np.int8)
     order = np.lexsort((time, group))
@@ -244,9 +252,9 @@ def file_blocks(
 ) -> Iterator[bytes]:
     """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`.
 
-    UTF-16 becomes UTF-8. If the compressed stream is damaged or ends early, the error names the
-    `line` read so far. It is an error, too, if it unpacks to more than 100 times its size and 64
-    MiB.
+    UTF-16 becomes UTF-8. It is an error if a compressed stream is damaged or ends early, which
+    names the line `line()` that was read last, or if it unpacks to more than 100 times its size and
+    64 MiB.
     """
     with open(path, "rb") as raw:
         head = raw.read(6)
@@ -267,7 +275,8 @@ def file_blocks(
 
 
 def _unpacked(raw: BinaryIO, stream: Any, block_bytes: int, path: str | Path) -> Iterator[bytes]:
-    """What a stream holds, as it is; `raw` is the file itself."""
+    """Blocks of a stream that unpacks the file `raw`, or is `raw` itself; DataFormatError if it
+    unpacks to implausibly many bytes."""
     while data := stream.read(block_bytes):
         if stream is not raw:
             check_growth(stream.tell(), path)
@@ -340,7 +349,8 @@ def read_rows(
 ) -> Iterator[Rows]:
     """The rows of a file, block by block; with `header` the first line is skipped.
 
-    With `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order
+    `parse` makes a table of a block's lines; what it rejects is an error that names the line. With
+    `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order
     mark.
     """
     for table, block, first_line in ahead(_parsed(path, parse, header, quotes)):
@@ -350,8 +360,8 @@ def read_rows(
 def _parsed(
     path: str | Path, parse: Parse, header: bool, quotes: bool
 ) -> Iterator[tuple[pa.Table | None, bytes, int]]:
-    """The blocks of a file, parsed, with their lines and the number of the first; None for what
-    `parse` rejects."""
+    """The tables of all blocks of a file, None for a block that `parse` rejects, with the block and
+    the number of its first line; `header` and `quotes` as in `read_rows`."""
     first_line = 0
     blocks = line_blocks(path)
     if quotes:
@@ -369,7 +379,8 @@ def _parsed(
 
 
 def _check_line_ends(block: bytes, first_line: int, path: str | Path) -> None:
-    """DataFormatError for lines that end in a CR alone."""
+    """DataFormatError for lines that end in a CR alone, in a block that begins at line
+    `first_line`."""
     if b"\r" not in block:
         return
     bare = re.search(rb"\r(?!\n|\Z)", block)
@@ -396,8 +407,8 @@ def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes,
 
 
 def _numbered_rows(block: bytes, first_line: int, quotes: bool) -> Iterator[tuple[int, bytes]]:
-    """The rows of a block with the number of their first line; with `quotes`, a row ends outside of
-    them."""
+    """The rows of a block that begins at line `first_line`, each with the number of its own first
+    line; with `quotes`, a row ends outside of quotes only."""
     row: list[bytes] = []
     is_open = False
     for number, line in enumerate(block.splitlines(), first_line):
@@ -420,8 +431,8 @@ def rows_of(
     *,
     quotes: bool = False,
 ) -> Rows:
-    """The rows of a block with what `attempt` gave; DataFormatError for the first line that `parse`
-    rejects.
+    """The rows of a block that begins at line `first_line`, with the `table` that `attempt` made of
+    it; None: DataFormatError for the first line that `parse` rejects.
 
     A warning if the last line has no end, as in truncated and some hand-made files.
     """
@@ -453,7 +464,8 @@ def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
 def _malformed(
     block: bytes, first_line: int, file, parse: Parse, expected: str, quotes: bool
 ) -> DataFormatError:
-    """The error for the first line that `parse` rejects, found by halving."""
+    """The error for the first line of a block that `parse` rejects, found by halving; `expected`
+    describes the format, and the block begins at line `first_line`."""
     numbered = [*_numbered_rows(block, first_line, quotes)]
     start = 0
     stop = len(numbered)
@@ -482,11 +494,11 @@ def parse_table(
     nulls: Sequence[str] = (),
     quotes: bool = False,
 ) -> pa.Table:
-    """Parse lines with pyarrow into columns of the given types, those of type None left out;
-    `nulls` are no values.
+    """Parse lines with pyarrow into the columns of a file.
 
-    With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each
-    line stands for itself.
+    `columns` maps the names of all, in order, to types; those of type None are left out. Texts in
+    `nulls` stand for no value. With `quotes`, fields may be quoted by RFC 4180; otherwise quotes
+    have no meaning, so that each line stands for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
     if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):
@@ -585,7 +597,8 @@ def read_marker(path: str | Path) -> dict | None:
 
 
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more: Any) -> pd.DataFrame:
-    """Attach the attributes of every data set: source, whether synthetic, and what was skipped."""
+    """Attach the attributes of every data set to the frame: source, whether synthetic, what was
+    skipped, and `more`."""
     marker = read_marker(path)
     frame.attrs |= {"source": str(path), "synthetic": marker is not None}
     frame.attrs |= {

@@ -5,8 +5,9 @@ app reports. Between two reports the last known state holds, but no longer than 
 a longer gap a new sequence begins, so no transition is invented across the gap. A report of the
 state -1 (off the map) also ends a sequence.
 
-Times are time stamps in UTC, or seconds as numbers. They order the reports exactly, nanoseconds
-included.
+A *report* is one observation of a user. Times are time stamps in UTC, or seconds as numbers. They
+order the reports exactly, nanoseconds included. *Ticks* are times as whole numbers: nanoseconds of
+time stamps that have them, else microseconds.
 """
 
 from collections import Counter
@@ -117,8 +118,11 @@ def fixed_steps(
 def _at_steps(
     times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Any, max_gap: Duration
 ) -> tuple[Pieces, np.ndarray]:
-    """The sequences at fixed time steps, and the states of the reports that lie between two
-    steps."""
+    """The sequences at fixed time steps, and the states of the reports that lie between two steps.
+
+    Reports (m,) are sorted by `group`, the codes of users, and `times`; a state holds for
+    `max_gap`, None: until the next step.
+    """
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
     longest = step - 1
@@ -189,6 +193,10 @@ def observed_sequences(
 def _as_reported(
     times: np.ndarray, group: np.ndarray, states: np.ndarray, max_gap: Duration
 ) -> Pieces:
+    """The sequences of all reported states; a gap above `max_gap`, if that is given, ends one.
+
+    Reports (m,) are sorted by `group`, the codes of users, and `times`.
+    """
     broken = np.diff(group) != 0
     if max_gap is not None:
         ticks, second = _ticks(times)
@@ -206,7 +214,12 @@ def _as_reported(
 
 class Cutter:
     """Cuts the rows of whole users into sequences; counts the rows that do not count, and states
-    that are held."""
+    that are held.
+
+    `step` and `max_gap` are durations, None for sequences as reported and of any gaps. Of rows of a
+    user at one time, `same_time` says which count ("first", "last", "rows" for all; None: an
+    error). `place` tells where a row stands; `zone` is that whose clock shows the times.
+    """
 
     def __init__(
         self,
@@ -284,8 +297,11 @@ class Cutter:
     def warn(
         self, source: str, labels: np.ndarray, n_values: int, labels_of: Callable[[np.ndarray], Any]
     ) -> None:
-        """Say which rows do not count, and how many of all values are held; `labels` are those that
-        occur."""
+        """Warn of rows that do not count, and of how many of all `n_values` values are held.
+
+        `source` is what was read; `labels` are the states that occur, and `labels_of` gives those
+        of codes.
+        """
         if repeated := self.dropped[REPEATED]:
             warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
         if between := self.dropped.pop(BETWEEN, 0):
@@ -389,7 +405,8 @@ def _lost_states(unused: list) -> str:
 
 
 def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> Reports:
-    """Reports sorted by user and time; those at one time keep their order."""
+    """Reports sorted by user and time; those at one time keep their order. `state` and `user` name
+    the columns."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(
             f"the reports must be a DataFrame, found {type(frame).__name__}; "
@@ -411,7 +428,8 @@ def _sorted_reports(frame: pd.DataFrame, state: str, user: str | list[str]) -> R
 
 
 def _check_columns_of_reports(frame: pd.DataFrame, state: str, users: list[str]) -> None:
-    """ValueError unless all columns are there, and each row has a user and a time."""
+    """ValueError unless the columns of the state, of users and of times are there, and each row has
+    a user and a time."""
     wanted = [state, *users, "time"]
     missing = [name for name in wanted if name not in frame.columns]
     if missing:
@@ -472,7 +490,8 @@ def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _duration(value: str | float | timedelta, name: str, second: int) -> int:
-    """A duration in ticks, at least one."""
+    """A duration in ticks, at least one, of which `second` make a second; ValueError with the
+    `name` of the argument for any other value."""
     if isinstance(value, str) and not has_unit(value):
         raise ValueError(
             f"{name} must be a positive duration with its unit, found {value!r}; give such as "
@@ -493,8 +512,8 @@ def _duration(value: str | float | timedelta, name: str, second: int) -> int:
 
 
 def _cut(states: np.ndarray, group: np.ndarray, source: np.ndarray, breaks: np.ndarray) -> Pieces:
-    """The states of the reports `source` (m,), cut after each position where `breaks` (m - 1,) is
-    true."""
+    """The states of the reports `source` (m,), numbers of rows of `states` and `group`, cut after
+    each position where `breaks` (m - 1,) is true."""
     starts = np.flatnonzero(np.append(True, breaks)[: len(source)])
     offsets = np.append(starts, len(source))
     return Pieces(states[source], offsets, group[source[starts]], source)

@@ -239,8 +239,11 @@ def with_instants(
     place: PlaceOfRow,
     kinds: dict[str, tuple[bool, bool]],
 ) -> pd.DataFrame:
-    """The block with instants for times, and the local clock where it differs; `kinds` holds the
-    kinds so far."""
+    """The block with instants for times, and columns of the local clock where it differs.
+
+    `place` tells where a row stands. `kinds` is changed: it keeps what times of each column are, so
+    that those of later blocks must be alike.
+    """
     block = block.copy(deep=False)
     if "clock" in block:
         block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
@@ -262,7 +265,8 @@ def with_instants(
 
 
 def check_filled(missing: np.ndarray, column: pd.Series, name: str, place: PlaceOfRow) -> None:
-    """ValueError for a missing value."""
+    """ValueError for the first row of the column `name` where `missing` (m,) is true; `place` tells
+    where a row stands."""
     if missing.any():
         row = int(np.argmax(missing))
         found = column.iloc[row]
@@ -315,7 +319,8 @@ def _times_of_texts(
 def _unlike_times(
     texts: pd.Series, row: int, time_format: str | None, place: PlaceOfRow
 ) -> ValueError:
-    """The error for a time that cannot be read, or that is not like the others."""
+    """The error for the time in this row, which cannot be read in the format, or is not like the
+    others; `place` tells where a row stands."""
     text = texts.iloc[row]
     if text.strip() in MISSING:
         return ValueError(f"time must not be empty, found {text!r} in {place(row)}; drop it")
@@ -349,7 +354,8 @@ def check_seconds(times: np.ndarray, span: list[float], step: float, place: Plac
     """ValueError for numbers of no named unit that can hardly be seconds: dates, days, serials,
     milliseconds.
 
-    `times` are the first ones, with their `place`; `span` are the least and the largest of all.
+    `times` are the first ones, with their `place`; `span` are the least and the largest of all;
+    `step` is that of the sequences, in seconds.
     """
     low, high = map(float, span)
     found = f"found {times[0]} in {place(0)}"

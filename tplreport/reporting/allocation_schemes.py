@@ -36,11 +36,13 @@ def equal_shares(alpha: float, horizon: int) -> np.ndarray:
 
 
 def _allocate_equal_shares(alpha: float, backward: Any, forward: Any, horizon: int) -> np.ndarray:
-    """What keeps alpha whatever the correlation is."""
+    """What keeps alpha whatever the correlation is: the loss functions are not used."""
     return equal_shares(alpha, horizon)
 
 
 def _allocate_by_upper_bound(alpha: float, backward: Any, forward: Any, horizon: int) -> np.ndarray:
+    """The budget that keeps alpha for any number of releases, `horizon` times; for a cycle that of
+    each phase, in turn."""
     if not is_cycle(backward) and not is_cycle(forward):
         return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
     of_phases = allocate_by_upper_bound(alpha, backward, forward, shape="least error")
@@ -81,7 +83,8 @@ def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
 
 
 def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> np.ndarray | str:
-    """The budgets (T,) of one of `SCHEMES`, rounded down, or why there are none."""
+    """The budgets (T,) of the scheme of this name in `SCHEMES`, rounded down, or in words why there
+    are none; `functions` are the backward and the forward loss function, or cycles of them."""
     try:
         return rounded_down(SCHEMES[name](alpha, *functions, horizon=horizon))
     except ValueError as error:
@@ -97,8 +100,12 @@ def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
 def gaussian_error(
     alpha: float, delta: float, functions: tuple[Any, Any], horizon: int, sensitivity: float
 ) -> float:
-    """Mean absolute error of a count under equal noise that keeps (alpha, delta), where two cells
-    change."""
+    """Mean absolute error of a count under equal noise that keeps (alpha, delta) at each of T =
+    `horizon` times.
+
+    `functions` are the backward and the forward loss function. One user changes two counts, by
+    `sensitivity` in sum.
+    """
     from tplfrontier.budgets.gaussian_noise import allocate_noise
 
     multiplier = float(allocate_noise(alpha, delta, *functions, horizon).max())

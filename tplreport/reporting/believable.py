@@ -57,7 +57,12 @@ class JudgedChain:
         first: Any = None,
         smoothing: float = SMOOTHING,
     ) -> JudgedChain:
-        """Count the steps of `data`, at each phase where habits follow the clock."""
+        """Count the steps of `data`, at each phase where habits follow the clock.
+
+        `cycle` is "auto", "day", "week" or None, for one chain at all hours; `first` is the label
+        of the phase of the first release, None the first phase. Smoothing adds `smoothing` steps to
+        each row.
+        """
         time_of_day = judge_time_of_day(data, cycle)
         counted = CountedSteps.of(data, time_of_day.groups, first)
         return cls(data, time_of_day, counted, smoothing)

@@ -160,8 +160,12 @@ class Evidence(NamedTuple):
 
 
 def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
-    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1,
-    given the phase."""
+    """Evidence that a context matters to a chain of `order` 0 or 1, given the phase: that it
+    predicts held-out steps better than the chain without it.
+
+    `context` (m,) has a number for each of the steps, -1 where it is not known; such steps do not
+    count.
+    """
     n = steps.n_states
     chosen: Any = slice(None)
     if context.min(initial=0) < 0:
@@ -211,7 +215,8 @@ def _sum_over(groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
-    """A number of each pair, without gaps; `second` is below n."""
+    """A number (m,) for each pair of entries of `first` and `second` (m,), the same for equal
+    pairs, without gaps; entries of `second` are below n."""
     pairs = np.multiply(first, n, dtype=np.int64)
     pairs += second
     return pd.factorize(pairs)[0].astype(np.int32)
@@ -226,8 +231,11 @@ class CheckedChain:
 
 
 def check_chain(rhythm: Check, steps: Steps, counts: Any, smoothing: float) -> CheckedChain:
-    """All checks, after that of the rhythm, of steps and of their counts (n, n) at all hours
-    together."""
+    """All checks, after that of the rhythm.
+
+    `counts` (n, n) are those of the steps at all hours together, to each row of which smoothing
+    adds `smoothing` steps.
+    """
     users, weight = check_users(steps)
     order = check_order(steps)
     halves = check_stationarity(steps)
@@ -296,7 +304,8 @@ def check_users(steps: Steps) -> tuple[Check, float]:
 
 
 def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
-    """Doubtful where the context matters, else fine."""
+    """The check called `name`: doubtful, in the words of `doubtful`, where the context matters,
+    else fine."""
     if evidence.matters:
         return Check(name, DOUBTFUL, doubtful, evidence.nats)
     return Check(name, FINE, fine, evidence.nats)
@@ -327,7 +336,10 @@ def _check_steps_of_states(moves: np.ndarray, time: np.ndarray) -> Check:
 
 
 def _check_made_up(moves: np.ndarray, time: np.ndarray, smoothing: float) -> Check:
-    """How much of a row smoothing makes up, in states that are left so often (n,)."""
+    """How much of a row smoothing makes up, if it adds `smoothing` steps to each.
+
+    `moves` (n,) says how often each state is left, `time` (n,) the share of the users' time in it.
+    """
     made_up = smoothing / np.maximum(smoothing + moves, 1e-300)
     share = float(made_up.mean())
     half = made_up >= 0.5

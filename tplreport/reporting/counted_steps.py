@@ -105,7 +105,8 @@ class CountedSteps:
     def redrawn(
         self, data: Sequences, smoothing: float, draws: int, *, rng: Any, progress: bool
     ) -> Iterator[EstimatedMatrices]:
-        """Estimates from redrawn users of `data`, or from the posterior of a single user."""
+        """Estimates, where smoothing adds `smoothing` steps to each row, from `draws` redrawn sets
+        of users of `data`, or draws of the posterior of a single user."""
         if data.n_users > 1:
             for counts in bootstrap_counts(
                 data, draws, rng=rng, groups=self.groups, progress=progress
@@ -140,7 +141,8 @@ class EstimatedMatrices:
 
 
 def _estimate(tables: list, states: list, smoothing: float) -> list[TransitionMatrix]:
-    """The matrix of the counts (n, n) of each group, shrunk towards that of all."""
+    """The matrix of the counts (n, n) of each group, shrunk towards that of all, to each row of
+    which `smoothing` steps are added."""
     share = smoothing / len(states)
     sparse = len(states) > SPARSE_ABOVE
     pooled = TransitionMatrix.from_counts(sum(tables[1:], tables[0]), share, states, sparse)
@@ -156,8 +158,11 @@ def _stacked(tables: list) -> Any:
 
 
 def _draw_tables(tables: list, share: float, draws: int, rng: Any) -> Iterator[tuple]:
-    """Draws of the matrix of each group, whose prior is the matrix of all with the likeliest
-    weight."""
+    """Draws of the matrices of all groups, as tuples, from their counts (n, n).
+
+    The prior of a group is the matrix of all with the likeliest weight, to each count of which
+    `share` is added.
+    """
     if len(tables) == 1:
         return zip(posterior_draws(tables[0], share, draws, rng=rng))
     together = sum(tables[1:], tables[0])

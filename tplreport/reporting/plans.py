@@ -123,8 +123,8 @@ def estimated_pair(counted: CountedSteps, smoothing: float) -> Pair:
 
 
 def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
-    """Loss functions that bound both sides of every chain that the counts do not rule out, with
-    this confidence: those of all phases at once."""
+    """Backward and forward loss functions that bound those of every chain that the counts do not
+    rule out, with this confidence in both sides and all phases together."""
     states = counted.states
     if len(states) > MOST_FOR_UPPER:
         return any_chain()
@@ -137,10 +137,12 @@ def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
 def adversaries_of(
     data: Sequences, counted: CountedSteps, smoothing: float, confidence: float, weight: float
 ) -> dict[str, Pair]:
-    """Loss functions against an adversary who knows the estimate, the worst possible chain, one
-    user or any evidence.
+    """Backward and forward loss functions against each adversary: one who knows the estimate, the
+    worst possible chain, the habits of one user, or any evidence.
 
-    `weight` is that of the shared chain in the users' chains.
+    `counted` holds the steps of `data`, and smoothing adds `smoothing` of them to each row;
+    `confidence` is that of the set of possible chains; `weight` is that of the shared chain in the
+    users' chains. Adversaries for whom there are too many states are left out.
     """
     n = len(counted.states)
     matrices = EstimatedMatrices.of(counted, smoothing)
@@ -159,8 +161,12 @@ def adversaries_of(
 def _pair_of_users(
     data: Sequences, counted: CountedSteps, matrices: EstimatedMatrices, share: float, weight: float
 ) -> Pair:
-    """Loss functions of the habits of all users, whose own chains at each phase are shrunk towards
-    the shared one."""
+    """Backward and forward loss functions of the habits of all users.
+
+    The chains of each user at each phase are shrunk towards the shared ones, `matrices`, by
+    `weight` pseudo-transitions. Where all hours are alike, smoothing adds `share` steps to each
+    count of the shared one.
+    """
     if counted.groups is None:
         return loss_of_all_users(data, smoothing=share, prior_weight=weight)
     backward = []
@@ -191,9 +197,12 @@ def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
 def plans_for(
     alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float
 ) -> list[Plan]:
-    """α/T, and a plan for each other scheme and adversary."""
+    """α/T, and a plan for each other scheme and each of the adversaries, which are loss functions
+    by name; each says its largest TPL against all of them."""
 
     def plan_for(scheme: str, against: str, pair: Pair) -> Plan:
+        """The plan of a scheme against the adversary called `against`, or the reason why it has
+        none."""
         budgets = allocate(scheme, alpha, pair, horizon)
         if isinstance(budgets, str):
             message = budgets
@@ -212,8 +221,11 @@ def plans_for(
 def recommended(
     plans: Sequence[Plan], alpha: float, model_believable: bool, against: str = UPPER
 ) -> Plan:
-    """The plan of least error that keeps alpha at the upper end and `against` one more; α/T unless
-    clearly better."""
+    """The plan of least error that keeps alpha both at the upper end and against the adversary
+    called `against`.
+
+    It is α/T if the model is not believable, or if no other plan is clearly better.
+    """
     composed = next(plan for plan in plans if plan.scheme == COMPOSED)
     possible = [plan for plan in plans if plan.budgets is not None]
     safe = [plan for plan in possible if max(plan.tpl[UPPER], plan.tpl[against]) <= alpha]

@@ -293,6 +293,7 @@ class Report:
         return tuple(notes)
 
     def _note_on_interval(self, interval: LeakageInterval, each: str) -> str:
+        """The interval of a leakage in words; `each` says what every release spends."""
         low = interval.lower
         high = interval.upper
         estimate = self.planned[ESTIMATE]
@@ -490,7 +491,8 @@ def _check_draws(draws: int) -> None:
 
 
 def _size_of(judged: JudgedChain) -> dict[str, int]:
-    """How many users, sequences, states and steps there are; how many are checked, if not all."""
+    """How many users, sequences, states and steps there are; and how many steps are checked, if not
+    all."""
     data = judged.data
     size = {
         "users": data.n_users,
@@ -519,8 +521,8 @@ def _gaussian_errors(settings: dict[str, Any], adversary: Pair) -> dict[str, flo
 def _leakages_by_smoothing(
     judged: JudgedChain, releases: np.ndarray
 ) -> Iterator[tuple[float, float]]:
-    """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no
-    chain."""
+    """Pairs of pseudo-steps a row and the largest TPL of `releases` (T,), budgets, if so many are
+    added; without those for which there is no chain."""
     for steps in sorted({factor * (judged.smoothing or 1.0) for factor in FACTORS}):
         try:
             yield steps, largest_tpl(releases, estimated_pair(judged.counted, steps))
@@ -531,7 +533,8 @@ def _leakages_by_smoothing(
 def _redrawn_pairs(
     judged: JudgedChain, draws: int, *, rng: np.random.Generator, progress: bool
 ) -> Iterator[Pair]:
-    """Loss functions of redrawn users, or of the posterior of a single user."""
+    """Backward and forward loss functions of each of `draws` redrawn sets of users, or draws of the
+    posterior of a single user."""
     redrawn = judged.counted.redrawn(
         judged.data, judged.smoothing, draws, rng=rng, progress=progress
     )

@@ -72,6 +72,8 @@ def _why_unchecked(data: Sequences) -> str:
 
 
 def _judge_rhythm(rhythm: Rhythm, cycle: str | None) -> TimeOfDay:
+    """The phases by which a report judges, and what the check says about them; `cycle` is "auto",
+    "day", "week" or None, for one chain at all hours."""
     candidate = _candidate_of(rhythm, cycle)
     clock = "the clock of the times as they are written"
     zone = rhythm.sequences.zone
@@ -123,7 +125,8 @@ def _check_of_one_chain(rhythm: Rhythm, clock: str) -> Check:
 
 
 def _check_of_cycle(rhythm: Rhythm, candidate: PhaseCandidate, clock: str, missing: bool) -> Check:
-    """A chain for each phase: fine unless the weekend is `missing`, which matters, too."""
+    """A chain for each phase of the candidate: fine unless the weekend, which the candidate does
+    not know, is `missing`; `clock` says in words whose clock it is."""
     gain = _in_words(candidate.gain)
     if missing:
         chosen = rhythm.chosen
