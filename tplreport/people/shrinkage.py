@@ -1,7 +1,7 @@
 """The transition matrix of each user, shrunk towards the pooled matrix of all users.
 
 Row i of a user is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w
-in pseudo-transitions, which stand for transitions that were not observed; without pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s.
+in pseudo-transitions; without pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s.
 """
 
 from collections.abc import Iterator

@@ -5,9 +5,9 @@ three calls.
 cuts them into sequences; `read_sequences` is all three. A row is one observation, a spell with an
 end, or a sequence of states; `table` says which files are read. A state is the value of a column,
 or the cell of a geographic position. A *block* is a frame of some rows; `place` is a function from
-the number of a row to where the row stands in the file, for messages. Labels are the same whatever the format (see `rows_by_user`).
-Observations are ordered by instant; time steps of a day or more follow the local clock given by the
-offset or time zone, shorter ones UTC, since a clock goes back.
+the number of a row to where the row stands in the file, for messages. Labels are the same whatever
+the format (see `rows_by_user`). Observations are ordered by instant; time steps of a day or more
+follow the local clock given by the offset or time zone, shorter ones UTC, since a clock goes back.
 """
 
 from __future__ import annotations

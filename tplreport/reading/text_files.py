@@ -8,8 +8,8 @@ The contract of all readers in this folder:
 - Any other line that does not follow the format is an error that names file and line. So is a file
   that ends early, belongs to another set, or cannot be opened or decoded.
 
-A *block* is a run of whole lines, as bytes; `first_line` is the number, from 1, of its first line in
-the file. A *place* is a file and the number of a line, None where no line is known.
+A *block* is a run of whole lines, as bytes; `first_line` is the number, from 1, of its first line
+in the file. A *place* is a file and the number of a line, None where no line is known.
 
 pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the
 malformed line, so exact messages cost nothing for good files.
