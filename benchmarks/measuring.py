@@ -124,8 +124,9 @@ def in_process(
 ) -> dict:
     """What a function of a section returns in a process of its own, which has loaded nothing yet.
 
-    Arguments are passed as JSON. With the functions of a module that nothing else imports, the
-    memory of a process is that of the function.
+    Arguments are passed as JSON; `environment` adds variables to that of this process. With the
+    functions of a module that nothing else imports, the memory of a process is that of the
+    function.
     """
     name = f"{function.__module__}:{function.__qualname__}"
     command = [sys.executable, "-m", "benchmarks.child", name, json.dumps(arguments)]

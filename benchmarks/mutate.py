@@ -135,6 +135,8 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         )
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """The spec of the changed module; None for every other name. Arguments are those of
+        Python's finders."""
         return (
             importlib.util.spec_from_file_location(name, self.path, loader=self)
             if name == self.name

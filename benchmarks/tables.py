@@ -43,7 +43,11 @@ def megabytes(count: float) -> str:
 def ratio_row(
     what: str, baseline: Sequence[float], ours: Sequence[float], aim: str = "", per: int = 1
 ) -> str:
-    """Medians of both and of their ratios, round by round; `ours` are seconds of `per` calls."""
+    """A row of medians of the baseline and of ours, and of their ratios, round by round.
+
+    Both are seconds of one round; `ours` are those of `per` calls, the baseline's of one. `aim` is
+    the ratio to reach, "" for none.
+    """
     each = [time / per for time in ours]
     ratios = [theirs / own for theirs, own in zip(baseline, each, strict=True)]
     ratio = f"{statistics.median(ratios):,.0f} ({min(ratios):,.0f} to {max(ratios):,.0f})"

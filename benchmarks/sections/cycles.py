@@ -34,7 +34,10 @@ def measure() -> Iterator[str]:
 
 
 class Habits:
-    """The loss functions of random habits, and the largest equal budgets for α = 1."""
+    """The loss functions of random habits over 50 states, and the largest equal budgets for α = 1.
+
+    Each of `phases` matrices keeps a state with a probability of `stay` at least.
+    """
 
     def __init__(self, phases: int, stay: float):
         self.stay = stay

@@ -1,15 +1,17 @@
 """Writing and reading synthetic data sets of the official sizes."""
 
-import importlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import in_process, peak_bytes
 from benchmarks.tables import head, megabytes, row
+from experiments.datasets.geolife import write_archive
+from experiments.datasets.gowalla import write_check_ins
+from experiments.datasets.kosarak import write_sessions
 from experiments.datasets.readers import geolife, gowalla, kosarak
 from tplreport import fixed_steps, observed_sequences
 from tplreport.reading import grid
@@ -19,6 +21,7 @@ from tplreport.reading import grid
 class OfficialSet:
     """A data set of the official size: the name of its file, and how to write a stand-in."""
 
+    write: Callable[..., None]  # of a path, a number of users, a seed and the settings
     file_name: str
     users: int
     settings: dict = field(default_factory=dict)
@@ -26,12 +29,15 @@ class OfficialSet:
 
 OFFICIAL_SETS = {
     "geolife": OfficialSet(
+        write_archive,
         "Geolife Trajectories 1.3.zip",
         182,
         {"n_trajectories": 18_670, "seconds_between_points": 2.1},
     ),
-    "gowalla": OfficialSet("loc-gowalla_totalCheckins.txt.gz", 196_591, {"box": grid.LOS_ANGELES}),
-    "kosarak": OfficialSet("kosarak.dat.gz", 990_002),
+    "gowalla": OfficialSet(
+        write_check_ins, "loc-gowalla_totalCheckins.txt.gz", 196_591, {"box": grid.LOS_ANGELES}
+    ),
+    "kosarak": OfficialSet(write_sessions, "kosarak.dat.gz", 990_002),
 }
 
 
@@ -50,15 +56,15 @@ def measure() -> Iterator[str]:
 
 
 def measured_row(what: str, size: str, found: dict) -> str:
-    """A line of the table."""
+    """A line of the table: `what` was read or written, of this size, and the seconds and bytes of
+    memory that `found` holds."""
     return row(what, size, f"{found['seconds']:.1f}", megabytes(found["memory"]))
 
 
 def write_set(name: str, path: Path) -> None:
-    """Write the stand-in of a data set."""
+    """Write the stand-in of a data set to a file."""
     official = OFFICIAL_SETS[name]
-    module = importlib.import_module(f"experiments.datasets.{name}")
-    module.write(path, official.users, 0, **official.settings)
+    official.write(path, official.users, 0, **official.settings)
 
 
 def write_official_set(name: str, folder: str) -> dict:

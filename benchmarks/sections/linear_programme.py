@@ -23,7 +23,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_solver(P: np.ndarray, solver: str, formulation: str) -> Iterator[str]:
-    """The rows of one solver and formulation."""
+    """The rows of one solver and formulation of the linear programme for a matrix P (n, n)."""
 
     def baseline() -> None:
         tpl.linear_program.loss(P, 1.0, solver=solver, formulation=formulation)

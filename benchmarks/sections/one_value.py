@@ -21,7 +21,8 @@ def measure() -> Iterator[str]:
 
 
 def ratio_of_value(P: np.ndarray, alpha: float, aim: str) -> str:
-    """The row of one alpha."""
+    """The row of one alpha (nats) for a matrix P (n, n); `aim` is the ratio to reach, "" for
+    none."""
 
     def baseline() -> None:
         tpl.published.algorithm_1(P, alpha)

@@ -49,7 +49,7 @@ def measure_exact_responses() -> Iterator[str]:
 
 
 def exact_response(epsilon: float, distance: Any, belief: np.ndarray) -> Callable[[], object]:
-    """A call that finds the response."""
+    """A call that finds the exact response with `epsilon` nats to a belief (n,)."""
     return lambda: tpl.sip.OptimalResponse(epsilon, distance).response(belief)
 
 

@@ -70,7 +70,11 @@ def measure_in_turns(path: Path) -> dict[str, list[dict]]:
 
 
 def read_by(tool: str, path: str, most: int) -> dict[str, float]:
-    """Read observations with a library, in at most so many MiB if it can be told to."""
+    """Read the observations in the file `path` with a library: seconds, seconds of the processor,
+    bytes of memory and the number of steps.
+
+    The library may take `most` MiB of memory, if it can be told so.
+    """
     start = time.perf_counter()
     start_of_processor = time.process_time()
     steps = READERS[tool](path, most)
@@ -83,13 +87,15 @@ def read_by(tool: str, path: str, most: int) -> dict[str, float]:
 
 
 def steps_by_tplreport(path: str, most: int) -> int:
-    """The number of steps, as every reader returns it."""
+    """The number of steps, as every reader returns it; `most` is not used."""
     import tplreport as tr
 
     return tr.read_sequences(path).n_transitions
 
 
 def steps_by_duckdb(path: str, most: int) -> int:
+    """The number of steps, with the checks that the section names, in at most `most` MiB of
+    memory."""
     import duckdb
 
     types = "{'user': 'VARCHAR', 'time': 'TIMESTAMP', 'state': 'VARCHAR'}"
@@ -109,6 +115,7 @@ def steps_by_duckdb(path: str, most: int) -> int:
 
 
 def steps_by_polars(path: str, most: int) -> int:
+    """The number of steps, with the checks that the section names; `most` is not used."""
     import polars as pl
 
     rows = pl.scan_parquet(path)
