@@ -24,7 +24,7 @@ class Upload(NamedTuple):
 
 
 class Field(ipywidgets.VBox):
-    """An entry, a note and room for an error, which marks the entry as invalid."""
+    """An entry, further widgets, a note and room for an error, which marks the entry as invalid."""
 
     def __init__(self, entry: Any, *more: ipywidgets.Widget, note: str = ""):
         self.entry = entry
@@ -59,7 +59,11 @@ class Field(ipywidgets.VBox):
 
 class Number(Field):
     """A number: an entry holds it exactly, and a slider between `limits` shows the nearest value
-    that it can."""
+    that it can.
+
+    It is above 0 and at most `most`, which may be beyond the slider, and has no fraction if
+    `whole`.
+    """
 
     def __init__(
         self, label: str, value: float, limits: Limits, most: float = np.inf, whole: bool = False
@@ -101,7 +105,7 @@ class Number(Field):
 
 
 def make_slider(value: float, limits: Limits, whole: bool) -> Any:
-    """A slider between two numbers, linear for whole ones, else logarithmic."""
+    """A slider between two limits, linear for whole numbers, else logarithmic."""
     low, high = limits
     if whole:
         return ipywidgets.FloatSlider(value, min=low, max=high, step=1, readout=False)

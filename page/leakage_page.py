@@ -62,7 +62,11 @@ def loss_of(text: str, reverse: bool = False) -> PrivacyLossFunction:
 
 class LeakagePage(ipywidgets.VBox):
     """The page; `analysis` and `schemes` are the last valid results, `problems` says what has been
-    wrong since."""
+    wrong since.
+
+    `example` is the name of matrices in `matrices.EXAMPLES`; `epsilon` (nats), `horizon`, `alpha`
+    (nats) and `sensitivity` are what the entries hold at first.
+    """
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class LeakagePage(ipywidgets.VBox):
             asyncio.get_running_loop().call_later(ANSWER, lambda: self._show(self.analysis))
 
     def _layout(self) -> list[ipywidgets.Widget]:
+        """The widgets of the page from top to bottom; makes `fields`, `panel` and `results`."""
         chain = [self.chain, self.adversary, self.matrix_file, self.forward, self.backward]
         chain += [self.data_file, *self.columns.values(), self.smoothing]
         releases = [self.epsilon, self.horizon, self.alpha, self.sensitivity, self.kind, self.delta]

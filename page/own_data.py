@@ -21,8 +21,11 @@ from tplrepro.markov.sequences import Sequences
 
 @lru_cache(maxsize=2)
 def read(content: bytes, name: str, columns: tuple[tuple[str, Any], ...]) -> tuple[Sequences, str]:
-    """The sequences of an uploaded file, and what its reader warns of; its refusal is a
-    ValueError."""
+    """The sequences of an uploaded file, and what its reader warns of; its refusal is a ValueError.
+
+    `name` is that of the file; `columns` are pairs of an argument of `read_sequences` and its
+    value, so that results can be kept.
+    """
     with warnings.catch_warnings(record=True) as caught, _on_disk(content, name) as path:
         warnings.simplefilter("always")
         sequences = read_sequences(path, **dict(columns))
@@ -34,7 +37,11 @@ def read(content: bytes, name: str, columns: tuple[tuple[str, Any], ...]) -> tup
 def report_on(
     content: bytes, name: str, columns: tuple, settings: tuple[tuple[str, Any], ...]
 ) -> Report:
-    """The package's report on an uploaded file."""
+    """The package's report on an uploaded file called `name`.
+
+    `columns` and `settings` are pairs of an argument of `read_sequences`, or of `report`, and its
+    value, so that results can be kept.
+    """
     return report(read(content, name, columns)[0], title=name, **dict(settings))
 
 

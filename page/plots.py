@@ -146,7 +146,8 @@ def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
 def add_curve(
     figure: Any, row: int, curve: Curve, name: str, look: tuple[str, str], is_broad: bool
 ) -> None:
-    """Add a curve to the panel of a row; its look is colour and dash."""
+    """Add a curve to the panel in this row of the figure; `look` is its colour and dash, and `name`
+    is for the legend."""
     colour, dash = look
     width = 2
     if is_broad:
@@ -166,7 +167,8 @@ def add_curve(
 
 
 def update(widget: FigureWidget, analysis: Analysis, schemes: Schemes) -> None:
-    """Show another result; of the curves, what is the same is not sent."""
+    """Show another result in the figure that `draw` made; curves that stay the same are not sent to
+    the browser."""
     names = [name for panel in PANELS.values() for name in panel]
     with widget.batch_update():
         # any change of the layout lets Plotly measure its place again

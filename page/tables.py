@@ -126,7 +126,8 @@ def saved_html(analysis: Analysis) -> str:
 
 
 def link_html(label: str, name: str, kind: str, content: str) -> str:
-    """A link that saves a file of this MIME type."""
+    """A link, shown as `label`, that saves the content as a file called `name` of this MIME
+    type."""
     data = f"data:{kind};base64,{b64encode(content.encode()).decode()}"
     return f"<a class='tplr-save' download='{name}' href='{data}'>{label}</a>"
 

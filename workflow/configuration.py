@@ -98,7 +98,8 @@ def read_notebooks(root: Path = ROOT) -> dict[str, Notebook]:
 
 
 def _entry(name: str, facts: Any, profiles: Collection[str]) -> Notebook:
-    """The entry that the facts in ``config/notebooks.yaml`` describe."""
+    """The entry `name` that its `facts` in ``config/notebooks.yaml`` describe; the names of
+    profiles are keys of it."""
     where = f"notebooks.yaml: {name}"
     allowed = ("data", "figure", "notebook", "parameters", "timing", *profiles)
     facts = dict(_only(_mapping(facts, where), where, *allowed))
@@ -134,7 +135,7 @@ def records_in(folder: Path | str) -> dict[str, dict[str, Any]]:
 def why_no_evidence(
     name: str, record: Mapping[str, Any], notebooks: Mapping[str, Notebook]
 ) -> str | None:
-    """Why a record of the paper profile may not be published, with the remedy; None if it may."""
+    """Why the record of figure `name` may not be published, with the remedy; None if it may."""
     owner = owner_of(name, notebooks)
     needs_data = owner is None or bool(notebooks[owner].data)
     if needs_data and record["data"].startswith("synthetic"):
@@ -193,7 +194,8 @@ def writing_problems(folder: Path, megabytes: int = 16) -> list[str]:
 
 
 def _only(facts: dict[str, Any], where: str, *allowed: str) -> dict[str, Any]:
-    """The facts; ConfigurationError for one that is not allowed there."""
+    """The facts; ConfigurationError, which names the place `where`, for a key that is not allowed
+    there."""
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
         raise ConfigurationError(

@@ -23,8 +23,8 @@ Fingerprint = dict[str, Any]
 
 
 def fingerprint(entry: Notebook, profile: Profile, root: Path = ROOT) -> Fingerprint:
-    """Digests of all that the result may depend on: readable, so that a diff of two shows what
-    changed."""
+    """Digests of all that the result of a notebook with a profile's parameters may depend on:
+    readable, so that a diff of two shows what changed."""
     content = nbformat.read(entry.path(root), as_version=4)
     code = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     return {
@@ -60,7 +60,8 @@ def files_of_modules(modules: Iterable[str]) -> set[str]:
 
 
 def is_current(entry: Notebook, profile: Profile, root: Path = ROOT) -> bool:
-    """Whether the result exists, the last run succeeded, and what it depends on is unchanged."""
+    """Whether the result of a notebook with a profile's parameters exists, the last run succeeded,
+    and what it depends on is unchanged."""
     status = read_status(entry.name, profile.name, root)
     before = status.get("fingerprint")
     if before is None or status.get("status") == "failed":
@@ -74,7 +75,7 @@ def is_current(entry: Notebook, profile: Profile, root: Path = ROOT) -> bool:
 
 
 def outdated(entries: Mapping[str, Notebook], profile: Profile, root: Path = ROOT) -> list[str]:
-    """Names of those whose result is missing or older than something it depends on."""
+    """Names of the entries whose result is missing or older than something it depends on."""
     return [name for name, entry in entries.items() if not is_current(entry, profile, root)]
 
 
@@ -91,7 +92,7 @@ def read_status(name: str, profile_name: str, root: Path = ROOT) -> dict[str, An
 def write_status(
     name: str, profile_name: str, status: Mapping[str, Any], root: Path = ROOT
 ) -> None:
-    """Keep how the run of a notebook ended, for the next batch."""
+    """Keep how the run of the notebook `name` ended, for the next batch."""
     write_json(_status_path(name, profile_name, root), status)
 
 

@@ -161,7 +161,8 @@ def run_batch(
 
 
 def plan_batch(profile: str, only: Collection[str], root: Path) -> Batch:
-    """What a batch has to do."""
+    """What a batch has to do: of the notebooks named in `only`, or of all if it is empty, those
+    that are outdated."""
     entries = read_notebooks(root)
     chosen = {name: entries[name] for name in (only or entries)}
     waiting = outdated(chosen, read_profile(profile, root), root)
@@ -186,7 +187,11 @@ def finish_batch(batch: Batch, status: int) -> int:
 
 
 def find_mistakes(profile: str, jobs: int | None, only: Collection[str], root: Path) -> list[str]:
-    """Sentences on what is wrong with the configuration, the arguments and TPLREPRO_DATA."""
+    """Sentences on what is wrong with the configuration, TPLREPRO_DATA and the arguments.
+
+    `jobs` is the number of notebooks at once, None for one on each processor; `only` are the
+    notebooks that were named, empty for all.
+    """
     problems = find_problems(root, dict.fromkeys([*PROFILES, profile]))
     if not problems:
         entries = read_notebooks(root)
@@ -237,7 +242,11 @@ def snakemake_command(batch: Batch, jobs: int | None) -> list[str]:
 
 
 def run_snakemake(batch: Batch, jobs: int | None, lock: TextIO) -> int:
-    """Run the waiting notebooks; the exit status of Snakemake."""
+    """Run the waiting notebooks, `jobs` at once (None: one on each processor); the exit status of
+    Snakemake.
+
+    Snakemake inherits the file `lock`, so that the batch stays locked if this process is killed.
+    """
     environment = kernel_environment(
         batch.build / "figures",
         batch.profile,

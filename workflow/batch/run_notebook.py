@@ -168,7 +168,8 @@ def execute(
 def run_papermill(
     source: Path, target: Path, parameters: Mapping[str, Any], progress_bar: Any
 ) -> None:
-    """One attempt."""
+    """Run the notebook `source` once with these parameters, and write it to `target`;
+    `progress_bar` is that of papermill's settings."""
     import papermill
 
     papermill.execute_notebook(

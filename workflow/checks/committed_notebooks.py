@@ -131,7 +131,7 @@ def refresh_all(names: Sequence[str]) -> None:
 
 
 def progress_line(name: str, is_changed: bool, seconds: float) -> str:
-    """One notebook, whether it changed, and how long it took."""
+    """A line on one notebook: its name, whether it changed, and how long it took."""
     state = "changed" if is_changed else "as before"
     return f"{name:<34}{state:>10}{seconds:8.1f} s"
 

@@ -116,7 +116,11 @@ def find_advertised(root: Path = ROOT) -> dict[str, set[str]]:
 
 
 def commands_in(text: str, place: str, pattern: str) -> Iterator[str]:
-    """The commands that a document at `place` names, in blocks and in prose."""
+    """The commands that the `text` of a document names, in blocks and in prose.
+
+    A block of Python is the command ``python PLACE``; one of a Python session ``python PATTERN``,
+    the pattern by which the document was found, because one test runs all these pages.
+    """
     commands = []
     for kind, block in BLOCK.findall(text):
         if kind in ("", "sh"):
@@ -172,7 +176,10 @@ def find_unguarded(root: Path = ROOT) -> list[str]:
 
 
 def run_line(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
-    """Run a line of the table; why it fails, in words."""
+    """Run line `number` of the table, with its output in a log; why it fails, in words.
+
+    `skips` are the patterns of reasons for which tests may be skipped.
+    """
     log = LOGS / f"{number:02}.log"
     for path in line.makes:
         (ROOT / path).unlink(missing_ok=True)
@@ -195,7 +202,8 @@ def run_line(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
 
 
 def problems_of_outcome(line: Line, status: int | None, text: str) -> list[str]:
-    """What of a line's status, output and files is not as the table says."""
+    """What of the exit status, the output `text` and the files that a line leaves is not as the
+    table says."""
     problems = []
     if status != line.status and not line.serves:
         problems.append(f"must end with {line.status}, found {status}")
@@ -252,7 +260,10 @@ def find_skipped(text: str, skips: Mapping[str, str]) -> list[str]:
 
 
 def problems_of_server(pages: Mapping[str, str], process: subprocess.Popen, log: Path) -> list[str]:
-    """What a server does not show: wait for its address, and ask for each page with the token."""
+    """What a server does not show: `pages` maps each path to a text that the page there must have.
+
+    Waits for the address in the server's log, and asks for each page with the token in it.
+    """
     link = wait_for_address(process, log)
     if link is None:
         return ["must print its address"]
@@ -362,7 +373,10 @@ def choose_lines(lines: Sequence[Line], arguments: Sequence[str]) -> dict[int, L
 
 
 def run_and_report(line: Line, number: int, skips: Mapping[str, str]) -> list[str]:
-    """Run a line and print how it ended; why it fails, in words."""
+    """Run line `number` of the table and print how it ended; why it fails, in words.
+
+    `skips` are the patterns of reasons for which tests may be skipped.
+    """
     started = time.monotonic()
     problems = run_line(line, number, skips)
     seconds = time.monotonic() - started

@@ -80,7 +80,11 @@ class Fillings:
     judged: Sequence[Judged]
 
     def fill(self, kind: str, words: str) -> str:
-        """In the place of ``{kind words}``."""
+        """The text of an article with its placeholders replaced.
+
+        `contents` are the pages of claims by paper, `judged` are all claims with their verdicts.
+        KeyError for a claim that there is not.
+        """
         if kind == "ours":
             return f"[{self.verdict_on(words).ours}]({link_of_claim(words)})"
         if kind == "verdict":
@@ -152,7 +156,7 @@ def list_errata(file: str, heading: str) -> str:
 def format_table(
     headings: Sequence[str], rows: Iterable[Iterable[str]], widths: Sequence[int]
 ) -> str:
-    """A Markdown table whose columns have these widths in print."""
+    """A Markdown table whose columns have these relative widths in print."""
     lines = markdown_table(headings, rows).replace("\\\\|", "\\|").splitlines()
     dashes = [":" + "-" * 20 * width for width in widths]
     lines[1] = f"|{'|'.join(dashes)}|"

@@ -72,7 +72,8 @@ def render_costs(notebooks: Mapping[str, Notebook], records: Records) -> str:
 def list_figures(
     notebooks: Mapping[str, Notebook], records: Records, root: Path
 ) -> list[dict[str, str]]:
-    """The published figures in the order of their notebooks, each with the notebook's title."""
+    """The file and the comment of each published figure, in the order of their notebooks; the
+    comment is the notebook's title."""
     owners = {name: owner_of(name, notebooks) for name in records}
     manifest = []
     for notebook, entry in notebooks.items():

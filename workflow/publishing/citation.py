@@ -39,6 +39,7 @@ def bibtex(citation: Mapping[str, Any]) -> str:
 
 
 def _entry(work: Mapping[str, Any]) -> str:
+    """A work of CITATION.cff as an entry of BibTeX."""
     fields = _with_fields_of_bibtex(work)
     kind = KINDS.get(fields["type"], "misc")
     authors = " and ".join(map(_author, fields["authors"]))

@@ -146,7 +146,11 @@ def describe_counts(judged: Sequence[Judged]) -> str:
 def render_page(
     page: str, content: Mapping[str, Any], judged: Sequence[Judged], rows: Mapping[str, list[str]]
 ) -> str:
-    """The text of docs/claims/<page>.md; `rows` are the cells of its claims by their ids."""
+    """The text of docs/claims/<page>.md.
+
+    `content` is the file of claims, `judged` are its claims with their verdicts, and `rows` the
+    cells of each claim by its id.
+    """
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
     parts.append(summarise_page(judged))
     for section in content["sections"]:
@@ -173,7 +177,8 @@ def summarise_page(judged: Sequence[Judged]) -> str:
 def cells_of(
     judged: Judged, notebooks: Mapping[str, Notebook], movement: Movement | None
 ) -> list[str]:
-    """Cells of one claim; links are relative to the page."""
+    """Cells of one claim; links are relative to the page. `movement` is how far its numbers moved
+    in other runs, None if nothing is known."""
     claim = judged.claim
     place = claim.place
     if claim.about == "ours":

@@ -72,7 +72,7 @@ def render_map(contents: Mapping[str, Any], root: Path = ROOT) -> str:
 
 
 def cells_of(row: Row, paper: str, texts: Mapping[str, str]) -> list[str]:
-    """The cells of a row; `texts` are the code that each notebook of the paper uses."""
+    """The cells of a row; `texts` maps each notebook of the paper to the code that it uses."""
     code = [one.link() for one in row.code]
     notebooks = [
         f"[{name.split('/')[1]}](../notebooks/{name}.ipynb)"
@@ -131,7 +131,8 @@ def names_defined_in(file: Path) -> set[str]:
 
 
 def check_claims(paper: str, rows: list[Row], content: Mapping[str, Any]) -> None:
-    """ConfigurationError if the table names a claim that the paper's page does not have."""
+    """ConfigurationError if the table of a paper names a claim that `content`, the page of its
+    claims, does not have."""
     stated = {claim.id for claim in claims_of(content)}
     for row in rows:
         unknown = [claim for claim in row.claims if claim not in stated]

@@ -59,7 +59,8 @@ def find_older_records(root: Path = ROOT) -> dict[str, list[str]]:
 def changes_since(
     record: Mapping[str, Any], entry: Notebook, profile: Profile, root: Path
 ) -> list[str]:
-    """What differs today from the commit that made a record: files, parameters."""
+    """The files and parameters that differ today from the commit that made a record, of those on
+    which the result of `entry` depends."""
     commit = record["commit"]["id"]
     there = files_of_commit(commit, root)
     if not there:
@@ -99,7 +100,7 @@ def first_of(names: Iterable[str], shown: int = 4) -> str:
 
 @cache
 def is_changed(file: str, commit: str, root: Path) -> bool:
-    """Whether a file of a commit is gone, or does something else now."""
+    """Whether a file of a commit is gone, or its code does something else now."""
     if not (root / file).is_file():
         return True
     before = read_git("show", f"{commit}:{file}", root=root)

@@ -30,7 +30,8 @@ def read_runs(root: Path = ROOT) -> Runs:
 
 
 def add_run(name: str, one: Path | str, other: Path | str) -> Runs:
-    """Compare two folders of records, write the movements under a name, and return all of them."""
+    """Compare two folders of records, write how far claims moved under the name of the run, and
+    return the movements of all runs."""
     runs = read_runs() | {name: movements_of_claims(one, other)}
     write_json(ROOT / RUNS, runs)
     return runs

@@ -52,7 +52,8 @@ def publish(root: Path = ROOT) -> tuple[dict[str, dict[str, Any]], list[str]]:
 
 
 def copy_figure(name: str, source: Path, target: Path) -> None:
-    """Copy what a figure consists of, and remove what it no longer has."""
+    """Copy the files of a figure from the folder `source` to the folder `target`, and remove those
+    that it no longer has."""
     (target / name).parent.mkdir(parents=True, exist_ok=True)
     for suffix in SUFFIXES:
         file = f"{name}{suffix}"

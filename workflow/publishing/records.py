@@ -69,7 +69,11 @@ def measures_time(name: Path, notebooks: Mapping[str, Notebook]) -> bool:
 def differing_parts(
     one: Mapping[str, Any], other: Mapping[str, Any], is_timing: bool, tolerance: float
 ) -> list[str]:
-    """Parts of a record that differ, each with its first differing values."""
+    """Parts of two records that differ, each with its first differing values.
+
+    Of a notebook that measures time (`is_timing`), floats in the results are not compared.
+    `tolerance` is relative.
+    """
     before = dict(leaves_of(one))
     now = dict(leaves_of(other))
     parts: dict[Keys, tuple[Any, Any]] = {}
@@ -90,7 +94,8 @@ def part_of(path: Keys) -> Keys:
 
 
 def are_equal(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two values are the same; numbers up to the tolerance."""
+    """Whether two values are the same; numbers up to the relative tolerance, if it is not 0, or up
+    to `ROUNDING`."""
     are_numbers = {type(one), type(other)} <= {int, float}
     if tolerance and are_numbers:
         return math.isclose(one, other, rel_tol=tolerance, abs_tol=ROUNDING)

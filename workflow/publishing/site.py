@@ -132,6 +132,7 @@ def with_links_to_api(text: str) -> str:
             documented[value.__qualname__, file] = path
 
     def link(found: re.Match) -> str:
+        """The link to the API in place of a link to code, or the name alone if it has no page."""
         name = found[1]
         file = found[2]
         owner, _, member = name.partition(".")

@@ -124,8 +124,8 @@ def is_known(name: str, value: bytes) -> bool:
 
 
 def admit(handler: Any, notebook: Any, cwd: str) -> Any:
-    """The notebook without its static cells, which would contradict the controls; 403 for another
-    page."""
+    """The notebook without its static cells, which would contradict the controls; 403 for the
+    request of another page. Voilà gives `cwd`, which is not used."""
     if not handler.check_origin():
         raise HTTPError(
             403, reason="another page made this request; open the link that the server has printed"
