@@ -23,6 +23,7 @@ from tplrepro.leakage.temporal import (
     LossCycle,
     LossCycles,
     LossMaker,
+    is_cycle,
     is_several,
     loss_cycles,
     safely_below,
@@ -220,8 +221,7 @@ def allocate_by_quantification(
     before, after, _ = steps_of_both_sides(make, backward, forward, horizon)
     if horizon == 1:
         return with_index(np.array([alpha]), index)
-    is_list = is_several(backward) or is_several(forward)
-    if are_same(before) and are_same(after) and not is_list:
+    if _is_one_matrix(backward) and _is_one_matrix(forward):
         budgets = _budgets_of_one_link(alpha, before[0], after[0], horizon)
         if budgets.min() <= 0.0:
             budgets = largest_equal_budgets(alpha, before[0], after[0], horizon)
@@ -230,6 +230,14 @@ def allocate_by_quantification(
     if budgets.min() <= 0.0:
         budgets = _best_possible(alpha, backward, forward, budgets)
     return with_index(budgets, index)
+
+
+def _is_one_matrix(correlation: Correlation) -> bool:
+    """Whether all steps, those after the last release included, have one loss function."""
+    if is_cycle(correlation):
+        cycle: Any = correlation
+        return are_same([*cycle, *cycle.first])
+    return not is_several(correlation)
 
 
 def are_same(steps: list) -> bool:

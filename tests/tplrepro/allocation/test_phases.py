@@ -208,3 +208,17 @@ def test_optimal_budgets_of_a_cycle_are_not_worse_than_published_ones(start):
     of_phases = tpl.allocate_by_upper_bound(1.0, backward, habits)
     assert (1 / budgets).sum() < (1 / np.resize(of_phases, 20)).sum()
     assert (1 / budgets).sum() < 20 * 20
+
+
+def test_a_cycle_warns_where_equal_leakage_is_impossible_over_its_first_step_alone():
+    """It was taken for a cycle of one, of which nobody is warned."""
+    exact = [[0.0, 1.0], [1.0, 0.0]]
+    habits = tpl.Cycle([exact, MODERATE])
+    back = tpl.Cycle([MODERATE, MODERATE])
+    with pytest.warns(UserWarning, match="no budgets have a TPL of alpha at every time: that of"):
+        budgets = tpl.allocate_by_quantification(1.0, back, habits, 2)
+    tpls = tpl.temporal_privacy_leakage(budgets, back, habits).tpl
+    assert tpls.max() <= 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tpl.allocate_by_quantification(1.0, tpl.Cycle([MODERATE] * 2), tpl.Cycle([exact] * 2), 2)
