@@ -1,8 +1,8 @@
 """Checks shared by all public functions: each error names the constraint, the value found and the
 remedy.
 
-Whatever belongs to states is aligned with them here: by label where it has labels, else by
-position.
+`name` is what an error calls the argument, `must` its constraint, and `remedy` what to do. Whatever
+belongs to states is aligned with them here: by label where it has labels, else by position.
 """
 
 import operator
@@ -147,7 +147,7 @@ def by_state(
     values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)
 ) -> Any:
     """Values whose `axes` belong to states, in the order of the states: labels; n for 0..n-1; None
-    for any number. Errors call the values `name`.
+    for any number.
 
     A mapping, a pandas Series or a DataFrame is put in that order by its labels, which must be the
     states, and so is each DataFrame in a list. An array or another list is in that order already,
@@ -222,8 +222,7 @@ def _is_series(values: Any) -> bool:
 
 
 def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
-    """The position of each state among the labels `found`; an error, which calls these `name`, if
-    they are not the states."""
+    """The position of each state among the labels `found`; an error if they are not the states."""
     if states is None:
         states = range(len(found))
     elif isinstance(states, int):
@@ -262,8 +261,8 @@ def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Se
 def check_distribution(
     distribution: Any, states: int | Sequence | None = None, name: str = "distribution"
 ) -> np.ndarray:
-    """A distribution over states (labels or their number n) as an array (n,) in their order with
-    sum 1."""
+    """A distribution over states (labels or their number n; None for any number) as an array (n,)
+    in their order with sum 1."""
     n = states
     if isinstance(states, Sequence):
         n = len(states)
@@ -368,7 +367,7 @@ def check_series(
     values: np.ndarray, name: str, one: str, horizon: int | None = None, *, has_horizon: bool = True
 ) -> np.ndarray:
     """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all.
-    Errors call them `name`, and one of them `one`.
+    Errors call one of them `one`.
 
     `has_horizon` says whether the reader could have given a horizon, which the remedy then names.
     """
@@ -430,8 +429,7 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 
 def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
-    """Whole numbers 0..n-1 of any shape as an array; ValueError for others, which calls them
-    `name`."""
+    """Whole numbers 0..n-1 of any shape as an array; ValueError for others."""
     try:
         array = np.asarray(values)
     except ValueError:  # lists of several lengths
@@ -504,16 +502,15 @@ def check_whole(number: SupportsIndex, name: str) -> int:
 
 
 def as_scalar(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
-    """The number in a checked array; an array with an axis is an error, with `name` and
-    `remedy`."""
+    """The number in a checked array; an array with an axis is an error."""
     if values.ndim:
         raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
     return float(values)
 
 
 def check_range(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
-    """Numbers of any shape as an array; one outside `least` to `most`, both allowed, is an error:
-    `must`, the number found, and the `remedy`."""
+    """Numbers of any shape as an array; one outside `least` to `most`, both allowed, is an
+    error."""
     if type(values) is float and least <= values <= most:
         return np.array(values)  # searches call with one float at a time
     if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:

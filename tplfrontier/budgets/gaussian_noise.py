@@ -272,7 +272,10 @@ def _point_after(step: _BudgetStep | None, before: _Point | None, budget: _Point
 
 class _LeastVariance(LeastError):
     """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by
-    `correction` (T,)."""
+    `correction` (T,), nats.
+
+    `before` and `after` hold the approximate step, or None, of each of the T - 1 steps of a side.
+    """
 
     def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
         T = correction.size

@@ -180,7 +180,8 @@ def allocate_with_stopping(
 
 
 def _budgets_for_ever(alpha: float, losses: LossCycles, shape: str | None = None) -> EndlessBudgets:
-    """Those of Algorithm 7, which are all tail."""
+    """The budgets of Algorithm 7 for these sides, which are all tail; `shape` as
+    `allocate_by_upper_bound` takes it."""
     sides = losses.as_given(losses.backward), losses.as_given(losses.forward)
     budgets = allocate_by_upper_bound(alpha, *sides, shape=shape)
     return EndlessBudgets(np.empty(0), budgets)
@@ -232,7 +233,10 @@ def _choose_knots(count: int) -> np.ndarray:
 
 class Endless(LeastError):
     """The TPL in an endless series of `count` first budgets, of the first period of the tail, and
-    its limits there."""
+    its limits there; nats.
+
+    `p` is the probability to stop after each release; `alpha` and `power` are as in `LeastError`.
+    """
 
     def __init__(self, alpha: float, losses: LossCycles, p: float, power: int, count: int):
         period = len(losses)

@@ -236,6 +236,8 @@ class Side:
 
 
 def _bound_after_step(step: Step | None, bound: float | None, largest: float) -> float:
+    """L(bound + largest), rounded up, nats: the bound on the loss after a release with a loss of at
+    most `largest` and a step; 0 if the step is not known or there is no release before (None)."""
     if step is None or step.loss is None or bound is None:
         return 0.0
     composed = (bound + largest) * (1.0 + EPS)

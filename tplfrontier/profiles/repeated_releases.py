@@ -176,6 +176,7 @@ def profiles_after_steps(
 def _profiles_along_run(
     base: Profile, run: Run, powers: Powers, nothing: Profile
 ) -> Iterator[Stretch]:
+    """The profiles after each step of a run, arguments as of `repeat_period`."""
     groups = repeat_period(base, run, powers, nothing)
     if len(run.period) == 1:
         for group in groups:
@@ -202,6 +203,8 @@ def find_runs(steps: list[Step], released: list[int]) -> Iterator[Run]:
 
 
 def _longest_run(steps: list[Step], released: list[int], start: int, matrices_differ: bool) -> Run:
+    """The longest run of steps and releases, by kind, from `start` on that repeats a period, as
+    `find_runs` wants it."""
     most_period = MOST_PERIOD
     if matrices_differ:
         most_period = MOST_PERIOD_OF_MATRICES

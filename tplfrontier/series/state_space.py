@@ -118,6 +118,7 @@ class LinearGaussianSeries(FrozenArrays):
 
 
 def _check_shape(given: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Finite real numbers of a shape, as an array; errors call them `name`."""
     numbers = as_numbers(given, f"{name} must be real numbers", "give an array")
     if numbers.shape != shape or not np.isfinite(numbers).all():
         raise ValueError(

@@ -190,7 +190,10 @@ def _solve_from_starts(
 
 
 class OnTimeline(LeastError):
-    """The TPL of a series of known length, at the releases and at the times between them."""
+    """The TPL of a series of known length, at the releases and at the times between them, nats.
+
+    `alpha`, `weights` (R,) and `power` are as in `LeastError`.
+    """
 
     def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int):
         super().__init__(alpha, weights, power)

@@ -80,6 +80,8 @@ class Account:
         return self._add(0.0, 0.0, check_horizon(count, "count"))
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
+        """Enter `count` equal releases in the ledger, in whatever form the account takes them;
+        epsilon bounds the loss of each, nats, and is 0 for times without one."""
         self._ledger.append((release, epsilon, count))
         return self
 

@@ -146,6 +146,8 @@ def accumulate_along(
 
 
 def _in_turn(losses: Iterable, budgets: np.ndarray, last: float | None, step: Step) -> np.ndarray:
+    """Leakages (R,), nats, along budgets (R,), one release after the other; `last` is the leakage
+    before them, None if there is none."""
     leakages = leakages_in_turn(losses, budgets.tolist(), last, step)
     return np.array([*leakages], float)
 
@@ -158,8 +160,9 @@ def has_table(loss: Any) -> bool:
 def _accumulate_to_fixed_point(
     loss: Any, budgets: np.ndarray, last: float | None, step: Step
 ) -> list[float]:
-    """The leakages of a run of equal budgets (R,) with one loss function, or None; from a fixed
-    point on, all are the same. `last` is the leakage before them, None if there is none."""
+    """The leakages of a run of equal budgets (R,), in each of which L is the same `loss`, or None;
+    from a fixed point on, all are the same. `last` is the leakage before them, None if there is
+    none."""
     size = budgets.size
     budget = float(budgets[0])
     leakages: list[float] = []

@@ -232,8 +232,8 @@ class _Side(NamedTuple):
 
 
 def _side(t: int, steps: list, boxes: _Boxes) -> _Side:
-    """The chain of steps into t, t - 1, ..., back to the first, or until the adversary knows
-    none."""
+    """The chain of steps into t, t - 1, ..., back to the first, or until the adversary knows none,
+    and the likelihoods of those times."""
     chain = takewhile(lambda P: P is not None, reversed(steps[:t]))
     return _Side(list(chain), boxes.lower[:t], boxes.upper[:t])
 
@@ -332,6 +332,8 @@ class _Boxes(NamedTuple):
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
+    """What outputs can do with these budgets (T,) and n states, of which the counts of the
+    `released` ones (None: all) are released."""
     if released is None:
         released = np.arange(n)
     codes = check_codes(released, n, "released")

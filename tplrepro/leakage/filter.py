@@ -449,8 +449,8 @@ class FloorSuprema:
         return self.fpl_at(time) - self.floor_at(time)
 
     def _rounded_up(self, suprema: Suprema | None, losses: LossCycle, time: int) -> float:
-        """A supremum at a time, nats, with the rounding of a single loss function; 0 without
-        suprema."""
+        """A supremum at a time, nats; 0 without suprema. That of a single loss function is rounded
+        up here, others are so already."""
         if suprema is None:
             return 0.0
         supremum = suprema.at(time)

@@ -161,7 +161,7 @@ class _Programme(ABC):
 
 
 class _PulpProgramme(_Programme):
-    """By PuLP, which builds the programme again for each objective."""
+    """By PuLP with its `solver`, which builds the programme again for each objective."""
 
     def __init__(self, alpha: float, formulation: str, solver: str):
         super().__init__(alpha, formulation)

@@ -78,7 +78,8 @@ def solve_interior(b: np.ndarray, cost: np.ndarray, odds: float, gap: float) -> 
 
 
 class _Iterate:
-    """All variables at one point of the search, which starts where all outputs are alike.
+    """All variables at one point of the search, which starts where all outputs are alike; `b`,
+    `cost` and `odds` as in `solve_interior`.
 
     `primal` (2, n, m) is w and s, `dual` (2, n, m) is zeta and rho.
     """
@@ -311,7 +312,8 @@ class _Newton:
 
 
 class _DefiniteEquations:
-    """(diag + added @ added.T - taken @ taken.T) x = right, positive definite but for rounding."""
+    """(diag + added @ added.T - taken @ taken.T) x = right, positive definite but for rounding;
+    `diagonal` (n,) is diag, `added` and `taken` are (n, m)."""
 
     def __init__(self, diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
         matrix = added @ added.T

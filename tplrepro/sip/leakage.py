@@ -380,8 +380,9 @@ def _rows_for_inputs(mechanism: BeliefMechanism, current: np.ndarray, k: int) ->
 
 
 def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:
-    """The largest log-ratio of Pr(y | secret) between two secrets; `secrets` (N,) names that of
-    each input sequence."""
+    """The largest log-ratio of Pr(y | secret) between two secrets, nats. `table` (N, outputs) is
+    Pr(y | input), `beliefs` (N,) are those in the input sequences, `secrets` (N,) names the secret
+    of each."""
     values = np.unique(secrets)
     has_value = values[:, None] == secrets
     joint = (has_value * beliefs) @ table
