@@ -170,7 +170,7 @@ def by_state(
     if _is_default_index(labels_of_axis.values(), states):
         return values
     for axis, labels in labels_of_axis.items():
-        order = _order(labels, states, name)
+        order = _order_by_states(labels, states, name)
         values = values.take(order, axis=axis)
     return values
 
@@ -182,7 +182,7 @@ def _mapping_by_state(
     array with the states on it."""
     labels = [*values]
     by_position = [*values.values()]
-    order = _order(labels, states, name)
+    order = _order_by_states(labels, states, name)
     ordered = [by_position[k] for k in order]
     if axis == 0:
         return ordered
@@ -221,7 +221,7 @@ def _is_series(values: Any) -> bool:
     return getattr(values, "ndim", 0) == 1 and hasattr(values, "iloc")
 
 
-def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
+def _order_by_states(found: list, states: int | Sequence | None, name: str) -> list[int]:
     """The position of each state among the labels `found`; an error if they are not the states."""
     if states is None:
         states = range(len(found))

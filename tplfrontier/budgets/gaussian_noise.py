@@ -129,7 +129,9 @@ def allocate_noise(
     best = equal
     if method == "least_variance" and not series.adds_up:
         unequal = series.fit(_approximate_least_variance(series, equal))
-        if (1.0 / unequal).sum() < (1.0 / equal).sum():
+        variances = 1.0 / unequal
+        equal_variances = 1.0 / equal
+        if variances.sum() < equal_variances.sum():
             best = unequal
     multipliers = NoiseMultipliers.of(1.0 / series.shifts(best))
     return with_index(multipliers, index, NOISE_MULTIPLIER)
@@ -221,12 +223,14 @@ class _BudgetStep:
     def follow(self, before: _Point) -> _Point:
         """The budget after the step, and its derivative."""
         budget = before.leakage
-        cell = min(int(budget / self.width), POINTS - 2)
+        widths = int(budget / self.width)
+        cell = min(widths, POINTS - 2)
         start = self.after[cell]
         end = self.after[cell + 1]
         slope = (end - start) / self.width
         from_start = budget - cell * self.width
-        return _Point(start + slope * from_start, slope * before.derivative)
+        after = start + slope * from_start
+        return _Point(after, slope * before.derivative)
 
 
 def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: float) -> np.ndarray:
@@ -236,7 +240,8 @@ def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: f
     losses = np.linspace(0.0, largest, LOSSES)
     slopes = np.expm1(np.minimum(losses, 700.0))
     eta = np.maximum(loss.support(slopes), SMALLEST)
-    losses_before = np.log(eta + slopes) - np.log(eta)  # 1 + slopes / eta may overflow
+    raised = eta + slopes
+    losses_before = np.log(raised) - np.log(eta)  # 1 + slopes / eta may overflow
     epsilons = np.zeros(shifts.size)
     for k, shift in enumerate(shifts.tolist()):
         after_step = eta * gaussian_delta(shift, losses_before)
@@ -288,7 +293,9 @@ class _LeastVariance(LeastError):
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl = _accumulate_leakages(self.before, budgets, change)
         steps_from_end = self.after[::-1]
-        fpl_from_end = _accumulate_leakages(steps_from_end, budgets[::-1], change[::-1])
+        budgets_from_end = budgets[::-1]
+        change_from_end = change[::-1]
+        fpl_from_end = _accumulate_leakages(steps_from_end, budgets_from_end, change_from_end)
         fpl = fpl_from_end.leakages[::-1]
         fpl_derivative = fpl_from_end.derivative[::-1]
         tpl = bpl.leakages + fpl - budgets + self.correction
@@ -327,14 +334,16 @@ def _approximate_least_variance(series: _Series, start: np.ndarray) -> np.ndarra
     for _ in range(CORRECTIONS):
         problem = _LeastVariance(series.epsilon, before, after, correction)
         best = _solve_approximation(problem, budgets)
-        budgets = np.exp(np.log(best).round(DIGITS))
+        logarithms = np.log(best)
+        budgets = np.exp(logarithms.round(DIGITS))
         most = 4.0 * series.epsilon
         leakages = np.minimum(series.leakages(budgets), most)  # may be inf
         no_unknowns = np.empty((budgets.size, 0))
         approximate, _derivative = problem.tpl(budgets, no_unknowns)
         error = series.budgets(leakages) - approximate
         correction = correction + error
-        if np.abs(error).max() <= SETTLED * series.epsilon:
+        largest_error = np.abs(error).max()
+        if largest_error <= SETTLED * series.epsilon:
             break
     return budgets
 

@@ -92,9 +92,10 @@ def loss_from_counts(
     confidence = check_probability(confidence, "confidence", one=False)
     given = _counts_of_phases(counts)
     distinct = {id(table): table for table in given.counts}
+    n_matrices = len(distinct)
     made = {}
     for key, table in distinct.items():
-        made[key] = _loss_of_phase(table, confidence, len(distinct), states, step)
+        made[key] = _loss_of_phase(table, confidence, n_matrices, states, step)
     losses = [made[id(table)] for table in given.counts]
     if given.is_single:
         return losses[0]
@@ -114,7 +115,8 @@ class _GivenCounts:
 def _counts_of_phases(counts: Any) -> _GivenCounts:
     if isinstance(counts, Mapping):
         tables = [*counts.values()]
-        return _GivenCounts(tables, phases=[*counts], is_single=False)
+        labels = [*counts]
+        return _GivenCounts(tables, labels, is_single=False)
     is_array = isinstance(counts, np.ndarray) and counts.ndim == 3
     if is_array or _is_list_of_tables(counts):
         return _GivenCounts([*counts], None, is_single=False)
@@ -128,8 +130,9 @@ def _is_list_of_tables(counts: Any) -> bool:
 
 
 def _is_row(item: Any) -> bool:
-    is_counted = isinstance(item, tuple) and hasattr(item[0], "tocsr")  # with its states
-    return not is_counted and np.ndim(item) == 1
+    if isinstance(item, tuple) and hasattr(item[0], "tocsr"):  # counts with their states
+        return False
+    return np.ndim(item) == 1
 
 
 def _loss_of_phase(
@@ -166,8 +169,10 @@ def _observed_shares(steps: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """The shares of each state's steps (n, n), equal ones for a state that was never left."""
     n = len(steps)
     row_totals = totals[:, None]
-    equal_shares = np.full_like(steps, 1.0 / n)
-    return np.divide(steps, row_totals, out=equal_shares, where=row_totals > 0)
+    was_left = row_totals > 0
+    shares = np.full_like(steps, 1.0 / n)
+    np.divide(steps, row_totals, out=shares, where=was_left)
+    return shares
 
 
 def divergence_radii(totals: np.ndarray, n: int, confidence: float, phases: int = 1) -> np.ndarray:
@@ -193,13 +198,15 @@ def divergence_radii(totals: np.ndarray, n: int, confidence: float, phases: int 
     if n > 1:
         empty_set = 2.0 ** (1 - n)
         log_sets += np.log1p(-empty_set)
-    log_events = log_sets + np.log(n * phases)
+    n_rows = n * phases
+    log_events = log_sets + np.log(n_rows)
     log_union = log_events - np.log1p(-confidence)
     at_least_one = np.maximum(totals, 1.0)
     log_mixture = 0.5 * np.log(at_least_one)
     log_ratio = log_union + log_mixture + np.log(2.0)
     radii = np.full(n, np.inf)
-    np.divide(log_ratio, totals, out=radii, where=totals > 0)
+    was_left = totals > 0
+    np.divide(log_ratio, totals, out=radii, where=was_left)
     return radii
 
 
@@ -228,9 +235,11 @@ def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
         for _ in range(STEPS):
             excess = _compute_divergence(shares, ends) - radius
             distance = ends - shares
-            step = excess * ends * (1.0 - ends) / distance
+            rest = 1.0 - ends
+            step = excess * ends * rest / distance
+            lowered = ends - step
             is_above = step > 0.0
-            ends = np.where(is_above, ends - step, ends)
+            ends = np.where(is_above, lowered, ends)
     rounded_up = np.minimum(ends + ROUNDING, 1.0)
     return np.where(shares < 1.0, rounded_up, 1.0)
 
@@ -240,9 +249,9 @@ def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
     rest = 1.0 - shares
     of_shares = shares * np.log(shares)
     of_rest = rest * np.log1p(-shares)
-    entropy = -np.where(shares > 0, of_shares, 0.0)
-    entropy -= np.where(shares < 1, of_rest, 0.0)
-    by_pinsker = shares + np.sqrt(radius / 2.0)
+    entropy = -_sum_of_outcomes(shares, of_shares, of_rest)
+    half = radius / 2.0
+    by_pinsker = shares + np.sqrt(half)
     # KL >= -entropy - (1 - share) log(1 - p)
     most_nats = radius + entropy
     least_log_rest = -most_nats / rest
@@ -253,13 +262,21 @@ def _above_upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
 def _compute_divergence(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """KL(share || end) of two outcomes, elementwise, nats."""
     rest = 1 - shares
+    rest_of_ends = 1 - ends
     log_ratio = np.log(shares / ends)
-    log_ratio_of_rest = np.log(rest / (1 - ends))
+    log_ratio_of_rest = np.log(rest / rest_of_ends)
     of_shares = shares * log_ratio
     of_rest = rest * log_ratio_of_rest
-    divergence = np.where(shares > 0, of_shares, 0.0)
-    divergence += np.where(shares < 1, of_rest, 0.0)
-    return divergence
+    return _sum_of_outcomes(shares, of_shares, of_rest)
+
+
+def _sum_of_outcomes(shares: np.ndarray, of_shares: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
+    """The sum of a term for each of two outcomes; an outcome whose share is 0 adds nothing."""
+    is_possible = shares > 0
+    total = np.where(is_possible, of_shares, 0.0)
+    has_rest = shares < 1
+    total += np.where(has_rest, of_rest, 0.0)
+    return total
 
 
 def _slope_of_end(shares: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -286,7 +303,11 @@ class _Curve:
     def without_points_before(self, first: int) -> _Curve:
         """The curve from the point with the number `first` on."""
         kept = slice(first, None)
-        return _Curve(self.x[kept], self.y[kept], self.rises[kept], self.runs[kept])
+        x = self.x[kept]
+        y = self.y[kept]
+        rises = self.rises[kept]
+        runs = self.runs[kept]
+        return _Curve(x, y, rises, runs)
 
 
 def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
@@ -313,7 +334,8 @@ def _points_of_pieces(shares: np.ndarray) -> np.ndarray:
     """Partial sums of shares, at `TANGENTS` equal distances along each share."""
     remaining = np.linspace(1.0, 0.0, TANGENTS)
     ends = np.cumsum(shares)
-    sums = ends - remaining[:, None] * shares
+    distances = remaining[:, None] * shares
+    sums = ends - distances
     probabilities = np.clip(sums, 0.0, 1.0)
     return np.ravel(probabilities, order="F")
 
@@ -322,12 +344,15 @@ def _begin_at(curve: _Curve, least: float) -> _Curve:
     """The curve from the share `least` of row j on; changes the curve given."""
     x = curve.x
     y = curve.y
-    following = int(np.searchsorted(x, least, side="right"))
+    place = np.searchsorted(x, least, side="right")
+    following = int(place)
     first = following - 1
-    if following < x.size and x[first] < least:
+    start = x[first]
+    is_within_piece = following < x.size and start < least
+    if is_within_piece:
         rise = y[following] - y[first]
-        run = x[following] - x[first]
-        missing = least - x[first]
+        run = x[following] - start
+        missing = least - start
         y[first] += missing * rise / run
         x[first] = least
     return curve.without_points_before(first)
@@ -337,9 +362,12 @@ def _enclose_curve(shares: np.ndarray, radii: np.ndarray, i: int, j: int) -> np.
     """Corners (K, 5), rows as of a hull's vertices, of the tangents that enclose the bent curve of
     rows q = i and d = j, with rising d. `shares` (n, n) are the observed ones, `radii` (n,) in
     nats."""
-    curve = _roc_curve(shares[i], shares[j])
+    q_shares = shares[i]
+    d_shares = shares[j]
+    curve = _roc_curve(q_shares, d_shares)
     rest_of_x = 1.0 - curve.x
-    low = 1.0 - upper_end(rest_of_x, radii[j])  # D_j
+    most_of_rest = upper_end(rest_of_x, radii[j])
+    low = 1.0 - most_of_rest  # D_j
     high = upper_end(curve.y, radii[i])  # U_i
     with np.errstate(all="ignore"):
         slopes = _slopes_of_tangents(curve, low, high)
@@ -366,8 +394,10 @@ def _slopes_of_tangents(curve: _Curve, low: np.ndarray, high: np.ndarray) -> np.
     rise = curve.rises * slope_of_high
     run = curve.runs * slope_of_low
     slope = rise / run
-    slope = np.where(run > 0.0, slope, np.inf)
-    is_flat = np.isnan(slope) | (high >= 1.0)
+    is_not_vertical = run > 0.0
+    slope = np.where(is_not_vertical, slope, np.inf)
+    is_at_top = high >= 1.0
+    is_flat = np.isnan(slope) | is_at_top
     return np.where(is_flat, 0.0, slope)
 
 
@@ -404,13 +434,16 @@ class _Tangents:
         next_rise = next_slope * next_run
         from_start = (rise - next_rise) / (slope - next_slope)
         low = start + from_start
-        low = np.where(np.isinf(slope), start, low)
+        is_vertical = np.isinf(slope)
+        low = np.where(is_vertical, start, low)
         is_between = (low >= start) & (low <= end)
         low = np.where(is_between, low, start)
         run = low - start
         on_tangent = high + slope * run
         on_next = next_high - next_rise
-        top = np.where(low == start, on_next, on_tangent)
+        is_at_start = low == start
+        top = np.where(is_at_start, on_next, on_tangent)
         within = np.clip(top, high, next_high)
-        top = np.where(np.isfinite(top), within, next_high)
+        is_known = np.isfinite(top)
+        top = np.where(is_known, within, next_high)
         return _Points(low, top)

@@ -129,10 +129,12 @@ def _divergences_of_normal(ratios: np.ndarray, shift: float, x: float) -> np.nda
     from scipy.special import log_ndtr, ndtr
 
     excess = (ratios - x) / shift
-    first = ndtr(excess + shift / 2)
+    half = shift / 2
+    first = ndtr(excess + half)
     # the probability of a ratio given the second state is smaller by e^ratio
-    log_second = log_ndtr(excess - shift / 2)
-    return first - np.exp(x - ratios + log_second)
+    log_second = log_ndtr(excess - half)
+    log_scaled = x - ratios + log_second
+    return first - np.exp(log_scaled)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ def _ratios_of_past(shifts: np.ndarray, steps: Iterable) -> list[LogRatios]:
         # meet on it.
         step = min(shift, following, 1.0) / STEPS
         before = past[-1]
-        following_ratios = _ratios_after_release(before, shift, step, matrix, len(past))
+        releases = len(past)
+        following_ratios = _ratios_after_release(before, shift, step, matrix, releases)
         past.append(following_ratios)
     return past
 
@@ -199,7 +202,8 @@ def _ratios_after_release(
     squares = np.square([scores_given_0, scores_given_1])
     width = shift * np.sqrt(2 * np.pi)
     highest_density = step / width
-    density = np.exp(-squares / 2) * highest_density
+    exponents = -squares / 2
+    density = np.exp(exponents) * highest_density
     given_before = before.probabilities[:, None]
     probabilities = (given_before @ density)[:, 0]
     is_kept = probabilities.max(axis=0) > NEGLIGIBLE
@@ -212,7 +216,8 @@ def _ratios_after_release(
 def _grid_around(ratios: np.ndarray, shift: float, step: float) -> np.ndarray:
     """Multiples of `step` (K,), nats, that a release with means `shift` deviations apart reaches
     from log ratios (k,)."""
-    reach = shift**2 / 2 + 12 * shift
+    mean = shift**2 / 2
+    reach = mean + 12 * shift
     first = (ratios.min() - reach) // step
     last = (ratios.max() + reach) // step
     return step * np.arange(first, last)

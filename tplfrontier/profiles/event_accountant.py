@@ -248,7 +248,7 @@ class EventAccountant(Account):
             return self._largest_budget(alpha)
 
         def is_within(budget: float) -> bool:
-            return self._keeps(alpha, delta, budget)
+            return self._keeps_level(alpha, delta, budget)
 
         start = self._first_size(alpha, alpha, delta)
         return _largest_size(is_within, start, unit=alpha)
@@ -298,7 +298,7 @@ class EventAccountant(Account):
             event = noise(1.0 / size)
             if delta == 0.0:
                 return Release(event).epsilon <= budget
-            return self._keeps(alpha, delta, event)
+            return self._keeps_level(alpha, delta, event)
 
         start = self._first_size(1.0, alpha, delta)
         size = _largest_size(is_within, start, unit=1.0)
@@ -306,7 +306,7 @@ class EventAccountant(Account):
             return inf
         return 1.0 / size
 
-    def _keeps(self, alpha: float, delta: float, release: float | DpEvent) -> bool:
+    def _keeps_level(self, alpha: float, delta: float, release: float | DpEvent) -> bool:
         """Whether one more release keeps every epsilon at delta within alpha, nats."""
         longer = copy(self).compose(release)
         return bool(longer.epsilon(delta).max() <= alpha)

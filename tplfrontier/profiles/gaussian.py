@@ -152,7 +152,8 @@ def _compute_deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         deltas = np.clip(deltas, SMALLEST, 1.0)
     # np.select takes longer, which searches notice; beyond 40, the smaller tail is below SMALLEST
     limits = np.where(low > 0.0, SMALLEST, 1.0)
-    deltas = np.where(abs(low) <= 40.0, deltas, limits)
+    is_in_range = abs(low) <= 40.0
+    deltas = np.where(is_in_range, deltas, limits)
     at_ends = np.where(mu > 0.0, 1.0, 0.0)
     is_between = (mu > 0.0) & (mu < inf)
     return np.where(is_between, deltas, at_ends)
@@ -166,12 +167,14 @@ def _difference_of_tails(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     tail_of_low = erfcx(low / sqrt(2.0))
     tail_of_high = erfcx(high / sqrt(2.0))
     upper_tail = density * tail_of_low / 2.0
-    first = np.where(low < 0.0, ndtr(-low), upper_tail)
+    is_negative = low < 0.0
+    first = np.where(is_negative, ndtr(-low), upper_tail)
     second = density * tail_of_high / 2.0
     # a rounding error of low changes the logarithm of either term by up to |low| + high times as
     # much
     reach = abs(low) + high
-    rounding = 2.0**-50 * (4.0 + reach * reach)
+    factor = 4.0 + reach * reach
+    rounding = 2.0**-50 * factor
     return first - second + rounding * first
 
 

@@ -18,7 +18,7 @@ serves both.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, starmap
 from typing import Any, Self
 
 import numpy as np
@@ -119,7 +119,8 @@ class PairProfiles:
         deltas_of_pairs = stack_deltas(profiles)
         points = deltas_of_pairs.shape[1]
         deltas = np.zeros((n, n, points))
-        table = _PairTable(grid, deltas, largest=np.zeros((n, n)))
+        largest = np.zeros((n, n))
+        table = _PairTable(grid, deltas, largest)
         for k, pair in enumerate(self.by_pair):
             table.deltas[pair] = deltas_of_pairs[k]
             table.largest[pair] = profiles[k].largest
@@ -162,7 +163,8 @@ def _bound_mixtures(
     rounded_down = round_down(log_odds, 8)
     rounded_down -= 2.0 * roundings * EPS
     losses_before = np.maximum(rounded_down, 0.0)  # log(M / A)
-    where_gained = np.where(gained > 0.0, losses_before, np.inf)
+    has_gain = gained > 0.0
+    where_gained = np.where(has_gain, losses_before, np.inf)
     deltas_before = interpolate_deltas(table.deltas, table.grid, where_gained)
     mean = np.einsum("jx,kx,jkx->x", gains, shares_of_cost, deltas_before)
     # Rounding may leave less to pay than to gain.
@@ -183,7 +185,8 @@ def _difference_rounded_up(
 
     Because likelihoods are not negative, the bound on mixtures holds for all larger a, too.
     """
-    powers = np.exp(np.minimum(losses, MOST_LOSS))
+    finite = np.minimum(losses, MOST_LOSS)
+    powers = np.exp(finite)
     rounded_down = round_down(powers, 4.0 + losses)
     g = np.maximum(rounded_down, 1.0)
     from_q = q[:, None]
@@ -201,8 +204,10 @@ def _convex_envelope(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.
     The divergences are convex in e^x, the bound of one step need not be: chords between any points
     are bounds.
     """
-    points_to_overflow = int(MOST_LOSS / grid) - bound.size
-    reverse = reverse[: max(points_to_overflow, 0) + 1]
+    most_points = int(MOST_LOSS / grid)
+    points_to_overflow = most_points - bound.size
+    kept = max(points_to_overflow, 0) + 1
+    reverse = reverse[:kept]
     points = np.arange(1 - reverse.size, bound.size)
     losses = grid * points
     if bound.size == 1 or losses[-1] > MOST_LOSS:
@@ -236,18 +241,23 @@ def _values_on_chords(
 ) -> np.ndarray:
     """At each of `points` (K,), places in `losses` and `values`, the chord between the corners on
     both sides of it, linear in e^loss; `corners` are places, too."""
-    left = np.searchsorted(corners, points, side="right") - 1
+    right = np.searchsorted(corners, points, side="right")
+    left = right - 1
     a = corners[left]
-    b = corners[left + 1]
-    from_a = losses[points] - losses[a]
-    from_b = losses[points] - losses[b]
-    whole_from_a = losses[b] - losses[a]
-    whole_from_b = losses[a] - losses[b]
-    share_of_b = np.expm1(from_a) / np.expm1(whole_from_a)
-    share_of_a = np.expm1(from_b) / np.expm1(whole_from_b)
+    b = corners[right]
+    loss = losses[points]
+    loss_a = losses[a]
+    loss_b = losses[b]
+    share_of_b = _share_of_chord(loss - loss_a, loss_b - loss_a)
+    share_of_a = _share_of_chord(loss - loss_b, loss_a - loss_b)
     part_of_a = share_of_a * values[a]
     part_of_b = share_of_b * values[b]
     return part_of_a + part_of_b
+
+
+def _share_of_chord(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """The share in e^loss of a part of a distance between losses, from one end."""
+    return np.expm1(part) / np.expm1(whole)
 
 
 def overall_profile(profile: Profile) -> PrivacyProfile:
@@ -260,7 +270,8 @@ def overall_profile(profile: Profile) -> PrivacyProfile:
 def highest_profile(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """The largest of several profiles at each loss."""
     grid = max(profile.grid for profile in profiles)
-    rows = stack_deltas([profile.on(grid) for profile in profiles])
+    on_grid = [profile.on(grid) for profile in profiles]
+    rows = stack_deltas(on_grid)
     highest = np.max(rows, axis=0)
     largest = max(profile.largest for profile in profiles)
     return PrivacyProfile(highest, grid, largest)
@@ -289,8 +300,9 @@ def raise_bounds(profile: PairProfiles) -> PairProfiles:
 def is_within(new: Profile, old: Profile) -> bool:
     """Whether a profile after a step, without its ROOM, is bounded by another, including rounding
     errors."""
-    pairs = zip(_single_profiles(new), _single_profiles(old), strict=True)
-    return all(_is_bounded_by(profile, bound) for profile, bound in pairs)
+    profiles = _single_profiles(new)
+    bounds = _single_profiles(old)
+    return all(starmap(_is_bounded_by, zip(profiles, bounds, strict=True)))
 
 
 def _single_profiles(profile: Profile) -> list[PrivacyProfile]:

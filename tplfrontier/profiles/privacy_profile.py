@@ -175,7 +175,8 @@ class PrivacyProfile(FrozenArrays):
     @classmethod
     def _of_curve(cls, curve: Curve, grid: float) -> PrivacyProfile:
         grid = _grid_that_reaches(curve.reach, check_grid(grid))
-        cells = np.ceil(curve.reach / grid * UP)
+        widths = curve.reach / grid * UP
+        cells = np.ceil(widths)
         points = int(min(cells + 1.0, POINTS))
         losses = losses_of_grid(grid, points)
         bounds = curve.delta(round_down(losses, 4))
@@ -209,7 +210,8 @@ class PrivacyProfile(FrozenArrays):
         losses = check_alpha(epsilon, "epsilon")
         bounds = interpolate_deltas(self.deltas, self.grid, losses)
         probabilities = np.minimum(bounds, 1.0)
-        deltas = np.where(losses >= self.largest, 0.0, probabilities)
+        is_beyond = losses >= self.largest
+        deltas = np.where(is_beyond, 0.0, probabilities)
         return as_float_or_array(deltas)
 
     def epsilon(self, delta: ArrayLike) -> float | np.ndarray:
@@ -240,7 +242,8 @@ class PrivacyProfile(FrozenArrays):
         fall = above - below
         share = np.ones_like(target)
         excess = above - target
-        np.divide(excess, fall, out=share, where=fall > 0.0)
+        is_falling = fall > 0.0
+        np.divide(excess, fall, out=share, where=is_falling)
         rounded_up = np.minimum(share * UP, 1.0)
         width = expm1(self.grid)
         from_start = np.log1p(rounded_up * width)
@@ -297,7 +300,8 @@ class PrivacyProfile(FrozenArrays):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
             losses_before = np.log1p(slopes / eta)
             without_slope = losses - np.log(eta)
-        losses_before = np.where(losses < MOST_LOSS, losses_before, without_slope)
+        has_slope = losses < MOST_LOSS
+        losses_before = np.where(has_slope, losses_before, without_slope)
         deltas_before = interpolate_deltas(self.deltas, self.grid, losses_before)
         bounds = eta * deltas_before * UP
         kept = cut_beyond(bounds, losses_before, losses[-1])
@@ -313,7 +317,8 @@ class PrivacyProfile(FrozenArrays):
         width = expm1(self.grid)
         falls = -np.diff(self.deltas) / width
         falls_before = falls * exp(self.grid)
-        falls_after = np.append(falls[1:], 0.0)
+        following = falls[1:]
+        falls_after = np.append(following, 0.0)
         masses = falls_before - falls_after
         # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS
         # delta / grid.
@@ -327,8 +332,9 @@ class PrivacyProfile(FrozenArrays):
         if check_grid(grid) == self.grid:
             return self
         end = self._losses[-1]
-        cells = np.ceil(end / grid * UP)
-        losses = losses_of_grid(grid, int(cells) + 1)
+        widths = end / grid * UP
+        cells = int(np.ceil(widths))
+        losses = losses_of_grid(grid, cells + 1)
         bounds = interpolate_deltas(self.deltas, self.grid, losses)
         return replace(self, deltas=falling_probabilities(bounds), grid=grid)
 
@@ -358,8 +364,10 @@ def _are_falling_probabilities(deltas: np.ndarray) -> bool:
         return False
     highest = deltas[0]
     lowest = deltas[-1]
-    is_falling = (np.diff(deltas) <= 0.0).all()
-    return bool(is_falling and lowest >= 0.0 and highest <= UP)
+    are_probabilities = lowest >= 0.0 and highest <= UP
+    changes = np.diff(deltas)
+    is_falling = (changes <= 0.0).all()
+    return bool(are_probabilities and is_falling)
 
 
 class Powers:
@@ -458,7 +466,8 @@ def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
     variations = []
     for release in releases:
-        variation = float(release.profile(COARSEST).delta(0.0))
+        profile = release.profile(COARSEST)
+        variation = float(profile.delta(0.0))
         if variation > 0.0:
             variations.append(variation)
     weakest = min(variations, default=1.0)
@@ -536,9 +545,11 @@ def interpolate_deltas(deltas: np.ndarray, grid: float, losses: np.ndarray) -> n
     from_start = rounded_down - start * grid - rounding
     in_cell = np.clip(from_start, 0.0, grid)
     share_of_cell = np.expm1(in_cell) / expm1(grid)
+    least_share = round_down(share_of_cell, 8)
     high = deltas[..., start]
     low = deltas[..., end]
-    fall = (high - low) * round_down(share_of_cell, 8)
+    height = high - low
+    fall = height * least_share
     return (high - fall) * UP
 
 
@@ -596,7 +607,8 @@ def compose_orders(one: Orders, other: Orders) -> PrivacyProfile:
     finite = _deltas_of_masses(truncated.masses, grid)
     bounds = (finite + infinite) * UP
     deltas = np.minimum(bounds, 1.0)
-    largest = (first.largest + second.largest) * (1.0 + EPS)
+    sum_of_largest = first.largest + second.largest
+    largest = sum_of_largest * (1.0 + EPS)
     composed = PrivacyProfile(deltas, grid, largest)
     return composed._thinned()
 
@@ -665,7 +677,8 @@ def _truncate_tail(masses: np.ndarray, most: float) -> _Truncated:
     """Leave out the masses of the largest losses, as long as their sum is at most `most`."""
     from_largest = masses[::-1]
     tails = np.cumsum(from_largest)
-    count = int(np.searchsorted(tails, most, side="right"))
+    place = np.searchsorted(tails, most, side="right")
+    count = int(place)
     if count == 0:
         return _Truncated(masses, tail=0.0)
     tail = tails[count - 1]
@@ -690,9 +703,11 @@ def _sum_losses(few: np.ndarray, many: np.ndarray) -> _Sums:
     sum_zero = few_zero + many_zero
     few_positive = few[few_zero + 1 :]
     many_positive = many[many_zero + 1 :]
+    few_at_zero = few[few_zero]
+    many_at_zero = many[many_zero]
     masses = np.zeros(sum_zero)
-    masses[:many_zero] += few[few_zero] * many_positive
-    masses[:few_zero] += many[many_zero] * few_positive
+    masses[:many_zero] += few_at_zero * many_positive
+    masses[:few_zero] += many_at_zero * few_positive
     # The masses at 0 are by far the largest: they would dominate the Fourier error.
     few = few.copy()
     many = many.copy()
@@ -738,9 +753,11 @@ def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     # no subtraction, hence no cancellation
     from_largest = masses[::-1]
     decay = np.exp(-grid)
-    masses_above = lfilter([1.0], [1.0, -decay], from_largest)
+    recursion = [1.0, -decay]
+    masses_above = lfilter([1.0], recursion, from_largest)
     falls = -np.expm1(-grid) * masses_above
     sums_from_end = np.cumsum(falls)
-    deltas = np.append(sums_from_end[::-1], 0.0)
+    sums = sums_from_end[::-1]
+    deltas = np.append(sums, 0.0)
     roundings = 4.0 * (masses.size + 8)
     return round_up(deltas, roundings)

@@ -100,6 +100,13 @@ class Run:
         """Whether one of its steps does, so that a whole period passes no whole profile."""
         return self.is_known and any(step.forgets for step, _ in self.period)
 
+    def can_share_profiles(self, matrices_differ: bool) -> bool:
+        """Whether repetitions of its period may share profiles: it is repeated enough, and each of
+        its steps forgets, or one of them where the matrices of single steps differ."""
+        if not self.is_repeated_enough:
+            return False
+        return self.forgets or (matrices_differ and self.forgets_at_last)
+
     @property
     def kept_share(self) -> float:
         """The largest share of a total variation distance that a whole period leaves."""
@@ -208,21 +215,28 @@ def _longest_run(steps: list[Step], released: list[int], start: int, matrices_di
     most_period = MOST_PERIOD
     if matrices_differ:
         most_period = MOST_PERIOD_OF_MATRICES
-    longest = Run([], 0)
-    for length in range(1, most_period + 1):
-        end = start + length
+    repeated = _count_repeated(steps, released, start, 1)
+    longest = Run(_period_from(steps, released, start, 1), repeated)
+    if longest.length > most_period:
+        return longest  # no longer period would last longer
+    for length in range(2, most_period + 1):
         repeated = _count_repeated(steps, released, start, length)
-        is_single = length == 1
-        if repeated == length and not is_single:
+        if repeated == length:
             continue  # it does not repeat
-        run = Run([*zip(steps[start:end], released[start:end], strict=False)], repeated)
-        is_longer = run.length > longest.length and run.is_repeated_enough
-        forgets = run.forgets or (matrices_differ and run.forgets_at_last)
-        if is_single or (is_longer and forgets):
+        run = Run(_period_from(steps, released, start, length), repeated)
+        if run.length > longest.length and run.can_share_profiles(matrices_differ):
             longest = run
         if run.length >= length + most_period:
-            break  # no longer period would last longer
+            break
     return longest
+
+
+def _period_from(
+    steps: list[Step], released: list[int], start: int, length: int
+) -> list[tuple[Step, int]]:
+    """So many steps from `start` on, each with the kind of the release before it."""
+    end = start + length
+    return [*zip(steps[start:end], released[start:end], strict=False)]
 
 
 def _count_repeated(steps: list[Step], released: list[int], start: int, period: int) -> int:

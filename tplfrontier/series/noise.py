@@ -300,7 +300,7 @@ class _CuttingPlanes:
         self._shape = shape
         self._cost = cost
         self._inner = 2.0 * start
-        self._inner_values = self._tightest(self._inner).values
+        self._inner_values = self._tightest_constraints(self._inner).values
         self.best = start
         self.lowest = float(cost[0])  # until a program says more
         # the constraints rows @ x >= least
@@ -350,7 +350,7 @@ class _CuttingPlanes:
         """Exclude x by what it violates, and keep the noise between it and the inner one."""
         if self._shape.is_correlated:
             x = self._require_semidefinite(x)
-        tightest = self._tightest(x)
+        tightest = self._tightest_constraints(x)
         v = tightest.v
         values = tightest.values
         is_short = values < 1.0
@@ -393,7 +393,7 @@ class _CuttingPlanes:
         raised[0] += missing * (1.0 + 1e-9)
         return raised
 
-    def _tightest(self, x: np.ndarray) -> _Tightest:
+    def _tightest_constraints(self, x: np.ndarray) -> _Tightest:
         fit = regress_values(self._K, self._shape.noise(x))
         values = fit.remaining * self._variances / fit.explained
         factors = self._variances / fit.explained

@@ -177,7 +177,7 @@ def _solve_from_starts(
     """What SLSQP makes of `published` budgets, each (R,), and of other shapes; in a long series, of
     the best two of them. `has_knots`: the unknowns are budgets at a few releases, between which the
     others are interpolated."""
-    shapes = [problem.fit(shape, tolerance=ROUGHLY) for shape in _shapes(problem)]
+    shapes = [problem.fit(shape, tolerance=ROUGHLY) for shape in _starting_shapes(problem)]
     starts = published + shapes
     if problem.weights.size > FEW:
         by_cost = sorted(starts, key=problem.cost)
@@ -324,7 +324,7 @@ def _knots_where_unequal(budgets: np.ndarray) -> np.ndarray:
     return knots_at_the_ends(size, first, last, growth)
 
 
-def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
+def _starting_shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor."""
     size = problem.weights.size
     steps = np.arange(size)

@@ -102,8 +102,10 @@ def forward_limits(losses: LossCycle, budgets: np.ndarray, change: np.ndarray) -
     *others, last = losses.steps
     backwards = [*reversed(others), last]
     limits = forward_suprema(LossCycle(losses.steps, []), budgets, 0).phases
-    derivative = _derivative_of_limits(backwards, limits[::-1], change[::-1])[::-1]
-    return Limits(limits, derivative)
+    limits_backwards = limits[::-1]
+    change_backwards = change[::-1]
+    derivative_backwards = _derivative_of_limits(backwards, limits_backwards, change_backwards)
+    return Limits(limits, derivative_backwards[::-1])
 
 
 def is_known(losses: LossCycle) -> bool:
@@ -126,7 +128,10 @@ def _derivative_of_limits(losses: list, limits: np.ndarray, change: np.ndarray) 
         return np.zeros_like(change)
     slopes = []
     for loss, limit in zip(losses, limits.tolist(), strict=True):
-        slopes.append(0.0 if loss is None else loss.slope_at(limit))
+        slope = 0.0
+        if loss is not None:
+            slope = loss.slope_at(limit)
+        slopes.append(slope)
     following = np.roll(change, -1, axis=0)
     # Once round, dS_0 = product dS_0 + added.
     product = 1.0

@@ -91,7 +91,7 @@ class Account:
         read = self._read
         new = self._ledger[read.entries :]
         if new:
-            leakage = self._extend(read.leakage, new)
+            leakage = self._extend_leakage(read.leakage, new)
             read = Reading(read.entries + len(new), leakage)
             self._read = read
         return read.leakage
@@ -116,7 +116,7 @@ class Account:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _extend(
+    def _extend_leakage(
         self, previous: TemporalLeakage, new: list[tuple[Any, float, int]]
     ) -> TemporalLeakage:
         """The leakages of the releases so far and of new ones."""

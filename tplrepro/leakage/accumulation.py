@@ -103,7 +103,8 @@ def accumulate_from(
     start = 0
     for length in lengths:
         end = start + length
-        run = accumulate_along(losses[start], budgets[start:end], last, step)
+        budgets_of_run = budgets[start:end]
+        run = accumulate_along(losses[start], budgets_of_run, last, step)
         leakages[start:end] = run
         last = float(run[-1])
         start = end
@@ -194,18 +195,24 @@ class StepsInTurn:
 
     def over(self, start: int, end: int) -> list:
         """Those to the releases with these numbers, `end` not included; None before time 0."""
-        times = range(
-            self.first + self.direction * start, self.first + self.direction * end, self.direction
-        )
-        before_0 = [None for time in times[:1] if time < 0]
-        return before_0 + [self.losses.at(time) for time in times[len(before_0) :]]
+        first = self.first + self.direction * start
+        last = self.first + self.direction * end
+        losses = []
+        for time in range(first, last, self.direction):
+            if time < 0:
+                losses.append(None)
+            else:
+                losses.append(self.losses.at(time))
+        return losses
 
     def accumulate(self, budgets: np.ndarray, last: float | None, start: int = 0) -> np.ndarray:
         """The leakages (R,), nats, of the releases from number `start` on, with these budgets (R,);
         `last` is the leakage before them, None if there is none."""
         if self.losses.is_constant:
             return accumulate_along(self.losses.steps[0], budgets, last)
-        return accumulate_from(self.over(start, start + budgets.size), budgets, last)
+        end = start + budgets.size
+        losses = self.over(start, end)
+        return accumulate_from(losses, budgets, last)
 
 
 def accumulate_until_known(
@@ -230,10 +237,12 @@ def accumulate_until_known(
     """
     first_budgets = budgets[:ONE_BY_ONE].tolist()
     first_known = known[:ONE_BY_ONE].tolist()
-    first = leakages_in_turn(steps.over(0, len(first_budgets)), first_budgets, last)
+    first_losses = steps.over(0, len(first_budgets))
+    first = leakages_in_turn(first_losses, first_budgets, last)
     changed: list[float] = []
     for leakage, previous in zip(first, first_known, strict=True):
-        if leakage == previous or abs(leakage - previous) < ulp(leakage):
+        is_close = abs(leakage - previous) < ulp(leakage)
+        if leakage == previous or is_close:
             return np.array(changed, float)
         changed.append(leakage)
     block = np.array(changed, float)
@@ -243,7 +252,7 @@ def accumulate_until_known(
         end = 5 * start
         last = float(block[-1])
         block = steps.accumulate(budgets[start:end], last, start)
-        is_known = _agree(block, known[start:end])
+        is_known = _are_nearly_equal(block, known[start:end])
         if is_known.any():
             n_changed = np.argmax(is_known)
             blocks.append(block[:n_changed])
@@ -253,7 +262,7 @@ def accumulate_until_known(
     return np.concatenate(blocks)
 
 
-def _agree(leakages: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _are_nearly_equal(leakages: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Where leakages are equal up to one unit in the last place."""
     with np.errstate(invalid="ignore"):  # inf - inf
         distance = np.abs(leakages - known)

@@ -134,15 +134,15 @@ def exact_leakage(
     budgets = setting.budgets
     n = setting.n_states
     T = budgets.size
-    boxes = _boxes(budgets, n, released)
+    boxes = _make_boxes(budgets, n, released)
     reversed_boxes = boxes.reversed()
     after = setting.after[::-1]
     past = np.zeros((T, n, n))
     future = np.zeros((T, n, n))
     times = range(1, T)
     for t in with_progress(times, "exact leakage", "time"):
-        earlier = _side(t, setting.before, boxes)
-        later = _side(t, after, reversed_boxes)
+        earlier = _side_before(t, setting.before, boxes)
+        later = _side_before(t, after, reversed_boxes)
         past[t] = _largest_log_ratios(earlier, past[t - 1])
         future[t] = _largest_log_ratios(later, future[t - 1])
     single = budgets[:, None, None] * boxes.local
@@ -193,11 +193,11 @@ def worst_outputs(
     n = setting.n_states
     T = budgets.size
     time = check_time(time, T, "time") % T
-    boxes = _boxes(budgets, n, None)
-    earlier = _side(time, setting.before, boxes)
+    boxes = _make_boxes(budgets, n, None)
+    earlier = _side_before(time, setting.before, boxes)
     times_after = T - 1 - time
     after = setting.after[::-1]
-    later = _side(times_after, after, boxes.reversed())
+    later = _side_before(times_after, after, boxes.reversed())
     start = np.zeros((n, n))
     past = _largest_log_ratios(earlier, start)
     future = _largest_log_ratios(later, start)
@@ -231,7 +231,7 @@ class _Side(NamedTuple):
         return np.where(is_high, self.upper[-k], self.lower[-k])
 
 
-def _side(t: int, steps: list, boxes: _Boxes) -> _Side:
+def _side_before(t: int, steps: list, boxes: _Boxes) -> _Side:
     """The chain of steps into t, t - 1, ..., back to the first, or until the adversary knows none,
     and the likelihoods of those times."""
     chain = takewhile(lambda P: P is not None, reversed(steps[:t]))
@@ -262,7 +262,7 @@ def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray)
     best = np.full(i.size, -1.0)
     active = np.arange(i.size)
     while active.size:  # about four steps, each of which raises every active ratio
-        attained, _ = _attain(side, i[active], j[active], gains[active])
+        attained, _ = _attain_gains(side, i[active], j[active], gains[active])
         is_rising = attained > best[active]
         active = active[is_rising]
         attained = attained[is_rising]
@@ -271,7 +271,7 @@ def _largest_gains(side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray)
     return best
 
 
-def _attain(
+def _attain_gains(
     side: _Side, i: np.ndarray, j: np.ndarray, gains: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair of states i, j (pairs,),
@@ -314,7 +314,7 @@ def _mark_worst_outputs(
     gains = np.expm1(ratios[i, [j]])
     one_i = np.array([i])
     one_j = np.array([j])
-    _, patterns = _attain(side, one_i, one_j, gains)
+    _, patterns = _attain_gains(side, one_i, one_j, gains)
     high[: len(patterns)] = np.concatenate(patterns)
 
 
@@ -331,7 +331,7 @@ class _Boxes(NamedTuple):
         return _Boxes(self.lower[::-1], self.upper[::-1], self.local)
 
 
-def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
+def _make_boxes(budgets: np.ndarray, n: int, released: ArrayLike | None) -> _Boxes:
     """What outputs can do with these budgets (T,) and n states, of which the counts of the
     `released` ones (None: all) are released."""
     if released is None:

@@ -241,7 +241,7 @@ class TemporalFilter:
             limits = self._limits(state)
             if epsilon > limits.budget:
                 release = f"release {done + 1} of {count}"
-                raise LeakageExceededError(self._excess(epsilon, limits.budget, release))
+                raise LeakageExceededError(self._excess_message(epsilon, limits.budget, release))
             state = self._state_after(epsilon, limits)
             done += 1
             if done % period == 0:
@@ -262,7 +262,7 @@ class TemporalFilter:
             return self._first_limits[time]
         return self._phase_limits[time % len(self._phase_limits)]
 
-    def _excess(self, epsilon: float, budget: float, release: str) -> str:
+    def _excess_message(self, epsilon: float, budget: float, release: str) -> str:
         """The message on a budget `epsilon` above the largest one, with digits that show it;
         `release` says which of several it is."""
         digits = 6

@@ -245,13 +245,13 @@ class _HighsProgramme(_Programme):
         self.model.addRow(1.0, 1.0, n, columns, d)
         if self.formulation == "scaled":
             scale = np.full(n, n)
-            self._bound(columns, scale, 1.0)
-            self._bound(scale, columns, self.ratio)
+            self._add_bounds(columns, scale, 1.0)
+            self._add_bounds(scale, columns, self.ratio)
         else:
             above, below = np.nonzero(~np.eye(n, dtype=bool))
-            self._bound(above, below, self.ratio)
+            self._add_bounds(above, below, self.ratio)
 
-    def _bound(self, above: np.ndarray, below: np.ndarray, factor: float) -> None:
+    def _add_bounds(self, above: np.ndarray, below: np.ndarray, factor: float) -> None:
         """Add factor * y[above[k]] - y[below[k]] >= 0 for each k; `above` and `below` (k,) number
         columns."""
         count = len(above)

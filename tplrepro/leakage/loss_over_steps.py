@@ -160,7 +160,7 @@ class LossOfIntervals:
         self.side = side
         self._matrices = products(losses, _matrix_of, np.matmul, side == "backward")
         # Their order changes nothing.
-        self._prior_free = products(losses, _any_law_of, _after, False)
+        self._prior_free = products(losses, _any_law_of, _product_of_losses, False)
 
     def __reduce__(self) -> tuple:
         return type(self), (self.losses, self.side)
@@ -259,7 +259,7 @@ class LossOverSteps(LossOfIntervals):
             if self._forgets(self._next_to(time, size)):
                 steps = size
                 break
-        return self._loss(self._next_to(time, steps))
+        return self._loss_of_interval(self._next_to(time, steps))
 
     def _next_to(self, time: int, steps: int) -> Interval:
         start = time
@@ -270,11 +270,11 @@ class LossOverSteps(LossOfIntervals):
     def _forgets(self, interval: Interval) -> bool:
         """Whether L of an interval is no more than its rounding, as of all longer ones then."""
         if interval not in self._is_forgotten:
-            loss = self._loss(interval)
+            loss = self._loss_of_interval(interval)
             self._is_forgotten[interval] = loss is None or _is_negligible(_of_habit(loss))
         return self._is_forgotten[interval]
 
-    def _loss(self, interval: Interval) -> PrivacyLossFunction | None:
+    def _loss_of_interval(self, interval: Interval) -> PrivacyLossFunction | None:
         start, length = interval
         if length == 1:
             return self.losses.at(start)
@@ -299,7 +299,7 @@ def _any_law_of(loss: PrivacyLossFunction) -> PriorFreeLoss:
     return PriorFreeLoss(loss.matrix)
 
 
-def _after(step: PriorFreeLoss, other: PriorFreeLoss) -> PriorFreeLoss:
+def _product_of_losses(step: PriorFreeLoss, other: PriorFreeLoss) -> PriorFreeLoss:
     return step.after([other])
 
 

@@ -72,21 +72,31 @@ class NearHabitLoss(PrivacyLossFunction):
     def ties(self) -> float:
         return self.of_habit.ties
 
+    def _at_near_habit(self, alpha: float) -> float:
+        """L_B(alpha + h) + L_B(h)."""
+        raised = alpha + self.distance
+        return self.of_habit.at(raised) + self.added
+
     def at(self, alpha: float) -> float:
-        near = self.of_habit.at(alpha + self.distance) + self.added
-        return min(near, self.of_any_law.at(alpha), alpha)
+        near = self._at_near_habit(alpha)
+        of_any_law = self.of_any_law.at(alpha)
+        return min(near, of_any_law, alpha)
 
     def at_most(self, alpha: float) -> float:
-        near = (self.of_habit.at_most(alpha + self.distance) + self.added) * UP
-        return min(near, self.of_any_law.at_most(alpha), alpha)
+        raised = alpha + self.distance
+        near = self.of_habit.at_most(raised) + self.added
+        rounded_up = near * UP
+        of_any_law = self.of_any_law.at_most(alpha)
+        return min(rounded_up, of_any_law, alpha)
 
     def slope_at(self, alpha: float) -> float:
-        near = self.of_habit.at(alpha + self.distance) + self.added
+        near = self._at_near_habit(alpha)
         of_any_law = self.of_any_law.at(alpha)
         if min(near, of_any_law) >= alpha:
             return 1.0
         if near < of_any_law:
-            return self.of_habit.slope_at(alpha + self.distance)
+            raised = alpha + self.distance
+            return self.of_habit.slope_at(raised)
         return self.of_any_law.slope_at(alpha)
 
     def inverse_at(self, level: float) -> float:
@@ -94,7 +104,8 @@ class NearHabitLoss(PrivacyLossFunction):
         rest = level * DOWN - self.added
         if rest < 0.0:
             return of_any_law
-        near = self.of_habit.inverse_at(rest) * DOWN - self.distance
+        raised = self.of_habit.inverse_at(rest)
+        near = raised * DOWN - self.distance
         return max(near, of_any_law)
 
     def inverse_within(self, level: float, alpha: float) -> float:
@@ -102,19 +113,25 @@ class NearHabitLoss(PrivacyLossFunction):
         rest = level * DOWN - self.added
         if rest < 0.0:
             return of_any_law
-        near = self.of_habit.inverse_within(rest, alpha + self.distance) * DOWN - self.distance
+        most = alpha + self.distance
+        raised = self.of_habit.inverse_within(rest, most)
+        near = raised * DOWN - self.distance
         return max(near, of_any_law)
 
     def _supremum(self, epsilon: float) -> float:
         # With y = alpha + h, alpha = epsilon + L_B(alpha + h) + L_B(h) is y = larger + L_B(y).
         larger = (epsilon + self.distance + self.added) * UP
         near = self.of_habit._supremum(larger) - self.distance
-        return min(max(near, epsilon), self.of_any_law._supremum(epsilon))
+        at_least_spent = max(near, epsilon)
+        of_any_law = self.of_any_law._supremum(epsilon)
+        return min(at_least_spent, of_any_law)
 
     def _budget_for(self, alpha: float) -> float:
-        larger = self.of_habit._budget_for((alpha + self.distance) * DOWN)
+        raised = alpha + self.distance
+        larger = self.of_habit._budget_for(raised * DOWN)
         near = larger * DOWN - self.distance - self.added
-        return max(near, self.of_any_law._budget_for(alpha))
+        of_any_law = self.of_any_law._budget_for(alpha)
+        return max(near, of_any_law)
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
         """The smaller of e^h eta_B(rho gamma), gamma = 1 + slopes, and the largest under any law.
@@ -122,21 +139,30 @@ class NearHabitLoss(PrivacyLossFunction):
         Below gamma = 1, eta_B rises by no more than gamma falls.
         """
         ties = self.of_habit.ties
-        largest = float(self.of_habit.support(np.zeros(1))[0]) + ties
+        no_slope = np.zeros(1)
+        (at_no_slope,) = self.of_habit.support(no_slope)
+        largest = float(at_no_slope) + ties
         if largest == 0.0:
             return np.zeros_like(slopes)
         distance = min(self.distance, MOST_DISTANCE)
         growth = exp(distance) * UP
-        one_less_rho = min(-expm1(-distance), expm1(distance) * largest) * UP
+        by_distance = -expm1(-distance)
+        by_largest = expm1(distance) * largest
+        one_less_rho = min(by_distance, by_largest) * UP
         rounding = 1.0 - DOWN
-        lowered = slopes - (one_less_rho + rounding) * (1.0 + slopes)
-        of_habit = self.of_habit.support(np.maximum(lowered, 0.0)) + ties
-        near = growth * (of_habit + np.maximum(-lowered, 0.0))
-        return np.minimum(near, self.of_any_law.support(slopes))
+        gamma = 1.0 + slopes
+        lowered = slopes - (one_less_rho + rounding) * gamma
+        slopes_within = np.maximum(lowered, 0.0)
+        of_habit = self.of_habit.support(slopes_within) + ties
+        below_one = np.maximum(-lowered, 0.0)
+        near = growth * (of_habit + below_one)
+        of_any_law = self.of_any_law.support(slopes)
+        return np.minimum(near, of_any_law)
 
     def unbounded_because(self) -> str:
         return self.of_habit.unbounded_because()
 
     def witness(self, alpha: float) -> Witness:
         """That of the habit, with the loss of this step."""
-        return self.of_habit.witness(alpha)._replace(loss=self.at(alpha))
+        witness = self.of_habit.witness(alpha)
+        return witness._replace(loss=self.at(alpha))

@@ -290,22 +290,22 @@ class LossMaker:
         if given is None or isinstance(given, PrivacyLossFunction):
             return given
         if _is_of_arrays(given):
-            return self._once(PrivacyLossFunction, given)
+            return self._make_once(PrivacyLossFunction, given)
         from tplrepro.leakage.near_habit import NearHabitLoss
         from tplrepro.leakage.prior_free import PriorFreeLoss
         from tplrepro.markov.cycle import AnyLaw, Cycle, NearHabit
 
         if isinstance(given, AnyLaw):
-            return self._once(PriorFreeLoss, given.forward)
+            return self._make_once(PriorFreeLoss, given.forward)
         if isinstance(given, NearHabit):
-            of_habit = self._once(PrivacyLossFunction, given.backward)
-            of_any_law = self._once(PriorFreeLoss, given.forward)
+            of_habit = self._make_once(PrivacyLossFunction, given.backward)
+            of_any_law = self._make_once(PriorFreeLoss, given.forward)
             return NearHabitLoss(of_habit, of_any_law, given.distance)
         if isinstance(given, Cycle):
             raise ValueError(
                 f"one matrix for all steps is wanted here, found {given!r}; give one of its steps"
             )
-        return self._once(PrivacyLossFunction, given)
+        return self._make_once(PrivacyLossFunction, given)
 
     def for_cycle(self, correlation: Correlation) -> Correlation:
         """A cycle with the loss functions of its steps; what is no cycle stays as it is."""
@@ -314,7 +314,7 @@ class LossMaker:
         cycle: Any = correlation
         return cycle.map(self)
 
-    def _once(self, make: type[Loss], matrix: Any) -> Loss:
+    def _make_once(self, make: type[Loss], matrix: Any) -> Loss:
         key = make, id(matrix)
         if key not in self._made:
             self._made[key] = matrix, make(matrix)

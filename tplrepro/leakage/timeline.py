@@ -213,10 +213,10 @@ class HalvedProducts(Products):
     def over(self, start: int, length: int) -> Any:
         key = Interval(self.losses.place_of(start), length)
         if key not in self._kept:
-            self._kept[key] = self._make(*key)
+            self._kept[key] = self._make_product(*key)
         return self._kept[key]
 
-    def _make(self, start: int, length: int) -> Any:
+    def _make_product(self, start: int, length: int) -> Any:
         if length == 1:
             return self.factor_of(self.losses.at(start))
         half = length // 2

@@ -448,7 +448,7 @@ class Cycle:
             law /= law.sum()
             distance = hilbert_distance(law, laws_of_habit[len(first) % p])
             distance += rounding_of_laws(len(first) + p, n)
-        return self._forgotten(backward, distance, matrices, first)
+        return self._bounded_after_start(backward, distance, matrices, first)
 
     def _reverse_of_any_law(self, matrices: list[TransitionMatrix]) -> Cycle:
         distinct = {id(matrix): AnyLaw(matrix) for matrix in matrices}
@@ -476,9 +476,11 @@ class Cycle:
             law_of_habit = laws_of_habit[len(first) % p]
             distance = max(hilbert_distance(row, law_of_habit) for row in product)
             distance += rounding_of_laws(len(first) + p, len(product))
-        return self._forgotten(backward, distance, matrices, first)
+        return self._bounded_after_start(backward, distance, matrices, first)
 
-    def _forgotten(self, backward: list, distance: float, matrices: list, first: list) -> Cycle:
+    def _bounded_after_start(
+        self, backward: list, distance: float, matrices: list, first: list
+    ) -> Cycle:
         """The backward cycle after its `first` steps, from the `backward` matrices of the habit and
         the forward `matrices`, p of each: from then on, the law is that of the habit up to
         `distance`, nats, which does not grow."""
@@ -612,9 +614,9 @@ def product_of(matrices: Sequence[TransitionMatrix]) -> TransitionMatrix:
     """The matrix of several steps, one after the other."""
     if len(matrices) == 1:
         return matrices[0]
-    product = _dense(matrices[0])
+    product = _dense_array(matrices[0])
     for matrix in matrices[1:]:
-        product = product @ _dense(matrix)
+        product = product @ _dense_array(matrix)
     return TransitionMatrix(product, matrices[0].states, normalize=True)
 
 
@@ -623,7 +625,7 @@ def reverse_step(matrix: TransitionMatrix, law: np.ndarray) -> TransitionMatrix:
 
     A later state that cannot occur repeats the row of the likeliest one, which changes no leakage.
     """
-    joint = _dense(matrix) * law[:, None]
+    joint = _dense_array(matrix) * law[:, None]
     reached = joint.sum(axis=0)
     rows = np.arange(reached.size)
     rows[reached <= 0.0] = int(np.argmax(reached))
@@ -665,7 +667,7 @@ def _check_is_forgotten(steps: int, distance: float) -> None:
         )
 
 
-def _dense(matrix: TransitionMatrix) -> np.ndarray:
+def _dense_array(matrix: TransitionMatrix) -> np.ndarray:
     if matrix.is_sparse and matrix.n_states > MOST_STATES:
         raise ValueError(
             f"products of matrices are dense: sparse ones may have {MOST_STATES} states, "

@@ -384,7 +384,7 @@ class TransitionMatrix(FrozenArrays):
             raise IndexError(
                 f"an entry has a row and a column, found {place}; give P[i, j], or P[i] for a row"
             )
-        i, j = map(self._number, place)
+        i, j = map(self._number_of_state, place)
         return float(self.row(i)[j])
 
     def __matmul__(self, other: MatrixLike) -> Any:
@@ -448,7 +448,7 @@ class TransitionMatrix(FrozenArrays):
 
     def row(self, index: Any) -> np.ndarray:
         """Transition probabilities from the state with this number or label, (n,)."""
-        index = self._number(index)
+        index = self._number_of_state(index)
         row = self.probabilities[[index]]
         if self.is_sparse:
             row = _fill_background(row, self.background[[index]])
@@ -456,13 +456,13 @@ class TransitionMatrix(FrozenArrays):
 
     def column(self, index: Any) -> np.ndarray:
         """Transition probabilities to the state with this number or label, (n,)."""
-        index = self._number(index)
+        index = self._number_of_state(index)
         column = self.probabilities[:, [index]]
         if self.is_sparse:
             column = _fill_background(column, self.background)
         return column[:, 0]
 
-    def _number(self, state: Any) -> int:
+    def _number_of_state(self, state: Any) -> int:
         number = state if isinstance(state, int | np.integer) else self.index(state)
         if not 0 <= number < self.n_states:
             raise IndexError(

@@ -75,9 +75,9 @@ class Response:
     @cached_property
     def output(self) -> np.ndarray:
         """Distribution of the output over the labels, (m,)."""
-        return self._mix(self.base, self.w_marginal)
+        return self._mix_with_base(self.base, self.w_marginal)
 
-    def _mix(self, base: np.ndarray, w: np.ndarray) -> np.ndarray:
+    def _mix_with_base(self, base: np.ndarray, w: np.ndarray) -> np.ndarray:
         """share base + (1 - share) w."""
         return self.share * base + (1 - self.share) * w
 
@@ -116,7 +116,7 @@ class Response:
         output = self.output[is_seen]
         base_ratios = self.base[is_seen] / output
         w_ratios = w[is_seen] / output
-        return self._mix(base_ratios, w_ratios)
+        return self._mix_with_base(base_ratios, w_ratios)
 
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
@@ -125,7 +125,7 @@ class Response:
             w = self.table[shared]
         else:
             w = self.labels == x
-        return self._over_symbols(self._mix(self.base, w))
+        return self._over_symbols(self._mix_with_base(self.base, w))
 
     def column(self, y: int) -> np.ndarray:
         """Likelihood of output y given each symbol, (n,)."""
@@ -135,7 +135,7 @@ class Response:
         label = np.argmax(is_label)
         base = self.base[label]
         w_of_class = np.append(self.table[:, label], 0.0)  # the last is class -1
-        likelihood_of_class = self._mix(base, w_of_class)
+        likelihood_of_class = self._mix_with_base(base, w_of_class)
         likelihood = likelihood_of_class[self.row_class]
         if self.row_class[y] < 0:
             likelihood[y] = self.share * base + (1 - self.share)
@@ -149,7 +149,7 @@ class Response:
         changed_by_w = np.where(classes < 0, 0.0, 1.0 - kept_by_w)
         changed_by_base = 1.0 - self.base
         result = np.ones(self.belief.size)
-        result[self.labels] = self._mix(changed_by_base, changed_by_w)
+        result[self.labels] = self._mix_with_base(changed_by_base, changed_by_w)
         return result
 
     def _over_symbols(self, values: np.ndarray) -> np.ndarray:

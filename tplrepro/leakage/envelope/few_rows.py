@@ -88,13 +88,9 @@ def first_outside(rows, slope, support):
 
 
 @kernel()
-def hull_of_few_rows(rows):
-    """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it
-    until none is left.
-
-    It is not complete if the best pair is in the hull already, since others may then hide behind
-    it.
-    """
+def side_by_side(rows):
+    """Column k of all rows (n, n) in row k of an array (n, M), M a multiple of LANES, which is 2
+    beyond them; and the smallest entry of each column, (n,)."""
     n = rows.shape[0]
     columns = np.empty((n, -(-n // LANES) * LANES))
     columns[:] = 2.0  # exceeds every probability
@@ -103,6 +99,31 @@ def hull_of_few_rows(rows):
         for k in range(n):
             columns[k, i] = rows[i, k]
             least[k] = min(least[k], rows[i, k])
+    return columns, least
+
+
+@kernel()
+def first_new_edge(hull, before, last):
+    """The number of the first edge of a hull, of those up to `last`, that the one `before` lacks;
+    last + 1 if there is none."""
+    for e in range(last + 1):
+        has_same_slope = hull[SLOPE, e] == before[SLOPE, e]
+        has_same_support = hull[SUPPORT, e] == before[SUPPORT, e]
+        if not (has_same_slope and has_same_support):
+            return e
+    return last + 1
+
+
+@kernel()
+def hull_of_few_rows(rows):
+    """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it
+    until none is left.
+
+    It is not complete if the best pair is in the hull already, since others may then hide behind
+    it.
+    """
+    n = rows.shape[0]
+    columns, least = side_by_side(rows)
     used = np.zeros(n + 4, dtype=np.int64)
     values = np.empty(n + 4)
     totals = np.empty(columns.shape[1])
@@ -133,13 +154,7 @@ def hull_of_few_rows(rows):
         before = hull
         hull = edges_of_hull(points)
         tried = e
-        e = 0
-        while (
-            e <= tried
-            and hull[SLOPE, e] == before[SLOPE, e]
-            and hull[SUPPORT, e] == before[SUPPORT, e]
-        ):
-            e += 1
+        e = first_new_edge(hull, before, tried)
         if e > tried:
             return points, False
     return points, True

@@ -106,7 +106,7 @@ def joint_hull(
     from tplrepro.progress import Bar
 
     with Bar(search.n, "joint hull", "row", progress) as bar:
-        for results in search.rounds():
+        for results in search.visit_in_rounds():
             found = np.concatenate(results)
             d = found[:, 0]
             by_d = np.argsort(d, kind="stable")
@@ -144,7 +144,7 @@ def best_vertex(probabilities: csr_array, background: np.ndarray, alpha: float) 
     search = _TangentSearch(probabilities, background, inverse)
     if search.best.slope == 0.0:
         return Vertex(d=0.0, gap=0.0, rest=1.0)
-    for results in search.rounds():
+    for results in search.visit_in_rounds():
         search.best = max(results)
     rows = search.rows
     work = search.work[0]
@@ -174,7 +174,7 @@ def may_exceed(
     return found
 
 
-def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _choose_caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a
     pair inside it."""
     hull = hulls.edges_of_hull(points)
@@ -216,7 +216,7 @@ def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> S
     )
 
 
-def lowest(matrix, background: np.ndarray) -> np.ndarray:
+def smallest_entries(matrix, background: np.ndarray) -> np.ndarray:
     """The smallest entry of each row of a csr_array over its background (n,)."""
     n_columns = matrix.shape[1]
     row_starts = matrix.indptr[:-1]
@@ -269,7 +269,7 @@ def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
     return sparse_rows(least_entries, low_of_groups, low_of_groups)
 
 
-def _workspace(n: int) -> Workspace:
+def _make_workspace(n: int) -> Workspace:
     buffer = np.empty((2, 2 * n + 2))
     return Workspace(
         dense=np.full(n, -1.0),
@@ -290,7 +290,7 @@ class _Search:
 
     def __init__(self, probabilities: csr_array, background: np.ndarray):
         self.n = background.size
-        low = lowest(probabilities, background)
+        low = smallest_entries(probabilities, background)
         order = np.argsort(low, kind="stable")
         matrix = probabilities[order]
         self.order = order
@@ -299,7 +299,7 @@ class _Search:
         self.top = sparse_pairs.sums_of_largest(self.rows)
         self.groups = group_rows(matrix, self.low, GROUP)
         self.threads = compiled.thread_count(self.n, 2000)
-        self.work = [_workspace(self.n) for _ in range(self.threads)]
+        self.work = [_make_workspace(self.n) for _ in range(self.threads)]
 
     def first_rows(self) -> Iterable[int]:
         """Rows d in the order in which they are tried until two rows differ, a few of them spread
@@ -322,27 +322,27 @@ class _Search:
             cap=no_slopes,
         )
 
-    def reach(self, q: np.ndarray) -> np.ndarray:
+    def d_on_boundary(self, q: np.ndarray) -> np.ndarray:
         """The d at which the boundary of what was found so far reaches q."""
         raise NotImplementedError
 
-    def visit(self, first: int, work: Workspace) -> Any:
+    def visit_group(self, first: int, work: Workspace) -> Any:
         """What the group of rows d from `first` on adds to what was found so far."""
         raise NotImplementedError
 
-    def rounds(self) -> Iterator[list]:
-        """`visit` of every group of rows d, as many at a time as there are threads.
+    def visit_in_rounds(self) -> Iterator[list]:
+        """`visit_group` of every group of rows d, as many at a time as there are threads.
 
         Ends where tau leaves no row q for the groups to come.
         """
         starts = range(0, self.n, GROUP)
         n_groups = len(starts)
-        rounds = range(0, n_groups, self.threads)
+        first_of_rounds = range(0, n_groups, self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            for number, at in enumerate(rounds):
+            for number, at in enumerate(first_of_rounds):
                 # they cost a pass over all entries, and old ones are only wider
                 if number < 16 or number % 16 == 0:
-                    tau = self._tau()
+                    tau = self._compute_tau()
                 now = starts[at : at + self.threads]
                 first = now[0]
                 least = self.low[first]
@@ -351,18 +351,18 @@ class _Search:
                 if not self.selected.size:
                     return
                 if self.threads > 1:
-                    results = pool.map(self.visit, now, self.work)
+                    results = pool.map(self.visit_group, now, self.work)
                     yield list(results)
                 else:
-                    result = self.visit(first, self.work[0])
+                    result = self.visit_group(first, self.work[0])
                     yield [result]
 
-    def _tau(self) -> np.ndarray:
+    def _compute_tau(self) -> np.ndarray:
         """The smallest entry from which on no row d brings row q = i out of the hull, (n,)."""
         top, size = self.top
         numbers = np.arange(self.n)
         row_starts = self.rows.start[:-1] + numbers
-        reached = self.reach(top)
+        reached = self.d_on_boundary(top)
         per_column = reached / size
         tau = np.maximum.reduceat(per_column, row_starts)
         tau = np.maximum(tau, 0.0)
@@ -406,7 +406,7 @@ class _HullSearch(_Search):
             if self.points.size and k + 1 >= SEEDS:
                 break
 
-    def reach(self, q: np.ndarray) -> np.ndarray:
+    def d_on_boundary(self, q: np.ndarray) -> np.ndarray:
         origin = np.zeros(5)
         points = np.vstack((self.points, origin))[::-1]
         d = points[:, 0]
@@ -416,8 +416,8 @@ class _HullSearch(_Search):
         beyond = np.maximum(q - largest_q, 0.0)
         return np.interp(q, q_of_points, d) + beyond
 
-    def visit(self, first: int, work: Workspace) -> np.ndarray:
-        slopes, caps = _caps(self.points)
+    def visit_group(self, first: int, work: Workspace) -> np.ndarray:
+        slopes, caps = _choose_caps(self.points)
         stop, bounds = self.left_over(first, slopes, caps, work)
         return sparse_pairs.extend_hull(first, stop, bounds, self.rows, work, self.points)
 
@@ -445,14 +445,14 @@ class _TangentSearch(_Search):
         tangent = Tangent(slope, i, j)
         return max(best, tangent)
 
-    def reach(self, q: np.ndarray) -> np.ndarray:
+    def d_on_boundary(self, q: np.ndarray) -> np.ndarray:
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
         slope = self.best.slope
         at_zero = slope * self.inverse  # the q of the boundary for d = 0
         beyond = q - at_zero
         return beyond / (1.0 + slope)
 
-    def visit(self, first: int, work: Workspace) -> Tangent:
+    def visit_group(self, first: int, work: Workspace) -> Tangent:
         slopes = np.array([self.best.slope])
         caps = slopes * self.inverse
         stop, bounds = self.left_over(first, slopes, caps, work)
