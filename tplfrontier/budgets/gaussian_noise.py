@@ -234,8 +234,8 @@ class _BudgetStep:
 
 
 def _epsilons_after_step(loss: PrivacyLossFunction, shifts: np.ndarray, delta: float) -> np.ndarray:
-    """The epsilon at delta, nats, of each normal shift, of (K,) that rise, after a step of
-    correlation."""
+    """For each of rising normal shifts (K,) the epsilon at delta after a step of correlation, (K,),
+    nats."""
     largest = float(gaussian_epsilon(shifts[-1], delta))
     losses = np.linspace(0.0, largest, LOSSES)
     slopes = np.expm1(np.minimum(losses, 700.0))

@@ -113,7 +113,8 @@ class ExactGaussianProfile:
         return brentq(excess, 0.0, high, xtol=1e-12)
 
     def _delta_at(self, t: int, x: float) -> float:
-        """The delta of all releases at time t, for the worse order of the two states."""
+        """The delta of all releases at time t and epsilon = x, for the worse order of the two
+        states."""
         shift = self._shifts[t]
         ratios = self._ratios[t].ratios
         given_0, given_1 = self._ratios[t].probabilities

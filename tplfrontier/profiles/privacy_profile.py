@@ -560,8 +560,8 @@ def falling_probabilities(bounds: np.ndarray) -> np.ndarray:
 
 
 def cut_beyond(deltas: np.ndarray, before: np.ndarray, last_loss: float) -> np.ndarray:
-    """`deltas` (J + 1,) up to the first whose loss `before` (J + 1,) the step is certainly at or
-    beyond `last_loss`, the end of the grid."""
+    """`deltas` (J + 1,) after a step, up to the first one that comes from a loss, of `before` (J +
+    1,), certainly at or beyond `last_loss`, the end of the grid."""
     is_beyond = round_down(before, 16) >= last_loss
     beyond = np.flatnonzero(is_beyond)
     if beyond.size == 0:
@@ -746,8 +746,8 @@ def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
 
 
 def _deltas_of_masses(masses: np.ndarray, grid: float) -> np.ndarray:
-    """The deltas at the losses 0, grid, ... from the masses of grid, 2 grid, ...: sum_j p_j (1 -
-    e^(x - x_j))+."""
+    """The deltas (J + 1,) at the losses x = 0, grid, ... from the masses p_j (J,) of x_j = grid, 2
+    grid, ...: sum_j p_j (1 - e^(x - x_j))+."""
     from scipy.signal import lfilter
 
     # no subtraction, hence no cancellation

@@ -366,7 +366,7 @@ def repeat_step(
 def _repeat_step_of_pairs(
     after: Callable[[Profile], Profile], base: PairProfiles
 ) -> Iterator[Bound]:
-    """Steps of pairs are not affine: they end at a bound that a step keeps."""
+    """`repeat_step` of pairs, whose steps are not affine: they end at a bound that a step keeps."""
     while True:
         before = base
         base = after(before)

@@ -34,7 +34,7 @@ class OnCycle(LeastError):
         self.phases_of_rows = np.concatenate([first_phases, np.arange(p)])
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
-        """The largest of all times, rounded up."""
+        """The largest TPL of all times, rounded up, nats."""
         n_first = self.losses.n_first
         suprema = []
         if is_known(self.losses.backward):
@@ -49,7 +49,8 @@ class OnCycle(LeastError):
         return float(tpl.max())
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the phases, once the first time points are past."""
+        """The suprema of TPL of the phases, once the first time points are past, and their
+        derivatives."""
         bpl = backward_limits(self.losses.backward, budgets, change)
         fpl = forward_limits(self.losses.forward, budgets, change)
         leakages = bpl.leakages + fpl.leakages - budgets

@@ -316,6 +316,8 @@ class TemporalAccountant(Account):
         return self._largest_budget(check_level(alpha), floor)
 
     def _level(self, name: str) -> TemporalFilter:
+        """The filter of an account with a level; without one an error, which calls what was asked
+        for `name`."""
         if self._filter is None:
             raise ValueError(
                 f"{name} needs an account with a level, found none; "

@@ -194,7 +194,8 @@ class StepsInTurn:
         self.direction = direction
 
     def over(self, start: int, end: int) -> list:
-        """Those to the releases with these numbers, `end` not included; None before time 0."""
+        """L of the steps that lead to the releases with numbers from `start` on, `end` not
+        included; None for one that begins before time 0."""
         first = self.first + self.direction * start
         last = self.first + self.direction * end
         losses = []

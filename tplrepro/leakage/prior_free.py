@@ -184,7 +184,8 @@ class _HilbertDiameter:
 
 
 def _hilbert_diameter(matrix: TransitionMatrix) -> _HilbertDiameter:
-    """The Hilbert diameter of the rows; inf if two rows differ in their support."""
+    """The Hilbert diameter of the rows, with two rows and two columns that attain it; inf if two
+    rows differ in their support."""
     rows = matrix.toarray()
     is_possible = rows > 0.0
     different = np.argwhere(is_possible != is_possible[0])

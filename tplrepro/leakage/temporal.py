@@ -192,8 +192,8 @@ def check_span(first: int, last: int, horizon: int) -> None:
 
 
 def check_window(w: int, horizon: int) -> tuple[int, int]:
-    """A number of consecutive time points, and how many windows of it `horizon` time points
-    have."""
+    """The number w of consecutive time points of a window, checked, and how many such windows
+    `horizon` time points have."""
     w = check_horizon(w, "w")
     if w > horizon:
         raise ValueError(

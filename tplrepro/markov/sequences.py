@@ -189,7 +189,7 @@ class Sequences(FrozenArrays):
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Cut sequences after so many steps: where each piece begins and ends in `values`, and its
-        sequence."""
+        sequence. Successive pieces share the value at which they were cut."""
         n_pieces = np.ceil((self.lengths - 1) / steps).astype(np.int64)
         n_pieces = np.maximum(n_pieces, 1)
         owner = np.repeat(np.arange(len(self)), n_pieces)
@@ -719,7 +719,8 @@ def _sequences_of_user(value: Any) -> list:
 
 
 def _one_dimensional(sequence: Any, position: int) -> np.ndarray:
-    """A sequence of states as an array, of integers or of objects."""
+    """A sequence of states as an array, of integers or of objects; an error names its `position`
+    among the sequences."""
     if isinstance(sequence, np.ma.MaskedArray):
         sequence = np.ma.filled(sequence.astype(object), np.nan)
     if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu":

@@ -109,7 +109,8 @@ def excesses_of_pairs(rows, pairs, slopes, step):
 
 
 def columns_of(rows):
-    """The `Columns` of rows (n, n)."""
+    """Rows (n, n) in whole steps above each column's smallest entry, rounded up, as `Columns`; the
+    rows may all be equal."""
     least = rows.min(axis=0)
     largest = rows.max(axis=0)
     ranges = np.sort(largest - least)

@@ -217,7 +217,8 @@ def sparse_rows(matrix: csr_array, background: np.ndarray, low: np.ndarray) -> S
 
 
 def smallest_entries(matrix, background: np.ndarray) -> np.ndarray:
-    """The smallest entry of each row of a csr_array over its background (n,)."""
+    """The smallest entry of each row, (n,), of a csr_array over its background (n,), which is in
+    each place where it stores nothing."""
     n_columns = matrix.shape[1]
     row_starts = matrix.indptr[:-1]
     stored = np.diff(matrix.indptr)
