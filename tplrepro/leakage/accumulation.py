@@ -198,7 +198,7 @@ class StepsInTurn:
         included; None for one that begins before time 0."""
         first = self.first + self.direction * start
         last = self.first + self.direction * end
-        losses = []
+        losses: list = []
         for time in range(first, last, self.direction):
             if time < 0:
                 losses.append(None)
