@@ -42,7 +42,7 @@ def seconds_in_turn(rounds: int, *calls: Callable[..., Any]) -> list[list[float]
 
 
 def repeat(times: int, call: Callable[..., Any]) -> None:
-    """Call it so often."""
+    """Make a call this many times."""
     for _ in range(times):
         call()
 

@@ -65,7 +65,8 @@ def main(names: list[str]) -> None:
 
 
 def measure(section: Section, circumstances: str) -> str:
-    """The text below the title of a section."""
+    """The text below the title of a section; `circumstances` says when, from which commit and where
+    it was measured."""
     module = importlib.import_module(f"benchmarks.sections.{section.module}")
     start = time.perf_counter()
     lines = list(module.measure())
@@ -100,7 +101,8 @@ def measured_commit() -> str:
 
 
 def write_page(target: Path, bodies: dict[str, str]) -> None:
-    """Write the page with the sections that were ever measured."""
+    """Write the page with the sections that were ever measured; `bodies` are their texts by
+    title."""
     titles = [section.title for section in SECTIONS.values() if section.title in bodies]
     parts = [HEAD, *(f"## {title}\n\n{bodies[title]}" for title in titles)]
     partial = target.with_suffix(".partial")

@@ -55,7 +55,7 @@ def ratio_row(
 
 
 def on_busy_processors(run: Run, what_would_shorten: str) -> Iterator[str]:
-    """A sentence on how busy the processors were."""
+    """Sentences on how busy the processors were during a run, and what would shorten it."""
     count = os.cpu_count() or 1
     share = run.processors / run.wall / count
     yield ""

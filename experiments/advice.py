@@ -188,7 +188,7 @@ def _random_truth(
     kind: str, n: int, users: int, steps_per_release: int, *, rng: np.random.Generator
 ) -> Truth:
     """Two random chains with `n` states for data of this kind, and by which of them each user
-    moves."""
+    moves; `steps_per_release` of them lie between two releases."""
     popularity = np.ones(n)
     if kind == "sparse tails":
         popularity = np.arange(1.0, n + 1.0) ** -rng.uniform(1.0, 3.0)

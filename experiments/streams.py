@@ -131,11 +131,12 @@ def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
 def gaussian_noise_at(
     level: float, delta: float, strategy: Strategy, chain: list, n_states: int, sensitivity: float
 ) -> float:
-    """The least standard deviation of the noise that keeps (level, delta) at every time.
+    """The least standard deviation of the strategy's noise that keeps (level, delta) at every time.
 
     It is the better of two bounds: the TPL of the event-level budgets by `chain`, the backward and
     the forward loss function, must be at most `level` (nats), or the whole series together keeps
-    it, for any correlation. One user changes a count by at most `sensitivity`.
+    it, for any correlation. The data of one person have `n_states` values at each time, and change
+    a count by at most `sensitivity`.
     """
     mu = gaussian_mu(level, delta)
 

@@ -43,7 +43,7 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _time_round(call: Callable[[], Any], count: int) -> tuple[Any, float]:
-    """The last result of so many calls, and the seconds of all of them."""
+    """The last result of `count` calls, and the seconds of all of them."""
     began = cpu_clock()
     for _ in range(count):
         value = call()

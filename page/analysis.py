@@ -78,7 +78,8 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
 
 
 def scheme_name(scheme: str, inputs: Inputs) -> str:
-    """The name of a scheme; of a file, with whom its budgets hold against, as in a report."""
+    """The name of a scheme, and if a file was read, the adversary against whom its budgets hold, as
+    in a report."""
     if inputs.report is None or scheme not in SCHEMES:
         return scheme
     if scheme == COMPOSED:
@@ -102,7 +103,8 @@ def recommended_budgets(inputs: Inputs) -> Schemes:
 
 
 def verdict_on(inputs: Inputs, budgets: np.ndarray) -> Verdict:
-    """The command's verdict: for an estimate, against all that the data do not rule out."""
+    """The verdict that the command gives on budgets (T,): for an estimate, against all that the
+    data do not rule out."""
     if inputs.report is not None:
         return inputs.report.judge(budgets, inputs.alpha)
     leakage = temporal_privacy_leakage(budgets, inputs.backward, inputs.forward)
@@ -151,7 +153,8 @@ def supremum_of_leakage(inputs: Inputs, epsilon: float) -> float:
 
 
 def worst_leakage(inputs: Inputs, epsilons: np.ndarray) -> np.ndarray:
-    """TPL (T,) to the worst adversary that a file does not rule out; empty without a file."""
+    """TPL (T,) of the budgets `epsilons` (T,) to the worst adversary that a file does not rule out,
+    in nats; empty without a file."""
     if inputs.report is None:
         return np.empty(0)
     leakages = [

@@ -267,7 +267,8 @@ class LeakagePage(ipywidgets.VBox):
         return self.report
 
     def _compute_report(self, file: Upload, columns: tuple) -> None:
-        """Set `report` to that on a file, None if it has no report, and show its warnings."""
+        """Set `report` to that on a file, None if it has no report, and show its warnings;
+        `columns` are pairs of an argument of `read_sequences` and the name of a column."""
         others = [(name, getattr(self, name).read()) for name in SETTINGS]
         settings = (("delta", self.delta.value or None), *others)
         self.status.value = "<p role='status'>Computing the report on the file ...</p>"

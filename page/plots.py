@@ -88,7 +88,7 @@ class Curve:
 
 
 def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
-    """Each curve, in the order of `PANELS`."""
+    """Each curve of a result and of the budgets of schemes, in the order of `PANELS`."""
     leakage = analysis.leakage
     sensitivity = analysis.inputs.sensitivity
     times = np.arange(1, len(leakage) + 1)
@@ -113,7 +113,7 @@ def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
 
 
 def make_curve(times: np.ndarray, values: np.ndarray) -> Curve:
-    """A series over time, or one level from end to end."""
+    """A series over times (T,), or one level from end to end; empty if a value is not finite."""
     if not values.size or not np.isfinite(values).all():
         return Curve(np.empty(0), np.empty(0))
     if values.ndim == 0:
@@ -122,8 +122,8 @@ def make_curve(times: np.ndarray, values: np.ndarray) -> Curve:
 
 
 def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
-    """The figure, whole at once: what is added to the widget before a browser shows it would be
-    lost."""
+    """The figure of a result and of the budgets of schemes, whole at once: what is added to the
+    widget before a browser shows it would be lost."""
     titles = [title for title, _ in PANELS]
     figure = make_subplots(len(PANELS), 1, subplot_titles=titles, vertical_spacing=0.15)
     figure.update_annotations(x=0, xanchor="left", yshift=76)

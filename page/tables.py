@@ -84,7 +84,7 @@ def nats(leakage: float) -> str:
 
 
 def schemes_html(analysis: Analysis, schemes: Schemes) -> str:
-    """The table of budgets, with the verdict on each."""
+    """The table of the chosen budgets and those of schemes, with the verdict on each."""
     inputs = analysis.inputs
     shown: Schemes = {CHOSEN: analysis.leakage.epsilons}
     shown |= {scheme_name(name, inputs): budgets for name, budgets in schemes.items()}
@@ -96,7 +96,8 @@ def schemes_html(analysis: Analysis, schemes: Schemes) -> str:
 
 
 def cells_of(budgets: np.ndarray | str, inputs: Inputs) -> list[str]:
-    """The cells of a scheme: the verdict and numbers, or why it has no budgets."""
+    """The cells of a scheme: the verdict and numbers; `budgets` that are words say why it has
+    none."""
     if isinstance(budgets, str):
         return [budgets, "", "", "", ""]
     verdict = verdict_on(inputs, budgets)

@@ -52,7 +52,8 @@ def find_problems(root: Path = ROOT, profiles: Collection[str] = PROFILES) -> li
 
 
 def problems_of_names(registered: Mapping[str, Notebook], present: set[str]) -> Iterator[str]:
-    """Notebooks that are listed and not there, or there and not listed."""
+    """Notebooks that are listed in the batch (`registered`) and not present, or present and not
+    listed."""
     used = {entry.notebook for entry in registered.values()}
     for name in sorted(used - present):
         remedy = "write it or remove the line"

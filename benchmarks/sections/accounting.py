@@ -65,7 +65,7 @@ def epsilon_of_many(event: Any, P: tpl.TransitionMatrix) -> Any:
 
 
 def seconds_of_compositions(event: Any, profiles: list) -> float:
-    """Of all compositions with one event, from every fortieth."""
+    """Seconds of the composition of every fortieth of the profiles with one event."""
     one = tf.PrivacyProfile.of_event(event, profiles[0].grid)
     each = [seconds_of(lambda profile=profile: profile.compose(one)) for profile in profiles[::40]]
     return len(profiles) * statistics.median(each)

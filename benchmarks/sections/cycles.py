@@ -63,7 +63,8 @@ class Habits:
 
 
 def iterated(budgets: list[float], losses: list) -> list[float]:
-    """The leakages of the last lap; each loss function leads to the next phase."""
+    """The leakages of the last lap, when no phase changes any more; each loss function leads from a
+    phase to the next one."""
     following = [*budgets[1:], budgets[0]]
     lap = [0.0] * len(budgets)
     leakage = budgets[0]

@@ -68,7 +68,7 @@ def write_set(name: str, path: Path) -> None:
 
 
 def write_official_set(name: str, folder: str) -> dict:
-    """Bytes, seconds and memory."""
+    """Write the stand-in `name` in a folder: its bytes, the seconds and the memory in bytes."""
     path = Path(folder) / OFFICIAL_SETS[name].file_name
     start = time.perf_counter()
     write_set(name, path)
@@ -77,7 +77,8 @@ def write_official_set(name: str, folder: str) -> dict:
 
 
 def read_official_set(what: str, folder: str) -> dict:
-    """Rows or states, seconds and memory."""
+    """Read the stand-in in a folder by `READERS[what]`: rows or states, seconds, and memory in
+    bytes."""
     name = next(name for name in OFFICIAL_SETS if name in what)
     path = Path(folder) / OFFICIAL_SETS[name].file_name
     start = time.perf_counter()

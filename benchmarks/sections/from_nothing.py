@@ -22,7 +22,8 @@ def measure() -> Iterator[str]:
 
 
 def measure_target(target: str, aim: str) -> Iterator[str]:
-    """A clone of its own, in which the environment is made first."""
+    """The rows of a target of make, in a clone of its own, in which the environment is made first;
+    `aim` is the time to reach."""
     variables = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)

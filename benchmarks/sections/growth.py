@@ -59,7 +59,7 @@ def measure() -> Iterator[str]:
 
 
 def growth_from(found: pd.DataFrame, first: int) -> str:
-    """The fitted exponents of the sizes from `first` on."""
+    """The fitted exponents, in words, of the measurements `found` of sizes from `first` on."""
     sizes = np.log(found.index.to_numpy(dtype=float))
     one, _ = np.polyfit(sizes, np.log(found["one"]), 1)
     whole, _ = np.polyfit(sizes, np.log(found["seconds"]), 1)
@@ -110,7 +110,8 @@ def seconds_of_bare_pass(rows: np.ndarray) -> float:
 
 @numba.njit(nogil=True)
 def pass_over_block(steps: np.ndarray, first: int) -> np.ndarray:
-    """Maxima and sums of a block of rows d with all rows."""
+    """Maxima and sums (16, n) of the block of rows d that begins at row `first`, with all rows;
+    column i of `steps` (n, n) is row i in units of 16 bits."""
     n = steps.shape[1]
     totals = np.zeros((16, n), np.uint16)
     columns = np.minimum(first + np.arange(16), n - 1)
@@ -134,8 +135,8 @@ def pass_over_block(steps: np.ndarray, first: int) -> np.ndarray:
 
 
 def screen_of(rows: np.ndarray, hull: np.ndarray) -> dict[str, float]:
-    """Passes that the last screen makes, and the share of 20,000 pairs of rows that it lets
-    through."""
+    """Passes that the last screen makes over `rows` (n, n), whose loss function has this hull, and
+    the share of 20,000 pairs of rows that it lets through."""
     n = len(rows)
     largest = rows.max(axis=0)
     step = 1.0 / screens.columns_of(rows).scale

@@ -22,7 +22,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_example(example: str, horizon: int) -> Iterator[str]:
-    """Moves of both sliders, and what follows once they rest."""
+    """The rows of one example: moves of both sliders, and what follows once they rest."""
     from page import LeakagePage
 
     opened = LeakagePage(example, horizon=horizon)

@@ -43,7 +43,7 @@ def measure() -> Iterator[str]:
 
 
 def measure_against_single_calls(some: Sequences, n_states: int) -> Iterator[str]:
-    """One call for all beside one for each user."""
+    """The rows of one call for all users of `some` beside one for each user."""
 
     def one_by_one() -> None:
         for user in range(len(some)):

@@ -82,7 +82,7 @@ def measure_filter(rng: np.random.Generator) -> Iterator[str]:
 
 
 def spend_what_remains(account: tpl.TemporalAccountant, draws: list[float]) -> None:
-    """Compose one budget after the other, or as much of it as remains."""
+    """Compose each of the budgets `draws`, or as much of it as remains in the account."""
     for draw in draws:
         account.compose(min(draw, account.remaining))
 

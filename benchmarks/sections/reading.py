@@ -39,7 +39,7 @@ def measure() -> Iterator[str]:
 
 
 def compare_tools(path: Path, kind: str) -> Iterator[str]:
-    """A row for each of the installed tools."""
+    """A row for each of the installed tools, for a file of this kind ("csv" or "parquet")."""
     found = measure_in_turns(path)
     steps = {one["steps"] for rounds in found.values() for one in rounds}
     assert len(steps) == 1, steps

@@ -65,14 +65,15 @@ def leakage_on_dask(users: int) -> dict[str, float]:
 
 
 def copies_of(each: Sequences, copies: int) -> Sequences:
-    """All walks so often, each time as other users."""
+    """Each walk `copies` times, as that of another user each time."""
     offsets = np.append(0, np.cumsum(np.tile(each.lengths, copies)))
     users = np.arange(offsets.size - 1)
     return Sequences(np.tile(each.values, copies), offsets, each.labels, users)
 
 
 def run_on_cluster(data: Sequences, copies: int) -> tuple:
-    """The leakages, and what they took."""
+    """The leakages of all users of `data`, and what they took; `copies`, their smoothing, is the
+    number of copies of each walk."""
     from distributed import Client, LocalCluster
 
     some = data.select(np.arange(8000))

@@ -69,7 +69,7 @@ def judge(
 
 
 def our_result(claim: Claim, names: Mapping[str, Any]) -> str:
-    """Our numbers in words, followed by those that the paper prints."""
+    """Our numbers, `names`, in the words of the claim, followed by those that the paper prints."""
     ours = fill(claim, claim.ours, names)
     if claim.printed:
         ours += f" (printed: {', '.join(map(str, claim.printed.values()))})"
@@ -77,7 +77,7 @@ def our_result(claim: Claim, names: Mapping[str, Any]) -> str:
 
 
 def check_tests(claim: Claim, outcomes: Mapping[str, str]) -> None:
-    """All tests that decide must have passed."""
+    """ClaimError unless the outcome of each test that decides is "passed"."""
     for test in claim.tests:
         outcome = outcomes.get(test, "missing")
         if outcome != "passed":
@@ -104,7 +104,8 @@ def check_cause(
 
 
 def points_of(claim: Claim, names: Mapping[str, Any]) -> list[Point]:
-    """Each value of a swept choice; a single point if nothing is swept."""
+    """Each value of a swept choice with the recorded numbers there; a single point with all
+    numbers, `names`, if nothing is swept."""
     if not claim.swept:
         return [Point(None, names)]
     values = list(evaluate(claim, str(claim.swept["over"]), names))
@@ -158,7 +159,7 @@ def kind_of(claim: Claim, names: Mapping[str, Any], holds: bool, part: str) -> K
 
 
 def cause_in_words(kind: Kind, part: str, why: str) -> str:
-    """What follows the kind: the part that holds, and the cause."""
+    """What follows the kind: `part`, which holds, and `why` the rest does not."""
     holds = kind in (Kind.REPRODUCED, Kind.WITH_ERRATUM)
     if holds and not part:
         return ""

@@ -57,8 +57,8 @@ def _quilts(setting: Setting) -> Iterator[Quilts]:
 
 
 def _influences(matrix: TransitionMatrix, horizon: int) -> list[np.ndarray]:
-    """The largest log Pr(value at each distance | i) - log Pr(.. | j), (n, n), for distances 0 .. T
-    - 1; 0 at 0."""
+    """The largest log Pr(value at each distance | i) - log Pr(.. | j), (n, n), of a chain, for
+    distances 0 .. T - 1; 0 at 0."""
     n = matrix.n_states
     step = matrix.toarray()
     power = np.eye(n)

@@ -30,7 +30,7 @@ def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
 
 
 def by_distribution(spent: np.ndarray, window: int) -> np.ndarray:
-    """Spend half of what is left in the window."""
+    """Spend half of the units that are left in the window."""
     first_in_window = max(spent.shape[1] - window + 1, 0)
     spent_in_window = spent[:, first_in_window:].sum(axis=1)
     return (window - spent_in_window) / 2.0

@@ -127,7 +127,7 @@ def layout_option(cut: Mapping) -> dict[str, Any]:
 
 
 def areas_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
-    """Areas of the screen; adds a column "area"."""
+    """Areas of the screen as states; adds a column "area" to the observations."""
     columns = cut["columns"]
     observations["area"] = areas(observations, columns, cut["rows"], *SCREENS[cut["layout"]])
     sequences = sequences_in_time(observations, cut, state="area", user=["user", "recording"])

@@ -251,7 +251,7 @@ def grid_box(cut: Mapping) -> dict[str, Any]:
 
 
 def cells_as_states(observations: pd.DataFrame, cut: Mapping) -> States:
-    """Cells of the positions; adds a column "cell"."""
+    """Cells of the positions as states; adds a column "cell" to the observations."""
     grid = Grid(cut["box"], cut["cell_km"])
     latitude = observations["latitude"].to_numpy()
     longitude = observations["longitude"].to_numpy()

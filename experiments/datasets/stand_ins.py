@@ -112,7 +112,8 @@ def open_for_writing(path: str | Path) -> BinaryIO | gzip.GzipFile:
 
 
 def format_lines(columns: Mapping[str, Any], delimiter: str, end: bytes = b"\n") -> bytes:
-    """Columns, arrays of one length, as lines of text without header or quotes."""
+    """Columns, arrays of one length, as lines of text with this delimiter and end, without header
+    or quotes."""
     sink = pa.BufferOutputStream()
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
     pa.csv.write_csv(pa.table(columns), sink, options)

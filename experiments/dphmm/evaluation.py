@@ -118,8 +118,8 @@ def _measure(step: ReleasedAnswer, answers: np.ndarray, true_state: int) -> dict
 
 
 def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
-    """The mean of a column of `evaluate` over trajectories, with its interval; without it for a
-    single trajectory."""
+    """The mean over trajectories of the column `quantity` of releases, with its interval; without
+    it for a single trajectory."""
     means = releases.groupby("trajectory")[quantity].mean()
     if len(means) == 1:
         return float(means.mean())
@@ -127,10 +127,11 @@ def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
 
 
 def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, list]:
-    """`over_trajectories` for each data set, method and quantity: a list over the models of the
-    data set.
+    """The mean of each quantity over trajectories, with its interval, for each data set and method:
+    a list over the models of the data set.
 
-    `releases` are those of `compare`; the key is such as "Geolife, DPLS: error".
+    `releases` are those of `compare`, `quantities` columns of it; the key is such as "Geolife,
+    DPLS: error".
     """
     results: dict[str, list] = {}
     for (name, method), part in releases.groupby(["data", "method"], sort=False):

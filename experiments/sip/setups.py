@@ -130,6 +130,7 @@ class TwoStepNoise(NamedTuple):
 
 
 def _chain(p1: float, phi: float) -> SymbolChain:
+    """The chain of two bits with p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1)."""
     return SymbolChain.first_order([1 - p1, p1], [[1 - phi, phi], [phi, 1 - phi]])
 
 

@@ -197,20 +197,22 @@ def _common_refinement(groups: list[PhaseGroups]) -> PhaseGroups:
 
 
 def _group_of_refinement(group: PhaseGroups, finest: PhaseGroups) -> np.ndarray:
-    """The phase of a candidate that each of the finest phases is part of."""
+    """The phase of a candidate, `group`, that each of the finest phases is part of."""
     found = np.empty(finest.n_groups, dtype=np.int64)
     found[finest.codes] = np.resize(group.codes, len(finest.codes))
     return found
 
 
 def _gain(gains: np.ndarray, n_tried: int = 1) -> HeldOutGain:
-    """The sum of the gains of units (u,), and its standard error."""
+    """The sum of the gains of units (u,), and its standard error; `n_tried` candidates were
+    compared."""
     error = float(np.std(gains) * np.sqrt(len(gains)))
     return HeldOutGain(float(gains.sum()), error, n_tried)
 
 
 def _choose(candidates: list[PhaseCandidate], gains: np.ndarray) -> int:
-    """The number of the candidate with the fewest phases that is about as good as the best one."""
+    """The number of the candidate with the fewest phases that is about as good as the best one;
+    `gains` (candidates, u) are those of units."""
     best = int(np.argmax([candidate.gain.nats for candidate in candidates]))
     if not candidates[best].gain.matters:
         return 0
@@ -222,7 +224,7 @@ def _choose(candidates: list[PhaseCandidate], gains: np.ndarray) -> int:
 
 
 def _gain_of_stay(data: Sequences, groups: PhaseGroups) -> HeldOutGain:
-    """What the time in the state gains over these phases."""
+    """What it gains, beyond the phase, to know how long a user has been in the state."""
     n_stays = len(STAYS) + 2
 
     def phase_and_stay(block: Sequences) -> np.ndarray:

@@ -63,8 +63,8 @@ class CycleOnClock:
     phases: list
 
     def phase_at(self, local: int, step: int) -> int:
-        """The phase of a time, as the clock on the wall shows it; ValueError for one between two
-        phases."""
+        """The phase at a time, `local` nanoseconds since 1970 by the clock on the wall, of steps of
+        `step` nanoseconds; ValueError for a time between two phases."""
         since = (local - MONDAY - self.begins) % LENGTH_OF[self.period]
         phase, rest = divmod(since, step)
         if rest:
@@ -172,7 +172,8 @@ class Clock:
         self._check_first(positions[0], following)
 
     def _check_first(self, first: int, following: int) -> None:
-        """ValueError for a position before the clock's first, or after the one that is next."""
+        """ValueError if position `first` is before the clock's first, or after `following`, the one
+        that is next."""
         if first < 0:
             raise ValueError(
                 f"times begin at {self.label(0)}, found {self.label(first)}; the clock went back: "
@@ -215,11 +216,13 @@ class Clock:
         return instants.tz_convert(self.zone).tz_localize(None).asi8.tolist()
 
     def _is_moved_to(self, position: int, tick: int) -> bool:
-        """Whether this is the time of a day on which clocks leave out the usual one."""
+        """Whether `tick` is the time at this position, on a day on which clocks leave out the usual
+        one."""
         return self.calendar and self.index([position]).asi8[0] == tick
 
     def _check_kind(self, moments: Moments, first: Any) -> None:
-        """ValueError unless times are numbers, dates with a zone or without one, as before."""
+        """ValueError unless times are numbers, dates with a zone or without one, as before; `first`
+        is shown in it."""
         if moments.dates == self.dates and (moments.zone is None) == (self.zone is None):
             return
         kind = "whole numbers"

@@ -73,7 +73,7 @@ class _DistinctLosses:
 
 
 def _loss_of_several(content: dict, made: list) -> Any:
-    """A loss function, which may be made of others."""
+    """A loss function by its content, which may name the numbers of others in `made`."""
     if content["loss"] != NEAR_HABIT:
         return loss_from_json(content)
     of_habit = made[content["of_habit"]]
@@ -82,6 +82,7 @@ def _loss_of_several(content: dict, made: list) -> Any:
 
 
 def _numbered(numbers: list[int | None], made: list) -> list:
+    """The loss functions of these numbers in `made`; None stays None."""
     return [None if number is None else made[number] for number in numbers]
 
 

@@ -162,6 +162,8 @@ class Mark:
                 os.close(handle)
 
     def _opened(self, write: bool, create: bool) -> int | None:
+        """The handle of the mark; None if there is none and it is not to be created, or if it is to
+        be read and cannot be written."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         if create:
             flags |= os.O_CREAT

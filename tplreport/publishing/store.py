@@ -120,7 +120,7 @@ class Store:
             raise
 
     def create(self, settings: dict, state: State) -> None:
-        """Make the tables of an empty file."""
+        """Make the tables of an empty file, with its settings and its state."""
         for table in TABLES:
             self._database.execute(table)
         self.write("format", FORMAT)

@@ -132,7 +132,8 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
 
 
 def _check_number_of_rows(lines: list[Line], most_states: int | None) -> None:
-    """ValueError for no row, or more than a matrix of so many states has with its names."""
+    """ValueError for no row, or more rows than a matrix of `most_states` states has with a line of
+    their names; None: any number."""
     if not lines or (most_states is not None and len(lines) > most_states + 1):
         rows = "1 row or more"
         if most_states is not None:
@@ -339,7 +340,8 @@ def _with_names_beside(lines: list[Line]) -> Labelled | None:
 
 
 def _probabilities(line: Line, width: int) -> list[float]:
-    """The probabilities in the cells of a line; TransitionMatrix would count lines from 0."""
+    """The probabilities in the `width` cells of a line; ValueError, which names the line as editors
+    count it, from 1."""
     if len(line.cells) != width:
         raise ValueError(
             f"each row must have {width} entries, found {len(line.cells)} in line {line.number}; "
@@ -403,7 +405,8 @@ def _is_heading(cell: str) -> bool:
 
 
 def _column_called(name: str, heading: Sequence[str]) -> int:
-    """The position of the column."""
+    """The position of the column that `name` means by its heading; ValueError unless there is
+    one."""
     places = _candidate_columns(name, heading)
     if len(places) == 1:
         return places[0]
@@ -429,12 +432,13 @@ def _candidate_columns(name: str, heading: Sequence[str]) -> list[int]:
 
 
 def _is_other(heading: str, other: str) -> bool:
-    """Whether a heading says that a column holds another level, or times."""
+    """Whether a heading says that a column holds the level called `other`, or times."""
     return heading in (other, "t", "count") or plain_name(heading) in USUAL_NAMES["time"]
 
 
 def _check_a_release_a_line(lines: Sequence[Line], heading: Sequence[str]) -> None:
-    """ValueError unless the columns t and count, if there are any, say so."""
+    """ValueError unless the columns t and count, if there are any, say that each line is one
+    release."""
     if "t" in heading:
         _check_order(lines, heading.index("t"))
     if "count" in heading:
@@ -442,7 +446,8 @@ def _check_a_release_a_line(lines: Sequence[Line], heading: Sequence[str]) -> No
 
 
 def _check_single(lines: Sequence[Line], place: int) -> None:
-    """ValueError for a line that stands for several releases, as those of a ledger may."""
+    """ValueError for a line that stands for several releases, as those of a ledger may, by the
+    column at `place`."""
     for line in lines:
         if number(line.cells[place]) != 1.0:
             raise ValueError(
@@ -452,7 +457,7 @@ def _check_single(lines: Sequence[Line], place: int) -> None:
 
 
 def _check_order(lines: Sequence[Line], place: int) -> None:
-    """ValueError unless the column t counts the lines from one of 0 and 1 on."""
+    """ValueError unless the column t, at `place`, counts the lines from 0 or from 1 on."""
     times = [line.cells[place] for line in lines]
     first = 1
     if times[:1] == ["0"]:
@@ -466,7 +471,7 @@ def _check_order(lines: Sequence[Line], place: int) -> None:
 
 
 def _value(line: Line, place: int) -> float:
-    """The number in a cell of a column."""
+    """The number in the cell of a line at `place`, the position of a column."""
     cell = line.cells[place]
     value = number(cell)
     if not np.isfinite(value):

@@ -276,7 +276,8 @@ def _checked_format(path: Path) -> str | None:
 
 
 def _frame_of_format(path: Path, kind: str | None) -> Path | pd.DataFrame:
-    """A file of a format that is read as a whole; of any other its path."""
+    """A file whose format is read as a whole ("spmf", "excel", "xes"), as a frame; of any other
+    kind its path."""
     if kind == "spmf":
         return read_spmf(path)
     if kind == "excel":
@@ -397,7 +398,8 @@ def _check_unused(data: str, **arguments: Any) -> None:
 
 
 def _several_columns(data: Path | pd.DataFrame, given: Hashable) -> list[Hashable]:
-    """The columns that "first..last" or "a+b" names, unless a column has that name itself."""
+    """The columns that the text `given`, "first..last" or "a+b", names; none if it names one column
+    itself."""
     if not isinstance(given, str) or not (".." in given or "+" in given):
         return []
     names = column_names(data)
@@ -555,7 +557,7 @@ def _add_block(
 
 
 def _widen_edges(edges: np.ndarray, degrees: np.ndarray) -> None:
-    """Change the least and the largest degree of a table to cover further ones."""
+    """Change `edges`, the least and the largest degree of a table, to cover further ones."""
     edges[0] = np.fmin.reduce(degrees, initial=edges[0])
     edges[1] = np.fmax.reduce(degrees, initial=edges[1])
 
@@ -724,7 +726,8 @@ def _clock_of(table: Table) -> tuple[str, str | None]:
 
 
 def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str | None) -> None:
-    """ValueError for arguments of `to_sequences` that the table has no use for."""
+    """ValueError for arguments of `to_sequences` that do not fit the table: any with a sequence a
+    row, and a step without times."""
     check_choice(same_time or "rows", "same_time", SAME_TIME)
     if table.width > 1:
         _check_unused(

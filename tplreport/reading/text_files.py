@@ -204,7 +204,7 @@ class Rows:
             self._numbers = self._numbers[rows]
 
     def drop(self, bad: np.ndarray, reason: str) -> None:
-        """Drop and count a known defect."""
+        """Drop the rows where `bad` (m,) is true, and count them as a known defect."""
         self.defects.known(reason, int(bad.sum()), lambda: self.place(np.argmax(bad)))
         self.keep(np.flatnonzero(~bad))
 
@@ -519,8 +519,8 @@ def parse_table(
 
 
 def _parse_options(block: bytes, delimiter: str, has_quotes: bool) -> Any:
-    """How pyarrow parses a block, with or without quotes; ArrowInvalid for quotes of which it would
-    make something else."""
+    """How pyarrow parses a block of fields between delimiters, with or without quotes; ArrowInvalid
+    for quotes of which it would make something else."""
     if not has_quotes:
         return pa.csv.ParseOptions(delimiter=delimiter, quote_char=False, newlines_in_values=False)
     if not _quotes_are_sound(block, delimiter):

@@ -148,7 +148,7 @@ def _at_steps(
 
 
 def _steps_from(ticks: np.ndarray, step: int) -> np.ndarray:
-    """The first step at or after each time."""
+    """The number of the first step of `step` ticks at or after each time, in ticks."""
     return -(-ticks // step)
 
 
@@ -458,7 +458,8 @@ def _times_of_reports(column: pd.Series) -> np.ndarray:
 
 
 def _order(group: np.ndarray, times: np.ndarray) -> np.ndarray | slice:
-    """What sorts reports by user and time."""
+    """What sorts reports by `group`, the codes of users, and time: indices, or a slice of all if
+    they are sorted."""
     numbers = times
     if times.dtype.kind == "M":
         numbers = times.view(np.int64)  # are sorted faster

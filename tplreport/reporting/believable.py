@@ -202,7 +202,8 @@ def trusted_chain(
 
 
 def _check_believable(checks: Sequence[Check], against: str) -> None:
-    """DoubtfulModelError if a check refuses the chain, or doubts it in a way that matters."""
+    """DoubtfulModelError if a check refuses the chain, or doubts it in a way that matters to plans
+    `against` an adversary."""
     if is_refused(checks) or not is_believable(checks, against):
         raise DoubtfulModelError(
             f"the data must show one chain for everybody, found: {doubts_in_words(checks)}; "

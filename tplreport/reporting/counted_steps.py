@@ -45,7 +45,11 @@ class CountedSteps:
     def of(
         cls, data: Sequences, groups: PhaseGroups | None = None, first: Any = None
     ) -> CountedSteps:
-        """The steps of `data`; ValueError unless they lead to a second state."""
+        """Count the steps of `data`, for each group of phases, or together without groups;
+        ValueError unless they lead to a second state.
+
+        `first` is the label of the phase of the first release, None the first phase.
+        """
         if groups is None:
             counts, states = count_transitions(data)
         else:

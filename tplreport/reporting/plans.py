@@ -190,7 +190,8 @@ def steps_by_group(data: Sequences, groups: PhaseGroups) -> Iterator[Sequences]:
 
 
 def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
-    """The largest TPL over time, in nats."""
+    """The largest TPL over time of budgets (T,), in nats; `pair` are the backward and the forward
+    loss function."""
     return float(temporal_privacy_leakage(budgets, *pair).tpl.max())
 
 

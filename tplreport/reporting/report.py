@@ -507,8 +507,8 @@ def _size_of(judged: JudgedChain) -> dict[str, int]:
 
 
 def _gaussian_errors(settings: dict[str, Any], adversary: Pair) -> dict[str, float]:
-    """The error of equal Gaussian noise that keeps (alpha, delta), against an adversary, and
-    against any chain."""
+    """The error of equal Gaussian noise that keeps (alpha, delta) of the settings, against an
+    adversary, and against any chain."""
     pairs = {settings["against"]: adversary, ANYBODY: any_chain()}
     return {
         who: gaussian_error(

@@ -87,7 +87,8 @@ def _judge_rhythm(rhythm: Rhythm, cycle: str | None) -> TimeOfDay:
 
 
 def _candidate_of(rhythm: Rhythm, cycle: str | None) -> PhaseCandidate:
-    """The phases by which a report judges."""
+    """The phases by which a report judges; `cycle` is "auto", "day", "week" or None, for one chain
+    at all hours."""
     if cycle is None:
         return rhythm.candidates[0]
     if cycle == AUTO:
@@ -104,7 +105,8 @@ def _candidate_of(rhythm: Rhythm, cycle: str | None) -> PhaseCandidate:
 
 
 def _check_of_one_chain(rhythm: Rhythm, clock: str) -> Check:
-    """One chain for all hours: fine unless others predict better."""
+    """One chain for all hours: fine unless other phases predict better; `clock` says in words whose
+    clock it is."""
     if rhythm.matters:
         chosen = rhythm.chosen
         words = (

@@ -43,7 +43,7 @@ def digests_of(folders: Iterable[str], root: Path = ROOT) -> dict[str, str]:
 
 
 def of_modules(whole: Fingerprint, modules: Iterable[str]) -> Fingerprint:
-    """The fingerprint of a run that imported these modules of the package alone."""
+    """The fingerprint, of `whole`, of a run that imported these modules of the package alone."""
     used = files_of_modules(modules)
     digests = {name: digest for name, digest in whole["package"].items() if name in used}
     return whole | {"package": digests}
@@ -80,7 +80,8 @@ def outdated(entries: Mapping[str, Notebook], profile: Profile, root: Path = ROO
 
 
 def result_path(name: str, profile_name: str, root: Path = ROOT) -> Path:
-    """Where the executed notebook is once it has succeeded."""
+    """Where the executed notebook `name` is once it has succeeded with the parameters of the
+    profile."""
     return root / "build" / profile_name / "notebooks" / f"{name}.ipynb"
 
 

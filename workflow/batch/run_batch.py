@@ -170,7 +170,7 @@ def plan_batch(profile: str, only: Collection[str], root: Path) -> Batch:
 
 
 def finish_batch(batch: Batch, status: int) -> int:
-    """Print the summary; the exit status, from that of Snakemake."""
+    """Print the summary; the exit status of the batch, by `status`, that of Snakemake."""
     results = batch.results()
     _say("", results.table(), "")
     if status < 0:  # the number of the signal that ended it

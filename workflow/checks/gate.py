@@ -213,7 +213,8 @@ def problems_of_outcome(line: Line, status: int | None, text: str) -> list[str]:
 
 
 def start_shell(command: str, output: TextIO) -> subprocess.Popen:
-    """Start a command as a reader would, in a process group of its own."""
+    """Start a command as a reader would, in a process group of its own, and write what it prints to
+    `output`."""
     environment = {
         name: value for name, value in os.environ.items() if not re.fullmatch(SETTINGS, name)
     }

@@ -62,7 +62,11 @@ def render_pdf(text: str, source: Path) -> None:
 
 
 def fill(text: str, contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
-    """The text with its placeholders replaced; KeyError for a claim that there is not."""
+    """The text of an article with its placeholders replaced.
+
+    `contents` are the pages of claims by paper, `judged` are all claims with their verdicts.
+    KeyError for a claim that there is not.
+    """
     fillings = Fillings(contents, judged)
 
     def fill_one(match: re.Match[str]) -> str:
@@ -80,11 +84,7 @@ class Fillings:
     judged: Sequence[Judged]
 
     def fill(self, kind: str, words: str) -> str:
-        """The text of an article with its placeholders replaced.
-
-        `contents` are the pages of claims by paper, `judged` are all claims with their verdicts.
-        KeyError for a claim that there is not.
-        """
+        """In the place of ``{kind words}``."""
         if kind == "ours":
             return f"[{self.verdict_on(words).ours}]({link_of_claim(words)})"
         if kind == "verdict":

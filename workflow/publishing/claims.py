@@ -62,7 +62,8 @@ def render(
 
 
 def render_overview(contents: Mapping[str, Any], judged: Sequence[Judged]) -> str:
-    """The counts of all pages, and in a sentence those of the papers' statements."""
+    """The counts of the pages `contents` by verdict, and in a sentence those of the papers'
+    statements."""
     headings = ["statements of", "in all", *Kind, OPEN]
     rows = overview_rows(contents, judged)
     if not any(row[-1] for row in rows):
@@ -107,7 +108,7 @@ def is_on_paper(page: str) -> bool:
 
 
 def claims_about(what: str, judged: Sequence[Judged]) -> list[Judged]:
-    """Those about "the paper", or about "ours"."""
+    """The claims about `what`, "the paper" or "ours"."""
     return [one for one in judged if one.claim.about == what]
 
 
@@ -204,7 +205,8 @@ def decider_link(claim: Claim, notebooks: Mapping[str, Notebook]) -> str:
 
 
 def verdict_words(judged: Judged, movement: Movement | None) -> str:
-    """The verdict, what bears it, how far its numbers move with another seed, and its erratum."""
+    """The verdict on a claim, what bears it, how far its numbers move with another seed (None: not
+    known), and its erratum."""
     claim = judged.claim
     sentences = [judged.verdict.words if judged.verdict else OPEN]
     if claim.invariant:

@@ -71,7 +71,8 @@ class Evidence:
         return record
 
     def judge(self, claim: Claim, outcomes: Mapping[str, str]) -> Verdict | None:
-        """The verdict; None for a claim that means nothing at this profile's sizes."""
+        """The verdict on a claim by its record and the outcomes of tests; None for a claim that
+        means nothing at this profile's sizes."""
         record = None
         if claim.record:
             record = self.record_of(claim)

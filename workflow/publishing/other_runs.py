@@ -66,8 +66,8 @@ def numbers_in(text: str) -> list[float]:
 
 
 def movements_of_claims(one: Path | str, other: Path | str) -> dict[str, Movement]:
-    """How far the numbers of each claim moved whose record both folders have, without claims about
-    times."""
+    """How far the numbers of each claim moved from the folder of records `one` to `other`, if both
+    have its record; without claims about times."""
     notebooks = read_notebooks()
     before = judge_all(one, outcomes={})[1]
     after = judge_all(other, outcomes={})[1]

@@ -301,7 +301,7 @@ def _room_page(room: str, names: Mapping[str, object]) -> str:
 
 
 def _directive(path: str, value: object) -> str:
-    """What has Sphinx describe a name."""
+    """The directive by which Sphinx describes the name at `path`, by the kind of its value."""
     if inspect.isroutine(value):
         return f".. autofunction:: {path}\n\n"
     if not inspect.isclass(value):

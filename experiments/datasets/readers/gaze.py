@@ -94,7 +94,8 @@ def _is_csv(name: str) -> bool:
 
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
-    """Whether the first file of a folder has these columns; distinguishes several sets."""
+    """Whether the first file of a folder has the columns `wanted`, by which several sets are told
+    apart."""
     files = _csv_files(path)
     if not files:
         return False

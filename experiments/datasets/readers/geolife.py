@@ -161,7 +161,8 @@ def _files_of_archive(path: Path, stack: contextlib.ExitStack) -> list[File]:
 
 
 def _select_trajectories(files: list[File], defects: Defects) -> list[File]:
-    """The trajectories, ordered by user and label; counts those in a wrong folder."""
+    """The files that hold trajectories, ordered by user and label; those in a wrong folder are
+    counted in `defects`."""
     files = sorted(files, key=lambda file: (file.user, file.label))
     for before, file in itertools.pairwise(files):
         if before.label == file.label:
@@ -284,7 +285,11 @@ def _merge_trajectories(parts: list[pa.Table], files: list[File], defects: Defec
 
 
 def _join_users(users: list[pa.Table], files: list[File]) -> pd.DataFrame:
-    """The points of all users; each column is freed once it is joined, to keep memory low."""
+    """The points of all users in one frame; `files`, by the numbers in the column trajectory, tell
+    user and label.
+
+    Each column is freed once it is joined, to keep memory low.
+    """
     table = pa.concat_tables(users)
     users.clear()
     columns = {}
