@@ -59,6 +59,8 @@ class Size:
                 self._add_function(node)
 
     def _add_function(self, function: Function) -> None:
+        """Count the complexity of a function, and whether it is documented if it is public and has
+        two or more arguments."""
         branches = sum(isinstance(inner, BRANCHES) for inner in ast.walk(function))
         self.complexities.append(1 + branches)
         if function.name.startswith("_") or argument_count(function) < 2:

@@ -29,17 +29,21 @@ def budgets_by_method(
     """
 
     def of_counts(table: np.ndarray, smoothing: float) -> float:
+        """The budget for the matrices of a table of counts."""
         backward = tpl.TransitionMatrix.from_counts(table.T, smoothing)
         forward = tpl.TransitionMatrix.from_counts(table, smoothing)
         return budget(level, backward, forward)
 
     def of_posterior(prior: float) -> float:
+        """The budget that keeps the level for all drawn chains, with `prior` pseudo-steps at each
+        count."""
         backward = tr.posterior_draws(counts.T, prior, draws, rng=rng)
         forward = tr.posterior_draws(counts, prior, draws, rng=rng)
         pairs = zip(backward, forward, strict=True)
         return tf.allocate_for_several(partial(budget, level), pairs)
 
     def of_bootstrap() -> float:
+        """The least budget over redrawn counts."""
         found = []
         for _ in range(draws):
             redrawn = [rng.multinomial(row.sum(), row / row.sum()) for row in counts]
@@ -47,6 +51,7 @@ def budgets_by_method(
         return min(found)
 
     def of_confidence_set() -> float:
+        """The budget that keeps the level for all chains that the counts do not rule out."""
         one_side = 1 - (1 - confidence) / 2
         backward = tf.loss_from_counts(counts.T, one_side)
         forward = tf.loss_from_counts(counts, one_side)

@@ -340,6 +340,7 @@ class LeakagePage(ipywidgets.VBox):
             self.panel.children = [plots.draw(self.analysis, self.schemes)]
 
     def _show(self, analysis: Analysis) -> None:
+        """Show a result in the verdict, the table and the figures."""
         self.analysis = analysis
         self.verdict.value = tables.verdict_html(analysis)
         self.table.value = tables.schemes_html(analysis, self.schemes)

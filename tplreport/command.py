@@ -273,6 +273,8 @@ def _as_typed(message: str, options: dict) -> str:
     """A message with options as they are typed here: --time-format '%d' for time_format='%d'."""
 
     def type_option(found: re.Match) -> str:
+        """An option as it is typed, by a match of its Python name and of the character after
+        "="."""
         name, following = found.groups()
         typed = f"--{name.replace('_', '-')}"
         if following and following not in ",;.)":
@@ -416,6 +418,7 @@ def _given(options: dict, names: Iterable[str]) -> dict:
 
 
 def _report(options: dict) -> int:
+    """Print the report on a file, and write what the options ask for; the exit status."""
     sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
     numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
     result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
@@ -466,6 +469,7 @@ def _matrices(options: dict) -> tuple[Any, Any]:
 
 
 def _show_leakage_of_budgets(options: dict) -> int:
+    """Show the leakages of budgets that are given; the exit status."""
     if (options["epsilon"] is None) == (options["budgets"] is None):
         raise ValueError(
             "budgets must be epsilon= with horizon=, or budgets=, found both or neither; give one"
@@ -479,6 +483,7 @@ def _show_leakage_of_budgets(options: dict) -> int:
 
 
 def _allocate_budgets(options: dict) -> int:
+    """Show the budgets of a scheme, rounded down, with their leakages; the exit status."""
     from tplreport.reporting.allocation_schemes import SCHEMES, rounded_down
 
     pair = _chain(options)
@@ -762,6 +767,7 @@ def _leakage_table(publisher: tr.Publisher) -> Any:
 
 
 def _show_ledger(options: dict) -> int:
+    """Show what a publisher's file holds: its ledger, leakages or noisy values; the exit status."""
     if options["leakage"] and options["noisy"]:
         raise ValueError("one table is shown, found leakage= and noisy=; give one")
     publisher = tr.Publisher(options["file"], witness=options["witness"])

@@ -92,6 +92,7 @@ def geolife_within_ring(path: Path) -> Any:
 
 
 def geolife_states(path: Path) -> Any:
+    """The states (m,) of all sequences at steps of a minute, which hold for ten."""
     ring = grid.Grid(grid.BEIJING_3RD_RING, 0.34)
     points = geolife.load(path, box=ring.box)
     points["cell"] = ring.cell(points.pop("latitude"), points.pop("longitude"))
@@ -99,6 +100,7 @@ def geolife_states(path: Path) -> Any:
 
 
 def gowalla_states(path: Path) -> Any:
+    """The states (m,) of all sequences of check-ins with gaps of a day at most."""
     city = grid.Grid(grid.LOS_ANGELES, 0.89)
     visits = gowalla.load(path, box=city.box)
     visits["cell"] = city.cell(visits["latitude"], visits["longitude"])

@@ -16,8 +16,8 @@ class LocalMechanism:
 
     It is epsilon-LocalDP (Definition 11.1 of [5]), but the shape of its noise depends on the
     secret: where neighbourhoods span different lines, K-norm noise tells which one it lies on, and
-    with it the state. Parameters are those of `KNormMechanism`, and `mechanisms` holds that of each
-    possible state.
+    with it the state. `answers` (N, d) are f(s) of all states, `epsilon` is in nats, and
+    `mechanism` is a name in `MECHANISMS`; `mechanisms` holds the one of each possible state.
 
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and
     f(s_6).

@@ -28,6 +28,7 @@ class GradientResponse(BeliefMechanism):
         self.step = step
 
     def response(self, belief: ArrayLike) -> Response:
+        """The response to a belief (n,) over batches, by the descent from equal rows."""
         beta = check_distribution(belief, len(self.distance), "a belief")
         rows = np.full((beta.size, beta.size), 1.0 / beta.size)
         rows = _descend(beta, self.distance, self.epsilon, self.step, rows)

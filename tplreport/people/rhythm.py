@@ -389,7 +389,10 @@ class KindsOfUnits:
 
 
 class Units:
-    """Users, or so many stretches of time where there are few users."""
+    """Users, or so many stretches of time where there are few users.
+
+    `users` (k,) are those of the sequences of `data`, as numbers below `n_users`.
+    """
 
     def __init__(self, data: Sequences, users: np.ndarray, n_users: int):
         self.numbered = replace(data, users=users)

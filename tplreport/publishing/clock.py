@@ -221,8 +221,8 @@ class Clock:
         return self.calendar and self.index([position]).asi8[0] == tick
 
     def _check_kind(self, moments: Moments, first: Any) -> None:
-        """ValueError unless times are numbers, dates with a zone or without one, as before; `first`
-        is shown in it."""
+        """ValueError unless times are numbers, dates with a zone or without one, as before;
+        `first`, the first of them, is for the message."""
         if moments.dates == self.dates and (moments.zone is None) == (self.zone is None):
             return
         kind = "whole numbers"

@@ -214,7 +214,10 @@ class Labels:
 
 
 class Codes:
-    """Numbers for labels, in the order in which these first occur, over blocks of a column."""
+    """Numbers for labels, in the order in which these first occur, over blocks of a column.
+
+    `name` of the column is for messages; texts in `missing` stand for no value.
+    """
 
     def __init__(self, name: str, missing: frozenset[str]) -> None:
         self.name = name

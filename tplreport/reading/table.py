@@ -204,6 +204,7 @@ def _problem_of_columns(
 
 
 def _remedy_by_arguments(wrong: Sequence[str]) -> str:
+    """What to do about columns that were not found: name them by arguments."""
     pronoun = "them"
     if len(wrong) == 1:
         pronoun = "it"
@@ -775,6 +776,7 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
     starts = [0]
 
     def place(row: int) -> str:
+        """Where a row of all files together stands."""
         number = int(np.searchsorted(starts, row, "right")) - 1
         file = files[number]
         row -= starts[number]
@@ -865,6 +867,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _no_tables(folder: Path) -> DataFormatError:
+    """The error for a folder without tables."""
     found = "none"
     remedy = "check it"
     if plt := next(folder.rglob("*.plt"), None):
