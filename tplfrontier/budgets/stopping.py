@@ -77,11 +77,14 @@ class EndlessBudgets(FrozenArrays):
         p = _check_stopping_probability(stopping_probability)
         power = check_power(error)
         count = self.first.size
-        times = np.arange(count + np.size(self.tail))
+        period = np.size(self.tail)
+        times = np.arange(count + period)
         reached = (1.0 - p) ** times  # Pr(T >= t)
         errors = reached[:count] / self.first**power
-        expected_tails = reached[count:] / _ends_within(np.size(self.tail), p)
-        errors_of_tail = expected_tails / self._tail_at(times[count:]) ** power
+        expected_tails = reached[count:] / _ends_within(period, p)
+        times_of_tail = times[count:]
+        tails = self._tail_at(times_of_tail)
+        errors_of_tail = expected_tails / tails**power
         return float(errors.sum() + errors_of_tail.sum())
 
 
@@ -163,7 +166,8 @@ def allocate_with_stopping(
 
     best = constant
     if len(losses) > 1:
-        best = min(constant, _budgets_for_ever(alpha, losses, "least error"), key=expected_error)
+        of_phases = _budgets_for_ever(alpha, losses, "least error")
+        best = min(constant, of_phases, key=expected_error)
     without_improvement = 0
     for count in _numbers_of_first(losses):
         problem = Endless(alpha, losses, p, power, count)
@@ -182,8 +186,9 @@ def allocate_with_stopping(
 def _budgets_for_ever(alpha: float, losses: LossCycles, shape: str | None = None) -> EndlessBudgets:
     """The budgets of Algorithm 7 for these sides, which are all tail; `shape` as
     `allocate_by_upper_bound` takes it."""
-    sides = losses.as_given(losses.backward), losses.as_given(losses.forward)
-    budgets = allocate_by_upper_bound(alpha, *sides, shape=shape)
+    backward = losses.as_given(losses.backward)
+    forward = losses.as_given(losses.forward)
+    budgets = allocate_by_upper_bound(alpha, backward, forward, shape=shape)
     return EndlessBudgets(np.empty(0), budgets)
 
 
@@ -251,12 +256,17 @@ class Endless(LeastError):
         self.phases = times[count:] % period
         steps = times.size - 1
         self.backward = Recursion(losses.backward.over(steps))
-        self.forward = Recursion(losses.forward.over(steps)[::-1])
+        forward_steps = losses.forward.over(steps)
+        self.forward = Recursion(forward_steps[::-1])
         if period == 1:
             # for a larger tail, the supremum of one side alone exceeds alpha
-            known = [side.steps[0] for side in (losses.backward, losses.forward)]
-            largest_tail = min(loss.budget_for(alpha) for loss in known if loss is not None)
-            self.upper[-1] = np.log(largest_tail / alpha)
+            largest_tails = []
+            for side in (losses.backward, losses.forward):
+                (loss,) = side.steps
+                if loss is not None:
+                    largest_tails.append(loss.budget_for(alpha))
+            largest_share = min(largest_tails) / alpha
+            self.upper[-1] = np.log(largest_share)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
         """The largest multiple within alpha, each budget less the margin of Algorithm 7 for
@@ -266,9 +276,12 @@ class Endless(LeastError):
             return None
         first = budgets[: self.count]
         tails = self._by_phase(budgets)
-        # the tail's budget leaks no more
-        while first.size > 0 and _is_almost(tails[(first.size - 1) % self.period], first[-1]):
-            first = first[:-1]
+        while first.size > 0:
+            last_time = first.size - 1
+            tail = tails[last_time % self.period]
+            if not _is_almost(tail, first[-1]):
+                break
+            first = first[:-1]  # the tail's budget leaks no more
         if self.period == 1:
             return EndlessBudgets(first, float(tails[0]))
         return EndlessBudgets(first, tails)
@@ -276,7 +289,8 @@ class Endless(LeastError):
     def _by_phase(self, values: np.ndarray) -> np.ndarray:
         """What belongs to the tail, in the order of the phases, (p, ...)."""
         of_tail = values[self.count :]
-        return of_tail[np.argsort(self.phases)]
+        by_phase = np.argsort(self.phases)
+        return of_tail[by_phase]
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tails = self._by_phase(budgets)
@@ -286,8 +300,9 @@ class Endless(LeastError):
         fpl_limits = forward_limits(self.losses.forward, tails, unit)
         limits = bpl_limits.leakages + fpl_limits.leakages
         if not np.isfinite(limits).all():
-            infinite = np.full(budgets.size + self.period, np.inf)
-            return infinite, np.zeros((infinite.size, change.shape[1]))
+            size = budgets.size + self.period
+            n_unknowns = change.shape[1]
+            return np.full(size, np.inf), np.zeros((size, n_unknowns))
         bpl, bpl_change = self.backward.ascend(budgets, change)
         # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
         last_phase = self.phases[-1]
@@ -296,16 +311,21 @@ class Endless(LeastError):
         change_from_end = change[::-1].copy()
         change_from_end[0] = fpl_limits.derivative[last_phase] @ tail_change
         fpl_from_end, fpl_change_from_end = self.forward.ascend(from_end, change_from_end)
-        tpl = bpl + fpl_from_end[::-1] - budgets
-        tpl_change = bpl_change + fpl_change_from_end[::-1] - change
+        fpl = fpl_from_end[::-1]
+        fpl_change = fpl_change_from_end[::-1]
+        tpl = bpl + fpl - budgets
+        tpl_change = bpl_change + fpl_change - change
+        tpl_of_limits = limits - tails
         slope_of_limits = bpl_limits.derivative + fpl_limits.derivative - unit
-        tpl_with_limits = np.append(tpl, limits - tails)
-        return tpl_with_limits, np.vstack([tpl_change, slope_of_limits @ tail_change])
+        change_of_limits = slope_of_limits @ tail_change
+        tpl_with_limits = np.append(tpl, tpl_of_limits)
+        return tpl_with_limits, np.vstack([tpl_change, change_of_limits])
 
 
 def _is_almost(tail: float, budget: float) -> bool:
     """Whether a first budget is hardly above that of the tail."""
-    return bool(tail <= budget <= tail * (1.0 + SAME))
+    most = tail * (1.0 + SAME)
+    return bool(tail <= budget <= most)
 
 
 def _starting_shapes(problem: Endless, constant: EndlessBudgets, p: float) -> Iterator[np.ndarray]:
@@ -314,12 +334,14 @@ def _starting_shapes(problem: Endless, constant: EndlessBudgets, p: float) -> It
     size = problem.weights.size
     shape = constant.budgets(size)
     if problem.period == 1:
-        sides = problem.losses.backward.steps[0], problem.losses.forward.steps[0]
-        first, *_ = allocate_by_quantification(problem.alpha, *sides, 3)
-        shape[0] = first
+        (backward,) = problem.losses.backward.steps
+        (forward,) = problem.losses.forward.steps
+        budgets = allocate_by_quantification(problem.alpha, backward, forward, 3)
+        shape[0] = budgets[0]
     yield shape
     # optimal under perfect correlation, where the sum of all budgets is bounded
-    exponents = np.arange(size) / (1 + problem.power)
+    divisor = 1 + problem.power
+    exponents = np.arange(size) / divisor
     yield (1.0 - p) ** exponents
 
 

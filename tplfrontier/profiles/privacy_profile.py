@@ -384,12 +384,14 @@ class Powers:
     def profile(self, kind: int, number: int) -> Any:
         """The profile of `number` releases of a kind."""
         key = (kind, number)
-        if key not in self._composed:
-            first, second = _split_number(number)
-            of_first = self.profile(kind, first)
-            of_second = self.profile(kind, second)
-            self._composed[key] = of_first.compose(of_second)
-        return self._composed[key]
+        if key in self._composed:
+            return self._composed[key]
+        first, second = _split_number(number)
+        of_first = self.profile(kind, first)
+        of_second = self.profile(kind, second)
+        composed = of_first.compose(of_second)
+        self._composed[key] = composed
+        return composed
 
     def profiles(self, numbers: Sequence[int]) -> list:
         """The profiles of numbers[k] releases of each kind k, without kinds that have none."""
@@ -448,9 +450,11 @@ class Release:
 
     def profile(self, grid: float) -> PrivacyProfile:
         """Its profile on a grid, made once."""
-        if grid not in self._profiles:
-            self._profiles[grid] = PrivacyProfile.of_event(self.event, grid)
-        return self._profiles[grid]
+        if grid in self._profiles:
+            return self._profiles[grid]
+        profile = PrivacyProfile.of_event(self.event, grid)
+        self._profiles[grid] = profile
+        return profile
 
 
 def _grid_that_reaches(loss: float, grid: float) -> float:
@@ -507,7 +511,8 @@ def product_rounding(n: int, length: int) -> float:
     (n, n)."""
     if length == 1:
         return 0.0
-    return 2.0 * (4 + n * length) * EPS
+    roundings = 4 + n * length
+    return 2.0 * roundings * EPS
 
 
 def bound_after(loss: PrivacyLossFunction, length: int, bound: float) -> float:
@@ -630,7 +635,8 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
             positive[0] += missing / share_of_first
     losses = _positive_losses(profile.grid, of_reverse.size)
     negative = of_reverse * np.exp(-losses)
-    negative[negative < 1e-30] = 0.0  # products of denormal numbers are slow
+    is_tiny = negative < 1e-30  # products of denormal numbers are slow
+    negative[is_tiny] = 0.0
     finite = 1.0 - profile._infinite
     finite -= positive.sum()
     rest = finite - negative.sum()
@@ -737,9 +743,12 @@ def _convolve_by_fourier(few: np.ndarray, many: np.ndarray) -> _Sums:
     many_total = float(many.sum())
     few_norm = sqrt(few.max() * few_total)  # at least the L2 norm
     many_norm = sqrt(many.max() * many_total)
-    norms = few_norm * many_total + many_norm * few_total
+    few_part = few_norm * many_total
+    many_part = many_norm * few_total
+    norms = few_part + many_part
     size = masses.size
-    roundings = sqrt(size) * log2(2 * size)
+    levels = log2(2 * size)
+    roundings = sqrt(size) * levels
     # about 50 times the largest error seen
     error = 2.0 * EPS * roundings * norms
     return _Sums(masses, error, terms=0)
