@@ -69,7 +69,8 @@ class Profiled:
 
 
 def profile_of(call: Callable[..., Any]) -> dict[str, Profiled]:
-    """By the name of the function, in one thread and after a first call."""
+    """What a call spends in each function, by the function's name, in one thread and after a first
+    call."""
     call()
     with threadpool_limits(1), cProfile.Profile() as profile:
         call()

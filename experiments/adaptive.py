@@ -33,14 +33,15 @@ def plans(
     response = np.array([[truth, 1.0 - truth], [1.0 - truth, truth]])
 
     def rare(share: float) -> np.ndarray:
-        """With probability `share`, likelihoods that differ by epsilon; otherwise an output that
-        tells nothing."""
+        """The law of a release that tells something with probability `share`, by likelihoods that
+        differ by epsilon, and otherwise nothing."""
         unlikely = share * np.exp(-epsilon)
         rest = 1.0 - share - unlikely
         return np.array([[share, unlikely, rest], [unlikely, share, rest]])
 
     def revealing(probability: float) -> np.ndarray:
-        """The state with a probability, otherwise nothing."""
+        """The law of a release that tells the state with this probability, and otherwise
+        nothing."""
         return np.array(
             [[probability, 0.0, 1.0 - probability], [0.0, probability, 1.0 - probability]]
         )

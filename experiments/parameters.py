@@ -293,7 +293,8 @@ def _unmet_by_entries(name: str, values: Sequence, defaults: Sequence) -> str:
 
 
 def _range_of(name: str, default: float) -> Range:
-    """By name; else from 0 on where the default is 0, and above 0 where it is not."""
+    """The range of a parameter by its name; else from 0 on where its default is 0, and above 0
+    where it is not."""
     if name in RANGES:
         return RANGES[name]
     if default:

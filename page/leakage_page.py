@@ -228,7 +228,8 @@ class LeakagePage(ipywidgets.VBox):
         return Source(backward, forward)
 
     def _read_backward(self) -> PrivacyLossFunction | None:
-        """Of the backward matrix that was typed, or else, where it counts, of the reversal."""
+        """The loss function of the backward matrix that was typed, or else, where it counts, of the
+        reversal."""
         typed = self.backward.value.strip()
         if typed:
             return self.backward.attempt(lambda: loss_of(typed), self.problems)

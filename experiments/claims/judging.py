@@ -187,7 +187,7 @@ def sweep_in_words(claim: Claim, points: Sequence[Point], holding: Sequence[bool
 
 
 def shown_value(value: Any) -> str:
-    """In parentheses if it holds a comma, which separates values."""
+    """A value in words, in parentheses if it holds a comma, which separates values."""
     text = value if isinstance(value, str) else f"{value:g}"
     if "," in text:
         return f"({text})"

@@ -70,8 +70,8 @@ class Claim:
                 )
 
     def _check_one_way(self) -> None:
-        """ClaimError unless a record, a test or the reason why neither can decide the claim, and
-        one of these only."""
+        """ClaimError unless the claim has one and only one of these: a record that decides it,
+        a test that does, or the reason why nothing can."""
         only_says_why = bool(self.why) and not self.by_record and not self.test
         ways = [self.by_record, bool(self.test), only_says_why]
         lacks_record = self.by_record and not self.record

@@ -213,8 +213,8 @@ def _value_at_crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) 
 
 
 def _extreme_parameter(leakage: Callable[[float], float], wanted: float, side: int) -> float:
-    """With side -1 the largest parameter whose leakage is at most `wanted` nats, with side 1 the
-    smallest whose leakage is at least that; up to a factor of 1.3."""
+    """The largest parameter whose leakage is at most `wanted` nats (side -1), or the smallest whose
+    leakage is at least that (side 1); up to a factor of 1.3."""
 
     def reaches(size: float) -> bool:  # true for small sizes
         return side * (leakage(size**-side) - wanted) >= 0

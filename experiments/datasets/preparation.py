@@ -32,7 +32,7 @@ class States:
 
 
 def no_options(cut: Mapping) -> dict[str, Any]:
-    """Of a data set whose reader or stand-in takes no arguments from the cut."""
+    """The options of a data set whose reader or stand-in takes no arguments from the cut."""
     return {}
 
 

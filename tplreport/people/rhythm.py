@@ -272,7 +272,9 @@ class StepTable:
 
     @classmethod
     def of(cls, data: Sequences, context_of: Callable[[Sequences], np.ndarray]) -> StepTable:
-        """Of all steps, by the contexts (m,), from 0 on, of their earlier values."""
+        """The table of all steps of `data`, by the contexts (m,), whole numbers from 0 on, that
+        `context_of` gives for the m values of some of its sequences; a step has the context of its
+        earlier value."""
         units = Units.of(data)
         n = data.n_states
         parts = []

@@ -40,7 +40,8 @@ class Chain:
 
     @classmethod
     def of_settings(cls, settings: Mapping) -> Chain:
-        """That of a file; one of before knows no cycle."""
+        """The chain that the settings of a publisher's file hold; files of earlier versions have no
+        cycle."""
         known = settings.get("cycle") or {"phases": [0], "step": None, "begins": 0, "period": None}
         phases = known["phases"]
         p = len(phases)

@@ -108,7 +108,7 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
 
 
 def as_json(content: Any) -> Any:
-    """The same with lists in place of arrays, and with Python's numbers."""
+    """The same content with lists in place of arrays, and with Python's numbers."""
     return json.loads(json.dumps(content, allow_nan=False, default=lambda array: array.tolist()))
 
 

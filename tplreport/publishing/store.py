@@ -49,7 +49,7 @@ class Kind(IntEnum):
 
     @property
     def label(self) -> str:
-        """As the ledger shows it."""
+        """The words for it in the ledger."""
         return ("skipped", "spent, not drawn", "published", "spent elsewhere")[self]
 
 
@@ -69,7 +69,7 @@ class Row(NamedTuple):
         return self.position + self.times
 
     def digest(self) -> bytes:
-        """Of all its fields."""
+        """A digest of all its fields."""
         numbers = (*self[:3], self.budget is not None, self.budget or 0.0)
         content = struct.pack("<qqq?d", *numbers) + (self.noisy or b"")
         return blake2b(content, digest_size=8).digest()

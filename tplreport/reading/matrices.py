@@ -283,7 +283,8 @@ def _labelled(lines: list[Line]) -> Labelled:
 
 
 def _with_names_on_both_sides(lines: list[Line]) -> Labelled | None:
-    """With names above and beside, and a corner that is no number, or none, as R writes it."""
+    """The lines of a matrix with names above and beside, and a corner that is no number, or none,
+    as R writes it; None for any other."""
     names = lines[0].cells
     beside = [line.cells[0] for line in lines[1:]]
     if len(names) == len(lines):
@@ -312,7 +313,8 @@ def _check_same_names(names: list[str], beside: list[str], has_corner: bool) -> 
 
 
 def _with_names_above(lines: list[Line]) -> Labelled | None:
-    """With names in the first line only, of which numbers are too large for probabilities."""
+    """The lines of a matrix with names in the first line only, of which numbers are too large for
+    probabilities; None for any other."""
     names = lines[0].cells
     rows = lines[1:]
     if len(rows) != len(names):
@@ -332,7 +334,7 @@ def _with_names_above(lines: list[Line]) -> Labelled | None:
 
 
 def _with_names_beside(lines: list[Line]) -> Labelled | None:
-    """With names in the first cell of each line only."""
+    """The lines of a matrix with names in the first cell of each line only; None for any other."""
     beside = [line.cells[0] for line in lines]
     if len(lines[0].cells) != len(lines) + 1 or not all(map(is_name, beside)):
         return None

@@ -741,8 +741,10 @@ def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str 
 
 
 def _in_seconds(parts: Iterable[pd.DataFrame], table: Table, step: float) -> Iterator[pd.DataFrame]:
-    """The same rows, with times that are numbers in seconds; those of the first part are checked to
-    be plausible for steps of `step` seconds."""
+    """The rows of all parts, with times that are numbers in seconds.
+
+    Times of the first part are checked to be plausible for steps of `step` seconds.
+    """
     for number, part in enumerate(parts):
         for name in part.columns.intersection([*LOCAL, *LOCAL.values()]):
             times = part[name].to_numpy()

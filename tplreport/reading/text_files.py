@@ -238,8 +238,10 @@ def in_time(
 
 
 def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
-    """The same blocks; a thread makes the next one, without warnings, which would name no caller,
-    while one is used."""
+    """The same blocks, each of which a thread makes while the one before is used.
+
+    Making a block must not warn: a warning from a thread would name no caller.
+    """
     with ThreadPoolExecutor(1) as thread:
         following = thread.submit(next, blocks, None)
         while (block := following.result()) is not None:

@@ -69,7 +69,7 @@ class JudgedChain:
 
     @cached_property
     def steps(self) -> Steps:
-        """Those that are checked."""
+        """The steps that are checked."""
         return Steps.of(self.data, self.time_of_day.groups)
 
     @cached_property

@@ -34,7 +34,7 @@ SPARSE_ABOVE = 500
 
 @dataclass(frozen=True, eq=False)
 class CountedSteps:
-    """Counts of steps, of which those of one group of phases are below those of another."""
+    """Counts of steps; those of each group of phases are rows below those of the group before."""
 
     counts: Any  # csr_array (g n, n) of float, from each state (row) to each state (column)
     states: list  # their n labels
@@ -74,7 +74,8 @@ class CountedSteps:
         return tables_of_groups(self.counts)
 
     def backward_tables(self) -> list:
-        """The same from the later state (row) to the earlier one (column)."""
+        """The counts (n, n) of each group, from the later state (row) to the earlier one
+        (column)."""
         return [table.T.tocsr() for table in self.tables()]
 
     def at_phases(self, of_groups: Iterable) -> Any:
@@ -98,7 +99,7 @@ class CountedSteps:
         return self.at_phases([None] * self.groups.n_groups)
 
     def without_dead_ends(self) -> CountedSteps:
-        """Those between states that are left and entered."""
+        """The counts between states that are left and entered."""
         _, states = drop_dead_ends(self.pooled, self.states)
         place = {state: number for number, state in enumerate(self.states)}
         kept = [place[state] for state in states]
@@ -133,7 +134,7 @@ class EstimatedMatrices:
 
     @classmethod
     def of(cls, counted: CountedSteps, smoothing: float) -> EstimatedMatrices:
-        """Those of counts, where smoothing adds `smoothing` steps to each row at all hours
+        """The matrices of counts, where smoothing adds `smoothing` steps to each row at all hours
         together.
 
         Without smoothing, states that are never left or never entered are left out.

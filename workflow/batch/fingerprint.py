@@ -127,6 +127,6 @@ def _data_state(name: str) -> str:
 
 
 def _digest(*parts: bytes) -> str:
-    """Of parts with their lengths, so that no two lists of parts have the same."""
+    """The digest of parts with their lengths, so that no two lists of parts have the same."""
     framed = [len(part).to_bytes(8, "big") + part for part in parts]
     return hashlib.sha256(b"".join(framed)).hexdigest()

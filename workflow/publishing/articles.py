@@ -84,7 +84,7 @@ class Fillings:
     judged: Sequence[Judged]
 
     def fill(self, kind: str, words: str) -> str:
-        """In the place of ``{kind words}``."""
+        """What stands in the place of ``{kind words}``."""
         if kind == "ours":
             return f"[{self.verdict_on(words).ours}]({link_of_claim(words)})"
         if kind == "verdict":
@@ -164,8 +164,8 @@ def format_table(
 
 
 def drop_links(text: str) -> str:
-    """Without anchors, and without links that lead nowhere in an article: not to the network or to
-    claims."""
+    """The text without anchors, and without links that lead nowhere in an article: not to the
+    network or to claims."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())
     return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^()\s]*\)", r"\1", text)
 

@@ -66,7 +66,7 @@ def _with_fields_of_bibtex(work: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(fields: Mapping[str, Any]) -> str:
-    """Such as cao2019quantifying."""
+    """The key of an entry, such as cao2019quantifying."""
     first = fields["authors"][0]
     family = first.get("family-names", first.get("name", ""))
     year = fields.get("year", "")

@@ -136,7 +136,7 @@ def verdict_counts(judged: Sequence[Judged]) -> Counter[str]:
 
 
 def describe_counts(judged: Sequence[Judged]) -> str:
-    """Such as "7 reproduced, 1 in part"."""
+    """The counts of verdicts in words, such as "7 reproduced, 1 in part"."""
     counts = verdict_counts(judged)
     words = [f"{counts[kind]} {kind}" for kind in Kind if counts[kind]]
     if counts[OPEN]:

@@ -144,7 +144,8 @@ def check_claims(paper: str, rows: list[Row], content: Mapping[str, Any]) -> Non
 
 
 def read_used_code(root: Path = ROOT) -> dict[str, str]:
-    """By notebook, the code of its cells and of the modules of `experiments` that it imports."""
+    """The code of each notebook's cells, and of the modules of `experiments` that it imports, by
+    notebook."""
     texts = {}
     for name, entry in sources(root).items():
         cells = nbformat.read(entry.path(root), as_version=4).cells

@@ -153,7 +153,8 @@ def judge_all(
 
 
 def find_disagreements(judged: Sequence[Judged]) -> list[str]:
-    """The same statement in two papers must have one verdict; `same_as` must name a claim."""
+    """A sentence for each statement that two papers share and that has two verdicts, and for each
+    `same_as` that names no claim."""
     kinds: dict[str, Kind | None] = {}
     for page, claim, verdict in judged:
         kinds[f"{page}#{claim.id}"] = None
@@ -201,7 +202,7 @@ def outcomes_of(names: Collection[str], root: Path = ROOT) -> dict[str, str]:
 
 
 def outcome_of_case(case: ElementTree.Element) -> str:
-    """Of one case of a test in pytest's report."""
+    """The outcome of one case of a test in pytest's report."""
     tags = {part.tag for part in case}
     if tags & {"failure", "error"}:
         return "failed"

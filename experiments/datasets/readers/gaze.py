@@ -170,5 +170,6 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
 
 
 def _interval(share: np.ndarray, count: int) -> np.ndarray:
-    """In which of `count` equal parts of [0, 1] each share is; 1 is in the last one."""
+    """The number, from 0 on, of the one of `count` equal parts of [0, 1] in which each share is; 1
+    is in the last one."""
     return np.minimum(share * count, count - 1).astype(np.int32)
