@@ -331,7 +331,7 @@ def _roc_curve(q: np.ndarray, d: np.ndarray) -> _Curve:
 
 
 def _points_of_pieces(shares: np.ndarray) -> np.ndarray:
-    """Partial sums of shares, at `TANGENTS` equal distances along each share."""
+    """Partial sums (TANGENTS k,) of shares (k,), at `TANGENTS` equal distances along each share."""
     remaining = np.linspace(1.0, 0.0, TANGENTS)
     ends = np.cumsum(shares)
     distances = remaining[:, None] * shares

@@ -151,7 +151,8 @@ def pairwise_leakage(
 
 
 def _list_bounds(bounds: Any, horizon: int | None) -> list:
-    """The bounds of each time, of equal times the same object."""
+    """The bounds of each time as a list; bounds that hold for all `horizon` times are the same
+    object in each place."""
     is_table = hasattr(bounds, "iloc")
     is_list = isinstance(bounds, (list, tuple)) and any(hasattr(one, "iloc") for one in bounds)
     if not is_list and not is_table:

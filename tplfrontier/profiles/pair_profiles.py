@@ -312,6 +312,8 @@ def _single_profiles(profile: Profile) -> list[PrivacyProfile]:
 
 
 def _is_bounded_by(profile: PrivacyProfile, bound: PrivacyProfile) -> bool:
+    """Whether no delta of a profile exceeds that of `bound` by more than half of ROOM, and its
+    bound on the loss is no larger; False for another grid."""
     has_other_grid = profile.grid != bound.grid
     if has_other_grid or profile.largest > bound.largest:
         return False

@@ -136,8 +136,8 @@ class Repetitions:
 def profile_after(base: Profile, release: Profile, step: Step) -> Profile:
     """The profile after a release and a step of correlation; `base` is that of all releases before.
 
-    The bound on the loss of a single profile is left out: it is computed beside, for each time of a
-    run.
+    A single profile is left without its bound on the loss, which `recursion` computes for each time
+    of a run.
     """
     both = base.compose(release)
     base = both.correlated(step.loss, step.length)

@@ -101,7 +101,8 @@ def allocate_by_upper_bound(
 
 
 def _budget_of_every_release(alpha: float, losses: LossCycles) -> float:
-    """Algorithm 7 of [1], for one matrix on each side."""
+    """The largest budget, nats, that all releases may have: Algorithm 7 of [1], for one matrix on
+    each side."""
     sides = losses.backward.steps[0], losses.forward.steps[0]
     known = [loss for loss in sides if loss is not None]
     target = alpha * (1.0 - 2.0 * SAFETY)

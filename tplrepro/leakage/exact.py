@@ -372,6 +372,8 @@ class _Setting(NamedTuple):
 def _check_setting(
     epsilons: ArrayLike, backward: Correlation, forward: Correlation, horizon: int | None
 ) -> _Setting:
+    """The budgets (T,), the arrays of the steps of both sides, or None, and the number of states,
+    checked to be within what can be computed."""
     budgets = check_budgets(epsilons, horizon=horizon)
     before, after, states = arrays_of_both_sides(backward, forward, budgets.size)
     n = 2

@@ -200,8 +200,11 @@ class LossOfIntervals:
         )
 
     def _longest_run(self, steps: list, length: int) -> Interval:
-        """The longest run of steps that are all of the habit, or all near it; L of the whole is at
-        most that of the run. `steps` are the first ones, up to one period, of `length`."""
+        """The longest run of steps that are all of the habit, or all near it; L of the whole
+        interval is at most that of the run.
+
+        `steps` holds the loss functions of the interval's `length` steps, or of its first period.
+        """
         longest = Interval(0, 0)
         start = 0
         for kind, run in groupby(steps, _kind_of):
