@@ -203,7 +203,8 @@ class LossOfIntervals:
         """The longest run of steps that are all of the habit, or all near it; L of the whole
         interval is at most that of the run.
 
-        `steps` holds the loss functions of the interval's `length` steps, or of its first period.
+        `steps` holds the loss functions of the interval's `length` steps; of a longer one than a
+        period, those of its first steps and of one period.
         """
         longest = Interval(0, 0)
         start = 0
