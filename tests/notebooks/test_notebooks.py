@@ -256,6 +256,18 @@ CHANGED = {
     "explore/gaussian_series": [
         {"correlations": [0.5, 0.0], "noises": [1.0], "horizon": 4, "bands": [0, 1]}
     ],
+    "explore/time_of_day": [
+        {
+            "level": 0.5,
+            "horizon": 3,
+            "geolife_cuts": ["4km/1h/3h"],
+            "gowalla_cuts": ["30km/2h/4h"],
+            "users": 2,
+            "visitors": 100,
+            "start": [0.9, 0.1],
+            "releases": 9,
+        }
+    ],
 }
 
 
