@@ -13,11 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.optimal import allocate_optimally
-from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
+from tplrepro.allocation.published import (
+    NoFiniteSupremumError,
+    allocate_by_quantification,
+    allocate_by_upper_bound,
+)
 from tplrepro.leakage.temporal import is_cycle, safely_below
+from tplrepro.markov.cycle import Cycle, as_cycle
 
 COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
+#: Up to this many phases: budgets of least error for any number of releases.
+MOST_FOR_LEAST_ERROR = 48
+#: Shapes of the budgets of more phases.
+POWERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
+#: Of the largest budget, which no phase has less of in a shape.
+LEAST_SHARE = 0.01
 #: Significant digits of budgets.
 DIGITS = 6
 #: Numbers that are this share below one of so few digits differ from it by rounding errors and
@@ -45,8 +56,36 @@ def _allocate_by_upper_bound(alpha: float, backward: Any, forward: Any, horizon:
     each phase, in turn."""
     if not is_cycle(backward) and not is_cycle(forward):
         return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
-    of_phases = allocate_by_upper_bound(alpha, backward, forward, shape="least error")
+    cycle = max(as_cycle(backward), as_cycle(forward), key=len)
+    if len(cycle) <= MOST_FOR_LEAST_ERROR:
+        of_phases = allocate_by_upper_bound(alpha, backward, forward, shape="least error")
+    else:
+        of_phases = _budgets_of_long_cycle(alpha, as_cycle(backward), as_cycle(forward))
     return np.resize(of_phases, horizon)
+
+
+def _budgets_of_long_cycle(alpha: float, backward: Cycle, forward: Cycle) -> np.ndarray:
+    """Budgets (p,) of the phases of a week, nearly of least error: the best of `POWERS` of those
+    that each step would have if it were that of all hours."""
+    steps = list(zip(backward.over(len(forward)), forward, strict=True))
+    alone = {step: _budget_of_one_step(alpha, *step) for step in dict.fromkeys(steps)}
+    of_phases = np.array([alone[step] for step in steps])
+    most = of_phases.max()
+    if most > 0.0:
+        of_phases /= most
+    found = []
+    for power in POWERS:
+        shape = np.maximum(of_phases, LEAST_SHARE) ** power
+        found.append(allocate_by_upper_bound(alpha, backward, forward, shape=shape))
+    return min(found, key=lambda budgets: float(np.sum(1.0 / budgets)))
+
+
+def _budget_of_one_step(alpha: float, backward: Any, forward: Any) -> float:
+    """Algorithm 7 for one step; 0 if it keeps no level for ever."""
+    try:
+        return allocate_by_upper_bound(alpha, backward, forward)
+    except NoFiniteSupremumError:
+        return 0.0
 
 
 def _allocate_by_quantification(

@@ -7,10 +7,13 @@ the first release.
 """
 
 from __future__ import annotations
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
+
+import pandas as pd
 
 from tplreport.people.uncertainty import bootstrap_counts, posterior_draws
 from tplrepro.display import count_noun
@@ -23,9 +26,11 @@ from tplrepro.markov.phases import (
     sum_of_groups,
     tables_of_groups,
 )
-from tplrepro.markov.sequences import Sequences, count_transitions
-from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
-from tplrepro.validation import check_choice
+from tplrepro.markov.sequences import MONDAY, Sequences, count_transitions
+from tplrepro.markov.transition import WEEKDAYS, TransitionMatrix, drop_dead_ends
+
+#: How a date begins.
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 #: Estimates of more states are kept sparse, for their hulls are much faster where rows have few
 #: counts.
@@ -87,8 +92,7 @@ class CountedSteps:
         cycle = Cycle([known[group] for group in self.groups.codes.tolist()], step=self.groups.step)
         if self.first is None:
             return cycle
-        check_choice(self.first, "first", cycle.phases)
-        return cycle.starting_at(self.first)
+        return cycle.starting_at(_phase_of(self.first, cycle))
 
     @property
     def cycle(self) -> Cycle | None:
@@ -123,6 +127,27 @@ class CountedSteps:
         forward = _draw_tables(self.tables(), share, draws, rng)
         for of_backward, of_forward in zip(backward, forward, strict=True):
             yield EstimatedMatrices(list(of_backward), list(of_forward))
+
+
+def _phase_of(first: Any, cycle: Cycle) -> Any:
+    """The label of the phase of a time: such a label, with a day of the week too many, or a date
+    with a time of day."""
+    if first in cycle.phases:
+        return first
+    words = str(first).split()
+    if words and words[0] in WEEKDAYS and words[-1] in cycle.phases:
+        return words[-1]
+    moment = None
+    if cycle.step is not None and DATE.match(str(first)):
+        moment = pd.to_datetime(first, errors="coerce")
+    if not isinstance(moment, pd.Timestamp):
+        listed = ", ".join(map(repr, cycle.phases))
+        raise ValueError(
+            f"first must be a date with a time of day, or one of the phases {listed}, found "
+            f"{first!r}; choose one"
+        )
+    since_monday = moment.tz_localize(None) - pd.Timestamp(MONDAY)
+    return cycle.phases[since_monday // cycle.step % len(cycle)]
 
 
 @dataclass(frozen=True, eq=False)

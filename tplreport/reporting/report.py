@@ -350,8 +350,9 @@ def report(
         Whether each phase of a day or week has a chain of its own, from which all is judged and
         planned: "auto" where these predict other users better, which needs times of day; None: one
         chain for all hours.
-    first : the phase of the first release, such as "06:00" or "Mon 06:00", if phases matter
-        Plans hold for this start. None: midnight, or midnight before Monday.
+    first : the time of the first release, such as "06:00", "Mon 06:00" or "2024-05-06 06:00"
+        Where phases matter, plans hold for a start at this one. None: midnight, or midnight before
+        Monday.
     anyway : recommend the plan of least error though checks doubt or refuse the model
     title : heads the report
     rng : numpy Generator or seed of the draws, by default seeded with 0
@@ -393,6 +394,8 @@ def report(
     if count is not None:
         count = check_positive(count, "count", "give the usual size of a count")
     settings |= {"cycle": cycle, "first": first}
+    if first is not None:
+        settings["first"] = str(first)
     data = as_sequences(sequences)
     judged = JudgedChain.of(data, cycle, first, smoothing)
     checks = judged.checked.checks

@@ -115,7 +115,11 @@ def test_the_plan_begins_at_the_phase_that_is_asked_for():
     assert largest_tpl(noon.recommendation.budgets, truth) <= 1.0
     assert noon.budgets["phase"].tolist()[:13:12] == ["12:00", "00:00"]
     assert "the first one at 12:00" in noon.sentences[1]
-    with pytest.raises(ValueError, match=r"first must be one of '00:00', .*, found 'noon'"):
+    for same in ("Fri 12:00", "2024-05-10 12:30", pd.Timestamp("2024-05-10 12:00", tz="UTC")):
+        again = tr.report(data, 1.0, 30, draws=0, first=same)
+        assert again.recommendation.budgets.tolist() == noon.recommendation.budgets.tolist()
+        json.dumps(again.to_dict(), allow_nan=False)
+    with pytest.raises(ValueError, match=r"first must be a date .* '00:00', .*, found 'noon'"):
         tr.report(data, 1.0, 30, draws=0, first="noon")
 
 
@@ -191,7 +195,11 @@ def test_a_weekend_has_the_cycle_of_a_week_and_that_of_a_day_stays_doubtful():
     assert by_day.checks[0].verdict == checks.DOUBTFUL
     assert "report by the cycle of a week" in by_day.checks[0].sentence
     assert by_day.recommendation.scheme == COMPOSED
-    friday = tr.report(data, 1.0, 24, draws=0, first="Fri 12:00")
+    with pytest.raises(ValueError, match="found '12:00'"):
+        tr.report(data, 1.0, 24, draws=0, first="12:00")
+    friday = tr.report(data, 1.0, 24, draws=0, first="2024-05-10 12:00")
+    backward, forward = (side.starting_at("Fri 12:00") for side in (truth.reverse(), truth))
+    assert largest_tpl(friday.recommendation.budgets, (backward, forward)) <= 1.0
     assert friday.budgets["phase"].tolist()[11:13] == ["Fri 23:00", "Sat 00:00"]
 
 

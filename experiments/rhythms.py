@@ -1,0 +1,245 @@
+"""Does the plan that a report recommends keep its promise to people whose habits follow the clock?
+
+Each simulated world has hourly data of people, the true chains of whom give the exact TPL of
+budgets: the largest over users, who start in their habit at the hour at which the plan begins.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import tplreport as tr
+import tplrepro as tpl
+from tplreport.reporting.allocation_schemes import COMPOSED
+from tplreport.reporting.believable import is_believable
+from tplreport.reporting.checks import RHYTHM
+from tplreport.reporting.plans import recommended
+from tplreport.reporting.report import Report
+from tplrepro.markov import Sequences
+
+HOURS = 24
+HOURS_OF_WEEK = 7 * HOURS
+MONDAY = np.datetime64("2024-05-06", "us")
+NO_RHYTHM = "no rhythm"
+USERS_DIFFER = "users who differ"
+SHIFTED = "users who rise earlier or later"
+KINDS = (
+    NO_RHYTHM,
+    "still nights",
+    "three parts of a day",
+    "smooth over the day",
+    "still weekends",
+    USERS_DIFFER,
+    SHIFTED,
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """People with known habits, and what is to be published about them."""
+
+    kind: str
+    habits: list[np.ndarray]  # each (p, n, n): the matrices of the hours of a day or week
+    of_user: np.ndarray  # (users,), whose habits each user has
+    days: int
+    alpha: float
+    horizon: int
+    first: int  # the hour of the week of the first release
+
+    @property
+    def time_of_first(self) -> str:
+        """A date and time of that hour."""
+        return str(MONDAY + np.timedelta64(self.first, "h"))
+
+    def data(self, *, rng: np.random.Generator) -> Sequences:
+        """Hourly places of all users, from a Monday at midnight on."""
+        length = self.days * HOURS
+        paths = np.empty((self.of_user.size, length), dtype=np.int64)
+        for number, habit in enumerate(self.habits):
+            chosen = self.of_user == number
+            paths[chosen] = _walk(habit, int(chosen.sum()), length, rng=rng)
+        n = self.habits[0].shape[1]
+        return Sequences(
+            paths.ravel(),
+            np.arange(self.of_user.size + 1) * length,
+            np.arange(n),
+            np.arange(self.of_user.size),
+            starts=np.full(self.of_user.size, MONDAY),
+            step=timedelta(hours=1),
+        )
+
+    def tpl(self, budgets: Any) -> float:
+        """The largest TPL about any user to an adversary who knows her chains."""
+        largest = []
+        for number in np.unique(self.of_user):
+            habit = self.habits[number]
+            from_first = np.roll(habit, -self.first, axis=0)
+            cycle = tpl.Cycle(from_first)
+            leakage = tpl.temporal_privacy_leakage(budgets, cycle.reverse(), cycle)
+            largest.append(leakage.max())
+        return max(largest)
+
+
+@dataclass(frozen=True)
+class RhythmOutcome:
+    """What the report on one world said, and what is true; nats."""
+
+    kind: str
+    users: int
+    days: int
+    alpha: float
+    horizon: int
+    rhythm: str  # the phases by which the report judges; empty: one chain
+    finds_rhythm: bool  # whether the time of day or of the week matters to the check
+    doubted: bool  # a check doubts or refuses the model
+    composed: bool  # the recommended plan is α/T
+    true_tpl: float  # of the recommended plan; 0 where it is withheld
+    model_tpl: float  # of the plan that would be recommended if no check doubted the model
+    pooled_tpl: float  # of that plan of a report with one chain for all hours
+    error: float  # of the recommended plan
+    error_of_shares: float  # of α/T
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the recommended plan breaks its promise."""
+        return self.true_tpl > self.alpha
+
+
+def judge_rhythms(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
+    """The outcomes of so many random worlds, all kinds in turn.
+
+    Parameters
+    ----------
+    worlds : int
+        The number of data sets.
+    rng : numpy.random.Generator
+        Draws the worlds and their data.
+
+    Returns
+    -------
+    DataFrame
+        A row for each world, with the fields of `RhythmOutcome` and `is_broken`.
+    """
+    rows = []
+    for number in range(worlds):
+        outcome = simulate(KINDS[number % len(KINDS)], rng=rng)
+        rows.append(asdict(outcome) | {"is_broken": outcome.is_broken})
+    return pd.DataFrame(rows)
+
+
+def simulate(kind: str, *, rng: np.random.Generator) -> RhythmOutcome:
+    """The outcome of one world of this kind, of random size, habits, level and horizon."""
+    world = _random_world(kind, rng=rng)
+    data = world.data(rng=rng)
+    options: dict[str, Any] = {"first": world.time_of_first, "draws": 0}
+    advice = tr.report(data, world.alpha, world.horizon, **options)
+    pooled = tr.report(data, world.alpha, world.horizon, cycle=None, **options)
+    plan = advice.recommendation
+    model = recommended(advice.plans, world.alpha, model_believable=True)
+    true_tpl = 0.0
+    error = model.error
+    if plan is not None:
+        true_tpl = world.tpl(plan.budgets)
+        error = plan.error
+    return RhythmOutcome(
+        kind,
+        users=world.of_user.size,
+        days=world.days,
+        alpha=world.alpha,
+        horizon=world.horizon,
+        rhythm="" if advice.rhythm is None else advice.rhythm.name,
+        finds_rhythm=_finds_rhythm(pooled),
+        doubted=advice.withheld or not is_believable(advice.checks),
+        composed=plan is not None and plan.scheme == COMPOSED,
+        true_tpl=true_tpl,
+        model_tpl=world.tpl(model.budgets),
+        pooled_tpl=world.tpl(recommended(pooled.plans, world.alpha, True).budgets),
+        error=error,
+        error_of_shares=advice.plans[0].error,
+    )
+
+
+def _finds_rhythm(pooled: Report) -> bool:
+    (check,) = (check for check in pooled.checks if check.name == RHYTHM)
+    return check.verdict == "doubtful"
+
+
+def _random_world(kind: str, *, rng: np.random.Generator) -> World:
+    n = int(rng.integers(2, 5))
+    users = int(rng.choice([10, 30, 60, 120]))
+    of_user = np.zeros(users, dtype=np.int64)
+    habits = list(_random_habits(kind, n, rng=rng))
+    if len(habits) > 1:
+        of_user = rng.integers(len(habits), size=users)
+    return World(
+        kind,
+        habits,
+        of_user,
+        days=int(rng.choice([7, 14, 28])),
+        alpha=float(rng.choice([0.5, 1.0, 2.0])),
+        horizon=int(rng.choice([12, 24, 48])),
+        first=int(rng.integers(HOURS_OF_WEEK)),
+    )
+
+
+def _random_habits(kind: str, n: int, *, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The matrices of all hours, (24, n, n) or (168, n, n); of each sort of user."""
+    day = _random_chain(n, rng)
+    if kind == NO_RHYTHM:
+        yield np.array([day] * HOURS)
+    elif kind == "three parts of a day":
+        cuts = np.sort(rng.choice(np.arange(1, HOURS), 2, replace=False))
+        parts = [_random_chain(n, rng) for _ in range(3)]
+        yield np.array([parts[int(np.searchsorted(cuts, hour, "right"))] for hour in range(HOURS)])
+    elif kind == "smooth over the day":
+        width = rng.uniform(0.2, 0.9)
+        angles = 2.0 * np.pi * np.arange(HOURS) / HOURS
+        yield np.array([_stiller(day, width * (1.0 + np.cos(angle)) / 2.0) for angle in angles])
+    elif kind == "still weekends":
+        still = _stiller(day, rng.uniform(0.3, 0.95))
+        yield np.array([day] * (5 * HOURS) + [still] * (2 * HOURS))
+    else:
+        habit = _still_nights(day, rng)
+        yield habit
+        if kind == USERS_DIFFER:
+            yield _still_nights(_random_chain(n, rng), rng)
+        elif kind == SHIFTED:
+            yield from (np.roll(habit, hours, axis=0) for hours in (-2, -1, 1, 2))
+
+
+def _still_nights(day: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The matrices of 24 hours, of which those of a night are stiller."""
+    begins = int(rng.integers(21, 27))
+    hours_of_night = (begins + np.arange(rng.integers(4, 10))) % HOURS
+    night = _stiller(day, rng.uniform(0.3, 0.98))
+    habit = np.array([day] * HOURS)
+    habit[hours_of_night] = night
+    return habit
+
+
+def _stiller(matrix: np.ndarray, share: float) -> np.ndarray:
+    """The matrix of who does not move with this probability, and else as before."""
+    return share * np.eye(len(matrix)) + (1.0 - share) * matrix
+
+
+def _random_chain(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A random matrix, no entry of which is below 0.02 / n."""
+    rows = _stiller(rng.dirichlet(np.full(n, rng.choice([1.0, 3.0])), n), 0.9 * rng.random())
+    return 0.98 * rows + 0.02 / n
+
+
+def _walk(habit: np.ndarray, users: int, length: int, *, rng: np.random.Generator) -> np.ndarray:
+    """Paths (users, length) that start in the habit."""
+    upto = np.cumsum(habit, axis=2)
+    n = habit.shape[1]
+    paths = np.empty((users, length), dtype=np.int64)
+    paths[:, 0] = rng.choice(n, size=users, p=tpl.Cycle(habit).laws()[0])
+    for time in range(length - 1):
+        rows = upto[time % len(habit)][paths[:, time]]
+        reached = (rng.random((users, 1)) > rows).sum(axis=1)
+        paths[:, time + 1] = np.minimum(reached, n - 1)
+    return paths

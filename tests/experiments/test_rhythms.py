@@ -1,0 +1,55 @@
+"""Simulated people whose habits follow the clock: their leakage, and what reports say about
+them."""
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from experiments import rhythms
+
+
+def world_of(habits, first=0, kind=rhythms.NO_RHYTHM):
+    of_user = np.arange(6) % len(habits)
+    return rhythms.World(kind, habits, of_user, days=2, alpha=1.0, horizon=6, first=first)
+
+
+def test_true_leakage_is_that_of_the_worst_user_from_the_first_hour_on():
+    calm, lively = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.6, 0.4], [0.3, 0.7]])
+    habit = np.array([calm] * 8 + [lively] * 16)
+    other = np.array([lively] * 24)
+    world = world_of([habit, other], first=30)
+    budgets = np.linspace(0.1, 0.3, 6)
+    cycle = tpl.Cycle(habit)
+    laws = cycle.laws()
+    backward = [tpl.TransitionMatrix(habit[hour]).reverse(laws[hour]) for hour in range(6, 11)]
+    forward = [habit[hour] for hour in range(6, 11)]
+    expected = tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max()
+    assert world.tpl(budgets) == pytest.approx(expected, rel=1e-12)
+
+
+def test_people_walk_by_the_matrix_of_the_hour():
+    still = np.eye(2)
+    change = np.array([[0.0, 1.0], [1.0, 0.0]])
+    habit = np.array([still] * 6 + [change] * 17 + [np.full((2, 2), 0.5)])
+    data = world_of([habit]).data(rng=np.random.default_rng(0))
+    for path in data:
+        moves = np.diff(path)
+        assert not moves[:6].any()
+        assert moves[6:23].all()
+        assert not moves[24:30].any()
+    assert set(data.phases(np.timedelta64(1, "D").item()).tolist()) == set(range(24))
+
+
+@pytest.mark.parametrize("kind", rhythms.KINDS)
+def test_plans_by_the_clock_keep_alpha(kind):
+    """None that is recommended without a warning breaks its promise."""
+    outcome = rhythms.simulate(kind, rng=np.random.default_rng(5))
+    assert not outcome.is_broken
+    assert outcome.composed or not outcome.doubted
+    assert outcome.error <= outcome.error_of_shares
+
+
+def test_a_row_for_each_world_in_turn():
+    table = rhythms.judge_rhythms(2, rng=np.random.default_rng(1))
+    assert table["kind"].tolist() == list(rhythms.KINDS[:2])
+    assert table["is_broken"].dtype == bool
