@@ -13,7 +13,7 @@ estimated, a gain must also exceed `ERRORS` times its standard error over users,
 of time where there are few users.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from tplreport.people.rhythm import stays
 from tplrepro.display import count_noun, format_number
 from tplrepro.markov.phases import PhaseGroups
 from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.transition import DAY
 
 #: Weights w of the row without context, in steps.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -30,6 +31,8 @@ WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 FALSE_ALARM = 0.05
 #: A gain must be so many times its standard error: 5 % of normal errors are larger.
 ERRORS = 1.645
+#: Parts of the day, of which each has fewer phases than a rhythm may have.
+PARTS_OF_DAY = 4
 #: Groups over which the error of a gain is taken.
 FEWEST_GROUPS = 20
 #: A state that is left fewer times is doubtful.
@@ -80,6 +83,7 @@ class Steps:
     quarter: np.ndarray  # of the user's own steps, 0 to 3
     stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
     phase: np.ndarray  # codes of groups of phases
+    part_of_day: np.ndarray  # 0 to `PARTS_OF_DAY` - 1, if there are several phases
     n_states: int
     n_phases: int = 1
 
@@ -103,9 +107,11 @@ class Steps:
         quarter = (4 * place // np.maximum(steps_of_user[user], 1)).astype(np.int8)
         stay = (stays(data)[after - 1] - 1).astype(np.int8)
         phase = np.zeros(after.size, dtype=np.int32)
+        part_of_day = phase
         n_phases = 1
         if groups is not None:
             phase = groups.of_values(data)[after - 1].astype(np.int32)
+            part_of_day = _parts_of_day(data)[after - 1]
             n_phases = groups.n_groups
         return cls(
             before=data.values[after - 1],
@@ -115,6 +121,7 @@ class Steps:
             quarter=quarter,
             stay=stay,
             phase=phase,
+            part_of_day=part_of_day,
             n_states=data.n_states,
             n_phases=n_phases,
         )
@@ -123,6 +130,22 @@ class Steps:
     def row(self) -> np.ndarray:
         """A number of each step's phase and state `before`, below n_phases * n_states."""
         return self.phase * self.n_states + self.before
+
+    def at_several_grains(self) -> list["Steps"]:
+        """These steps, and with fewer phases, the parts of a day and none, where there are more."""
+        if self.n_phases == 1:
+            return [self]
+        of_parts = replace(self, phase=self.part_of_day, n_phases=PARTS_OF_DAY)
+        together = replace(self, phase=np.zeros_like(self.phase), n_phases=1)
+        return [self, of_parts, together]
+
+
+def _parts_of_day(data: Sequences) -> np.ndarray:
+    """The part of the day of each value, (m,); 0 where days are no whole steps."""
+    if data.step is None or DAY % data.step:
+        return np.zeros(data.values.size, dtype=np.int32)
+    part = data.phases(DAY) * PARTS_OF_DAY // (DAY // data.step)
+    return part.astype(np.int32)
 
 
 def _draw_steps(data: Sequences) -> Sequences:
@@ -243,6 +266,19 @@ def check_chain(rhythm: Check, steps: Steps, counts: Any, smoothing: float) -> C
     return CheckedChain(checks, weight)
 
 
+def evidence_at_any_grain(context: np.ndarray, steps: Steps) -> Evidence:
+    """Evidence that the `context` (m,) matters, given the phase or fewer phases: differences that
+    last for hours show better where these are counted together.
+
+    As for weights, exponentials of gains are averaged. Of contexts that come with an hour, such as
+    the place before, fewer phases would tell nothing.
+    """
+    found = [evidence_for(context, grain) for grain in steps.at_several_grains()]
+    best = max(found, key=lambda evidence: evidence.nats)
+    nats = np.logaddexp.reduce([evidence.nats for evidence in found]) - np.log(len(found))
+    return best._replace(nats=float(nats))
+
+
 def check_order(steps: Steps) -> Check:
     """Order 0, 1 or 2, by held-out likelihood; or does it matter how long a user has stayed?"""
     first = evidence_for(steps.before, steps, order=0)
@@ -275,7 +311,7 @@ def check_order(steps: Steps) -> Check:
 
 def check_stationarity(steps: Steps) -> Check:
     """One chain in both halves of each user's time."""
-    found = evidence_for(steps.quarter // 2, steps)
+    found = evidence_at_any_grain(steps.quarter // 2, steps)
     fine = f"one chain predicts both halves (two gain {found.in_words})"
     doubtful = (
         f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "
@@ -293,7 +329,7 @@ def check_users(steps: Steps) -> tuple[Check, float]:
             "users if there is one"
         )
         return Check(USERS, UNCHECKED, words, 0.0), WEIGHTS[-1]
-    found = evidence_for(steps.user, steps)
+    found = evidence_at_any_grain(steps.user, steps)
     fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
     doubtful = (
         f"users have habits of their own (own chains at weight {found.weight:g} gain "

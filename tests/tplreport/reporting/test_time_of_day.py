@@ -15,7 +15,12 @@ import tplrepro as tpl
 from tests.tplreport.people.test_rhythm import lasting, people, staying
 from tplreport.reporting import checks
 from tplreport.reporting.allocation_schemes import COMPOSED
-from tplreport.reporting.believable import DoubtfulModelError, possible_chain, trusted_chain
+from tplreport.reporting.believable import (
+    DoubtfulModelError,
+    JudgedChain,
+    possible_chain,
+    trusted_chain,
+)
 from tplreport.reporting.plans import ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, largest_tpl
 from tplrepro.markov import Sequences
 from tplrepro.markov.phases import count_by_group, group_phases
@@ -316,3 +321,18 @@ def test_clean_chains_have_no_rhythm_and_are_not_doubted():
         doubts += any(check.verdict == checks.DOUBTFUL for check in found.checks[1:4])
     assert rhythms <= 1
     assert doubts <= 2
+
+
+def test_users_who_differ_a_little_at_all_hours_are_doubted_beside_many_phases():
+    """For their own chains at each hour there are too few steps; all hours together have enough."""
+    nights = [staying(0.95)] * 6
+    calm = people(3, 30, 14, [*nights, *(staying(0.85 - 0.02 * hour) for hour in range(18))])
+    lively = people(4, 30, 14, [*nights, *(staying(0.72 - 0.02 * hour) for hour in range(18))])
+    steps = JudgedChain.of(joined(calm, lively), "auto").steps
+    assert steps.n_phases > 4
+    found = checks.evidence_at_any_grain(steps.user, steps)
+    assert found.matters
+    assert found.nats > 2.0 * checks.evidence_for(steps.user, steps).nats
+    alone = JudgedChain.of(people(3, 60, 14, [*nights] + [staying(0.6)] * 18)).steps
+    assert not checks.evidence_at_any_grain(alone.user, alone).matters
+    assert not checks.evidence_at_any_grain(alone.quarter // 2, alone).matters
