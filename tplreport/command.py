@@ -20,10 +20,20 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
+from tplreport.publishing.chain import Chain
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.mark import check_is_no_publisher, files_beside
-from tplreport.reading.matrices import read_column, read_matrix
+from tplreport.reading.matrices import (
+    PHASE,
+    number,
+    read_by_phase,
+    read_chain,
+    read_column,
+    read_law,
+)
+from tplreport.reading.table import whole_numbers
 from tplrepro.lazy import optional_import
+from tplrepro.leakage.temporal import REQUIRED
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER
 
 #: That the true chain is among those that the data leave possible, unless another is given.
@@ -134,11 +144,12 @@ TO_PUBLISH = {
     ),
 }
 #: Options of a chain, of what is written, and of a publisher's new file.
-CHAIN = ("matrix", "backward", "data", *COLUMNS, "confidence")
+CHAIN = ("matrix", "backward", "start", "data", *COLUMNS, "confidence", "cycle", "first")
 SHOWN = ("csv", "plot", "json")
 NEW_FILE = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large", "witness")
 #: Options -> what they belong to, for all subcommands that take a chain, and for `publish`.
-PART_OF = dict.fromkeys((*COLUMNS, "confidence"), "data") | {"backward": "matrix"}
+PART_OF = dict.fromkeys((*COLUMNS, "confidence", "cycle"), "data")
+PART_OF |= dict.fromkeys(("backward", "start"), "matrix")
 PART_OF_PUBLISHING = PART_OF | {
     **dict.fromkeys(("data_step", "against", "anyway"), "data"),
     **dict.fromkeys(("epsilon", "time_column", "numbered", "csv"), "counts"),
@@ -149,7 +160,14 @@ PART_OF_PUBLISHING.pop("step")
 MORE: dict[str, dict] = {
     "scheme": {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]},
     "resume": {"nargs": "?", "const": ""},
+    "cycle": {"choices": ("auto", "day", "week", "none")},
 }
+#: Words of the package -> those of the command.
+IN_OTHER_WORDS = (
+    (r"cycle\.starting_at\('(.*?)'\)", r"first='\1'"),
+    (r", or give the chain of every \d+-th time, .*?$", ""),
+    (r"\bforward=", "matrix="),
+)
 #: Options that name files which are read, and those that name files which are written.
 INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "witness")
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
@@ -173,9 +191,26 @@ OPTIONS |= {
     "matrix": Option(
         str,
         "CSV of the forward matrix Pr(next state | state): a row for each state, with or without "
-        "names",
+        "names; of a cycle with a first column phase, or a folder with a file for each phase",
     ),
-    "backward": Option(str, "CSV of the backward matrix; by default that of a stationary chain"),
+    "backward": Option(
+        str, "the same of the backward matrix; by default that of --start, in the habit"
+    ),
+    "start": Option(
+        str,
+        "how the chain of --matrix begins: habit (the default), any, or CSV of a state and its "
+        "probability a line",
+    ),
+    "cycle": Option(
+        str,
+        "phases of the chain of the data: auto (the default) where habits follow the clock, day, "
+        "week, or none",
+    ),
+    "first": Option(
+        str,
+        "phase of the first release, such as 08:00 or 'Mon 08:00'; by default the first of the "
+        "cycle, and where one publishes what the clock shows",
+    ),
     "data": Option(
         str, "observations in place of --matrix: every chain that they leave possible counts"
     ),
@@ -188,7 +223,9 @@ OPTIONS |= {
     "data_step": Option(
         str, "time between two time points of --data; without it each observation is a step"
     ),
-    "floor": Option(float, "of a new file: the budget of each time, for ever"),
+    "floor": Option(
+        str, "of a new file: the budget of each time, for ever, or CSV of columns phase and epsilon"
+    ),
     "plan": Option(
         str,
         "of a new file, in place of --floor: CSV of budgets, such as that of a report, whose "
@@ -272,6 +309,9 @@ def _run_and_report_errors(run: Callable[[dict], int], command: str, options: di
 def _as_typed(message: str, options: dict) -> str:
     """A message with options as they are typed here: --time-format '%d' for time_format='%d'."""
 
+    for of_package, of_command in IN_OTHER_WORDS:
+        message = re.sub(of_package, of_command, message)
+
     def type_option(found: re.Match) -> str:
         """An option as it is typed, by a match of its Python name and of the character after
         "="."""
@@ -320,7 +360,7 @@ def _add_report_parser(commands: Any) -> None:
     _add_options(parser, ("alpha", "horizon"), required=True)
     _add_options(parser, COLUMNS)
     _add_options(parser, NUMBERS)
-    _add_options(parser, ("anyway", "html", "budgets", "json"))
+    _add_options(parser, ("cycle", "first", "anyway", "html", "budgets", "json"))
 
 
 def _add_publish_parser(commands: Any) -> None:
@@ -420,7 +460,8 @@ def _given(options: dict, names: Iterable[str]) -> dict:
 def _report(options: dict) -> int:
     """Print the report on a file, and write what the options ask for; the exit status."""
     sequences = tr.read_sequences(options["observations"], **_given(options, COLUMNS))
-    numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway"])
+    numbers = _given(options, [*NUMBERS, "alpha", "horizon", "anyway", "first"])
+    numbers["cycle"] = _cycle(options)
     result = tr.report(sequences, title=Path(options["observations"]).name, **numbers)
     if options["json"]:
         print(_as_json(result.to_dict(), indent=2))
@@ -436,17 +477,28 @@ def _report(options: dict) -> int:
 
 
 def _chain(options: dict) -> tuple[Any, Any]:
-    """Backward and forward matrices or loss functions; a warning if the data show no chain."""
+    """Backward and forward matrices or loss functions, or cycles of them; a warning if the data
+    show no chain."""
+    from tplreport.publishing.chain import both_sides
+
     _check_source(options)
     if options["data"] is None:
-        return _matrices(options)
+        return both_sides(**_matrices(options))
     from tplreport.reporting.believable import possible_chain
 
     data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
-    found = possible_chain(data, options["confidence"] or CONFIDENCE)
+    confidence = options["confidence"] or CONFIDENCE
+    found = possible_chain(data, confidence, cycle=_cycle(options), first=options["first"])
     if found.doubts:
         warnings.warn(f"do not rely on the chain of the data: {found.doubts}", stacklevel=2)
     return found.pair
+
+
+def _cycle(options: dict) -> str | None:
+    """By which cycle data are judged, as `tr.report` takes it."""
+    if options["cycle"] == "none":
+        return None
+    return options["cycle"] or "auto"
 
 
 def _check_source(options: dict) -> None:
@@ -456,16 +508,48 @@ def _check_source(options: dict) -> None:
         )
 
 
-def _matrices(options: dict) -> tuple[Any, Any]:
-    """Backward and forward matrix; without the first that of a stationary chain."""
-    forward = read_matrix(options["matrix"])
+def _matrices(options: dict, step: str | None = None) -> dict[str, Any]:
+    """The forward side and the backward one, or without that the start; `step` is the length of
+    the steps, if it is known."""
+    forward = _side(options["matrix"], options["first"], step)
     if options["backward"]:
-        return read_matrix(options["backward"]), forward
+        if options["start"]:
+            raise ValueError(
+                "the backward side must be that of backward= or start=, found both; give one"
+            )
+        backward = _side(options["backward"], options["first"], step)
+        return {"backward": backward, "forward": forward, "start": None}
+    start: Any = options["start"] or "habit"
+    if start not in ("habit", "any"):
+        start = read_law(start, forward.states)
     try:
-        return forward.reverse(forward.stationary()), forward
+        tpl.Cycle(forward).reverse(start)
     except ValueError as error:
         reason = str(error).partition(";")[0]
         raise ValueError(f"{reason}; give backward=, or smooth the matrix") from None
+    return {"backward": REQUIRED, "forward": forward, "start": start}
+
+
+def _side(path: str, first: str | None, step: str | None) -> Any:
+    """The matrix or the cycle of a file, from the first phase on."""
+    chain = read_chain(path)
+    if not isinstance(chain, tpl.Cycle):
+        if first is not None:
+            raise ValueError(
+                f"first= is a phase of a cycle, found one matrix in {path}; leave it out, or write "
+                "a matrix for each phase"
+            )
+        return chain
+    if step is not None and chain.step is None:
+        chain = tpl.Cycle(list(chain), chain.phases, step=step)
+    if first is None:
+        return chain
+    names = list(map(str, chain.phases))
+    if first not in names:
+        raise ValueError(
+            f"first= must be a phase of {path}, found {first!r}; give one of {', '.join(names)}"
+        )
+    return chain.starting_at(chain.phases[names.index(first)])
 
 
 def _show_leakage_of_budgets(options: dict) -> int:
@@ -478,8 +562,9 @@ def _show_leakage_of_budgets(options: dict) -> int:
         budgets = options["epsilon"]
     else:
         budgets = read_column(options["budgets"], EPSILON)
-    leakage = tpl.temporal_privacy_leakage(budgets, *_chain(options), horizon=options["horizon"])
-    return _show_leakage(leakage, options)
+    pair = _chain(options)
+    leakage = tpl.temporal_privacy_leakage(budgets, *pair, horizon=options["horizon"])
+    return _show_leakage(leakage, pair, options)
 
 
 def _allocate_budgets(options: dict) -> int:
@@ -490,15 +575,21 @@ def _allocate_budgets(options: dict) -> int:
     allocate_of = dict(zip(SCHEME_NAMES, SCHEMES.values(), strict=True))
     allocate = allocate_of[options["scheme"]]
     budgets = rounded_down(allocate(options["alpha"], *pair, horizon=options["horizon"]))
-    return _show_leakage(tpl.temporal_privacy_leakage(budgets, *pair), options)
+    return _show_leakage(tpl.temporal_privacy_leakage(budgets, *pair), pair, options)
 
 
-def _show_leakage(leakage: Any, options: dict) -> int:
-    """Print leakages of releases, which count from 1 as in a report's budgets."""
+def _show_leakage(leakage: Any, pair: tuple[Any, Any], options: dict) -> int:
+    """Print leakages of releases, which count from 1 as in a report's budgets, with their phases
+    if there are some."""
     from pandas import RangeIndex
 
     numbered = replace(leakage, index=RangeIndex(1, len(leakage) + 1, name="t"))
-    return _show(numbered.to_frame(), options, numbered)
+    table = numbered.to_frame()
+    cycles = [side for side in pair if isinstance(side, tpl.Cycle) and len(side) > 1]
+    if cycles:
+        phases = max(cycles, key=len).phases
+        table.insert(0, PHASE, [phases[time % len(phases)] for time in range(len(leakage))])
+    return _show(table, options, numbered)
 
 
 def _show(table: Any, options: dict, plotted: Any = None) -> int:
@@ -543,7 +634,10 @@ def _publish(options: dict) -> int:
 
 def _make_publisher(options: dict) -> tr.Publisher:
     """The publisher of a new file; without settings, an error that there is none."""
-    settings = _given(options, ("alpha", "sensitivity", "floor", "delta"))
+    settings = _given(options, ("alpha", "sensitivity", "delta"))
+    floor = _floor(options)
+    if floor is not None:
+        settings["floor"] = floor
     plan = _plan(options)
     if not settings and plan is None:
         return tr.Publisher(options["file"], witness=options["witness"])
@@ -555,10 +649,20 @@ def _make_publisher(options: dict) -> tr.Publisher:
     settings["plan"] = plan
     settings["allow_large"] = options["allow_large"]
     settings["step"] = _parse_time(options["step"] or "1")
-    backward, forward = _publishing_chain(options, plan)
-    return tr.Publisher(
-        options["file"], backward=backward, forward=forward, witness=options["witness"], **settings
-    )
+    settings |= _publishing_chain(options, plan)
+    return tr.Publisher(options["file"], witness=options["witness"], **settings)
+
+
+def _floor(options: dict) -> Any:
+    """The floor, or that of each phase, if there is one."""
+    text = options["floor"]
+    if text is None:
+        return None
+    value = number(text)
+    if isfinite(value):
+        return value
+    by_phase = read_by_phase(text, EPSILON)
+    return dict(zip(whole_numbers([*by_phase]), by_phase.values(), strict=True))
 
 
 def _plan(options: dict) -> Any:
@@ -570,11 +674,12 @@ def _plan(options: dict) -> Any:
     return read_column(options["plan"], NOISE_MULTIPLIER)
 
 
-def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
-    """Backward and forward matrices or loss functions, which a report relies on, too."""
+def _publishing_chain(options: dict, plan: Any) -> dict[str, Any]:
+    """Both sides, or the forward one and the start; of data, a chain that a report relies on,
+    too."""
     _check_source(options)
     if options["data"] is None:
-        return _matrices(options)
+        return _matrices(options, _duration(options["step"]))
     from tplreport.reporting.believable import trusted_chain
     from tplreport.reporting.plans import UPPER
 
@@ -583,14 +688,24 @@ def _publishing_chain(options: dict, plan: Any) -> tuple[Any, Any]:
     budgets = None
     if options["delta"] is None:
         budgets = plan
-    return trusted_chain(
+    backward, forward = trusted_chain(
         _publishing_data(options),
         options["alpha"],
         budgets,
         confidence=options["confidence"] or CONFIDENCE,
         against=options["against"] or UPPER,
+        cycle=_cycle(options),
+        first=options["first"],
         anyway=options["anyway"],
     )
+    return {"backward": backward, "forward": forward, "start": None}
+
+
+def _duration(step: Any) -> str | None:
+    """A step that is typed with its unit; None for a whole number, or none."""
+    if not isinstance(step, str) or re.fullmatch(r"\d+", step):
+        return None
+    return step
 
 
 def _publishing_data(options: dict) -> Any:
@@ -605,7 +720,7 @@ def _check_steps(step: str | int | None, data_step: str | None) -> None:
     """ValueError if moves between times of one distance are to protect releases of another one."""
     from pandas import Timedelta
 
-    if data_step is None or not isinstance(step, str) or re.fullmatch(r"\d+", step):
+    if data_step is None or _duration(step) is None:
         return
     if Timedelta(step) != Timedelta(data_step):
         raise ValueError(
@@ -632,14 +747,19 @@ def _open_publisher(options: dict) -> tr.Publisher:
 
 def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     """The options that are given and are not those that the file was made with."""
-    given = _given(options, ("alpha", "sensitivity", "floor", "delta"))
+    given = _given(options, ("alpha", "sensitivity", "delta"))
+    floor = _floor(options)
+    if floor is not None:
+        given["floor"] = Chain.of_settings(publisher.settings).checked_floor(floor)
     plan = _plan(options | {"delta": publisher.settings["delta"]})
     if plan is not None:
         given["plan"] = plan.tolist()
     if options["step"] is not None:
         given["step"] = Clock.checked_step(_parse_time(options["step"]))
     different = [name for name, value in given.items() if publisher.settings[name] != value]
-    sources = [name for name in ("matrix", "backward", "data") if options[name] is not None]
+    sources = [
+        name for name in ("matrix", "backward", "start", "data") if options[name] is not None
+    ]
     if sources and not _has_chain(publisher, options):
         different += sources
     return different
@@ -647,13 +767,11 @@ def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
 
 def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
     """Whether a file was made with the matrices or the data that are given."""
-    from tplreport.publishing.losses_as_json import loss_to_json
-    from tplrepro.leakage.temporal import loss_functions
+    from tplreport.publishing.chain import is_made_with
 
     kept = {name: publisher.settings[name] for name in ("alpha", "delta", "step")}
-    pair = _publishing_chain(options | kept | {"anyway": True}, publisher.settings["plan"])
-    known = [publisher.settings[side] for side in ("backward", "forward")]
-    return known == [loss_to_json(loss) for loss in loss_functions(*pair)]
+    chain = _publishing_chain(options | kept | {"anyway": True}, publisher.settings["plan"])
+    return is_made_with(publisher.settings, **chain)
 
 
 def _use_publisher(publisher: tr.Publisher, options: dict) -> int:

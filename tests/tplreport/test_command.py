@@ -722,3 +722,135 @@ def test_labels_beyond_ascii_are_printed_in_an_ascii_locale(run, tmp_path):
     assert (status, said) == (0, "noise was added to Zürich, and not to time\n")
     assert "Zürich" in printed
     assert tr.Publisher(tmp_path / "p.sqlite").to_frame().columns.tolist() == ["Zürich"]
+
+
+HABITS = "phase,home,work\n" + "".join(
+    f"{hour:02d}:00,{'.98,.02' if hour < 6 else '.7,.3'}\n"
+    f"{hour:02d}:00,{'.03,.97' if hour < 6 else '.4,.6'}\n"
+    for hour in range(24)
+)
+
+
+@pytest.fixture
+def habits(tmp_path):
+    """The cycle in the file habits.csv."""
+    (tmp_path / "habits.csv").write_text(HABITS)
+    night, day = [[0.98, 0.02], [0.03, 0.97]], [[0.7, 0.3], [0.4, 0.6]]
+    return tpl.Cycle([night] * 6 + [day] * 18, step="1h")
+
+
+def test_leakages_and_budgets_follow_the_clock(run, habits, tmp_path):
+    words = ("--matrix", "habits.csv", "--epsilon", 0.1, "--horizon", 30, "--json")
+    for start, first in (("habit", "00:00"), ("any", "08:00"), ([0.9, 0.1], "17:00")):
+        turned = habits.starting_at(first)
+        name = start
+        if not isinstance(start, str):
+            name = "law.csv"
+            (tmp_path / name).write_text("work,0.1\nhome,0.9\n")
+        status, printed, _ = run("leakage", *words, "--start", name, "--first", first)
+        rows = json.loads(printed)
+        expected = tpl.temporal_privacy_leakage(
+            0.1, turned.reverse(start=start), turned, horizon=30
+        )
+        assert status == 0
+        assert [row["tpl"] for row in rows] == pytest.approx(expected.tpl, rel=1e-14)
+        assert [row["phase"] for row in rows][:2] == turned.phases[:2]
+    plan = ("--matrix", "habits.csv", "--alpha", 1, "--horizon", 48)
+    status, _, _ = run("budgets", *plan, "--scheme", "constant", "--csv", "plan.csv")
+    table = pd.read_csv(tmp_path / "plan.csv", index_col="t")
+    assert table["phase"].tolist() == habits.phases * 2
+    assert table["tpl"].max() <= 1.0
+    for scheme in ("quantification", "optimal", "composed"):
+        assert run("budgets", *plan, "--scheme", scheme, "--csv", "other.csv")[0] == 0
+        assert pd.read_csv(tmp_path / "other.csv")["tpl"].max() <= 1.0
+
+
+def test_a_new_file_follows_the_clock_and_is_opened_as_it_was_made(run, habits, tmp_path):
+    plan = ("--matrix", "habits.csv", "--alpha", 1, "--horizon", 48)
+    run("budgets", *plan, "--scheme", "constant", "--start", "any", "--csv", "floors.csv")
+    new = ("--matrix=habits.csv", "--alpha=1", "--sensitivity=2", "--step=1h", "--floor=floors.csv")
+    status, _, errors = run("publish", "p.sqlite", "counts.csv", *new, "--start=any")
+    assert (status, errors.count("warning")) == (0, 0), errors
+    publisher = tr.Publisher(tmp_path / "p.sqlite")
+    floors = pd.read_csv(tmp_path / "floors.csv")["epsilon"].tolist()
+    assert publisher.ledger["epsilon"].tolist() == floors[8:10]
+    assert publisher.settings["start"] == "any"
+    assert run("publish", "p.sqlite", *new, "--start=any")[0] == 0
+    for other in (("--start=habit",), ("--start=any", "--floor=0.01")):
+        status, _, errors = run("publish", "p.sqlite", *new, *other)
+        assert (status, "must be used as it was made" in errors) == (2, True)
+    (tmp_path / "habits.csv").write_text(HABITS.replace(".98,.02", ".97,.03"))
+    status, _, errors = run("publish", "p.sqlite", *new, "--start=any")
+    assert (status, "found another --matrix" in errors) == (2, True)
+
+
+def test_a_folder_of_numbered_matrices_has_the_clock_of_the_releases(run, tmp_path):
+    (tmp_path / "quarters").mkdir()
+    for phase, row in enumerate((".98,.02", ".7,.3", ".7,.3", ".8,.2")):
+        (tmp_path / "quarters" / f"{phase}.csv").write_text(f"home,work\n{row}\n.3,.7\n")
+    (tmp_path / "floors.csv").write_text("phase,epsilon\n0,0.01\n1,0.05\n2,0.05\n3,0.05\n")
+    (tmp_path / "six.csv").write_text(
+        "time,home,work\n2024-05-01 18:00,1,2\n2024-05-02 00:00,1,2\n"
+    )
+    new = ("--matrix=quarters", "--alpha=1", "--sensitivity=2", "--floor=floors.csv")
+    status, _, errors = run("publish", "q.sqlite", "six.csv", *new, "--step=6h")
+    assert status == 0, errors
+    assert tr.Publisher(tmp_path / "q.sqlite").ledger["epsilon"].tolist() == [0.05, 0.01]
+    status, _, errors = run("publish", "r.sqlite", "six.csv", *new, "--step=1h")
+    assert (status, "a cycle that is no day and no week" in errors) == (2, True)
+    assert not (tmp_path / "r.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--matrix=moves.csv", "--first=08:00"), "--first is a phase of a cycle, found one matr"),
+        (("--matrix=habits.csv", "--first=8"), "--first must be a phase of habits.csv, found '8'"),
+        (("--matrix=habits.csv", "--start=none.csv"), "none.csv"),
+        (("--matrix=habits.csv", "--start=moves.csv"), "must have a line for each state"),
+        (("--matrix=moves.csv", "--backward=moves.csv", "--start=any"), "--backward or --start, "),
+        (("--matrix=moves.csv", "--cycle=day"), "--cycle belongs to data"),
+    ],
+)
+def test_mistakes_about_clocks_are_said_in_the_words_of_the_command(run, habits, words, said):
+    status, _, errors = run("leakage", *words, "--epsilon=0.1", "--horizon=2")
+    assert (status, said in errors) == (2, True), errors
+
+
+def test_clocks_that_do_not_fit_are_said_in_the_words_of_the_command(run, habits, tmp_path):
+    new = ("--matrix=habits.csv", "--alpha=1", "--sensitivity=2")
+    status, _, errors = run("publish", "a.sqlite", *new, "--floor=0.01", "--step=1D")
+    assert (status, "**" in errors, "found steps of 0 days 01:00:00 and --step" in errors) == (
+        2,
+        False,
+        True,
+    )
+    (tmp_path / "plan.csv").write_text("0.1\n0.1\n")
+    planned = ("--plan=plan.csv", "--step=1h")
+    status, _, errors = run("publish", "b.sqlite", "counts.csv", *new, *planned)
+    assert (status, "make them of --first '08:00'" in errors) == (2, True), errors
+    assert run("publish", "b.sqlite", "counts.csv", *new, *planned, "--first=08:00")[0] == 0
+
+
+def test_data_by_the_hour_make_a_publisher_that_follows_the_clock(run, habits, tmp_path):
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-05-06", periods=24 * 14, freq="1h")
+    walks = [
+        pd.DataFrame({"user": user, "time": times, "state": habits.sample(len(times), rng=rng)})
+        for user in range(40)
+    ]
+    pd.concat(walks).to_csv(tmp_path / "walks.csv", index=False)
+    data = ("--data=walks.csv", "--alpha=1", "--data-step=1h", "--step=1h", "--sensitivity=2")
+    status, _, errors = run("publish", "d.sqlite", "counts.csv", *data, "--floor=0.01")
+    assert status == 0, errors
+    publisher = tr.Publisher(tmp_path / "d.sqlite")
+    assert publisher.settings["cycle"]["period"] == "day"
+    assert publisher._phase == 8
+    assert run("publish", "d.sqlite", *data, "--floor=0.01")[0] == 0
+    status, _, errors = run("publish", "e.sqlite", *data, "--floor=0.01", "--cycle=none")
+    assert (status, "the time of day" in errors or "habits follow" in errors) == (3, True), errors
+    words = ("--data=walks.csv", "--step=1h", "--horizon=5", "--epsilon=0.1", "--cycle=week")
+    status, printed, _ = run("leakage", *words, "--first=Tue 08:00", "--json")
+    assert [row["phase"] for row in json.loads(printed)][:2] == ["Tue 08:00", "Tue 09:00"]
+    said = run("report", "walks.csv", "--step=1h", "--alpha=1", "--horizon=5", "--first=08:00")[1]
+    assert "08:00" in said

@@ -75,6 +75,13 @@ class Chain:
             return self.floors[0]
         return self.floors
 
+    def checked_floor(self, floor: Any) -> Any:
+        """A floor as settings have it: one number, or one for each phase."""
+        floors = in_order_of_phases(floor, self.forward.phases)
+        if isinstance(floors, list) and len(set(floors)) == 1:
+            return floors[0]
+        return floors
+
     def turned(self, phase: int) -> Chain:
         """The chain whose first time has this phase."""
         if phase == 0:
@@ -119,6 +126,19 @@ def start_as_json(start: Start | None) -> Any:
     if isinstance(start, str):
         return start
     return np.asarray(start, dtype=float).tolist()
+
+
+def is_made_with(
+    settings: Mapping, backward: Correlation, forward: Correlation, start: Start | None
+) -> bool:
+    """Whether a file was made with this chain, which the same start and forward side make again; a
+    computer may round the backward side in its own way."""
+    start_of_file = settings.get("start", OF_BACKWARD)
+    given = chain_as_json(*both_sides(backward, forward, start), settings["step"])
+    compared = ["forward", "cycle"]
+    if start_of_file == OF_BACKWARD or start_as_json(start) != start_of_file:
+        compared.append("backward")
+    return all(settings.get(name) == given[name] for name in compared)
 
 
 def condition_of(settings: Mapping) -> str:

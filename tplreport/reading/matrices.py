@@ -4,6 +4,9 @@ A text has a row a line, of cells between semicolons, tabs, commas or blanks. Li
 "#" are comments, commas are decimal where they do not separate cells, and 1/3 is a number. Headings
 are read as such only where they cannot be numbers; a text that can be read in two ways is an error
 that says both.
+
+The matrices of a cycle are one text, whose first column is called phase, or a folder with a file
+for each phase. Phases in words such as 08:00 or "Mon 08:00" must be those of a day or week.
 """
 
 import csv
@@ -11,6 +14,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,9 +24,14 @@ import numpy as np
 from tplreport.reading.rows_by_user import MISSING
 from tplreport.reading.table import MARK, USUAL_NAMES, plain_name, whole_numbers
 from tplreport.reading.text_files import DataFormatError, describe_content, file_blocks
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.cycle import PERIODS, Cycle
+from tplrepro.markov.transition import WEEKDAYS, TransitionMatrix
 from tplrepro.validation import EPSILON, NOISE_MULTIPLIER, ROW_SUM_TOLERANCE
 
+#: The heading of a column that tells the phases of a cycle apart.
+PHASE = "phase"
+#: Part of each label that may be a time of the clock.
+CLOCK = re.compile(r"[0-9]:[0-9]{2}|^(" + "|".join(WEEKDAYS) + ")$")
 #: How the name of the column begins that a report recommends.
 RECOMMENDED = "recommended: "
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -56,14 +66,57 @@ class Labelled:
     names: list[str] | None = None
 
 
-def read_matrix(path: str | Path) -> TransitionMatrix:
-    """The transition matrix in a file, as `parse_matrix` reads it; DataFormatError for others."""
-    return _read(path, parse_matrix)
+def read_chain(path: str | Path) -> TransitionMatrix | Cycle:
+    """The transition matrix in a file, as `parse_chain` reads it, or the cycle of a file or folder;
+    DataFormatError for others."""
+    if not Path(path).is_dir():
+        return _read(path, parse_chain)
+    files = sorted(file for file in Path(path).iterdir() if not file.name.startswith("."))
+    try:
+        in_order = _files_in_order(files)
+    except ValueError as error:
+        raise DataFormatError(str(error), path) from None
+    phases = [file.stem for file in in_order]
+    return _cycle([_read(file, parse_matrix) for file in in_order], phases)
+
+
+def _files_in_order(files: list[Path]) -> list[Path]:
+    """The files of phases by their names: numbers from 0 on, or times of the clock."""
+    other = [file.name for file in files if file.suffix != ".csv"]
+    if other or not files:
+        found = ", ".join(other[:3]) or "none"
+        raise ValueError(
+            f"a folder of a cycle must hold a CSV file for each phase, found {found}; name them "
+            "such as 0.csv, 1.csv, or 00:00.csv, 01:00.csv"
+        )
+    file_of = {file.stem: file for file in files}
+    if all(map(_is_whole_number, file_of)):
+        return [file_of[name] for name in sorted(file_of, key=int)]
+    by_clock = _clock_of([*file_of])
+    if by_clock is None:
+        raise ValueError(
+            "files of phases must be named by numbers or times of the clock, found "
+            f"{', '.join([*file_of][:3])}, whose order is not known; rename them such as 0.csv, or "
+            f"give one file with a column {PHASE}"
+        )
+    file_of = {_time_of_week(name): file for name, file in file_of.items()}
+    return [file_of[phase] for phase in by_clock.phases]
 
 
 def read_column(path: str | Path, name: str) -> np.ndarray:
     """The numbers of a column of a file, as `parse_column` reads it; DataFormatError for others."""
     return _read(path, lambda text: parse_column(text, name))
+
+
+def read_law(path: str | Path, states: Sequence) -> np.ndarray:
+    """The law of a state in a file, as `parse_law` reads it; DataFormatError for others."""
+    return _read(path, lambda text: parse_law(text, states))
+
+
+def read_by_phase(path: str | Path, name: str) -> dict[str, float]:
+    """A number for each phase of a file, as `parse_by_phase` reads it; DataFormatError for
+    others."""
+    return _read(path, lambda text: parse_by_phase(text, name))
 
 
 def read_text(path: str | Path) -> str:
@@ -122,6 +175,10 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
         text = re.sub(r"[\[\]]", " ", re.sub(r"\][,\s]*\[|;", "\n", text))
     lines = _lines(text, blanks=True)
     _check_number_of_rows(lines, most_states)
+    return _matrix_of(lines)
+
+
+def _matrix_of(lines: list[Line]) -> TransitionMatrix:
     _check_commas_are_not_decimal(lines)
     labelled = _labelled(lines)
     width = len(labelled.lines[0].cells)
@@ -129,6 +186,213 @@ def parse_matrix(text: str, most_states: int | None = None) -> TransitionMatrix:
     if labelled.names is None:
         return TransitionMatrix(values)
     return TransitionMatrix(values, states=whole_numbers(labelled.names))
+
+
+def parse_chain(text: str) -> TransitionMatrix | Cycle:
+    """A matrix, or the cycle of matrices in a text whose first column is called phase.
+
+    The other columns are those of a matrix, as `parse_matrix` reads it, with the heading above all.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    TransitionMatrix, or Cycle; its phases are in the order of the text
+
+    Raises
+    ------
+    ValueError for a text that is neither, or may be both.
+
+    Examples
+    --------
+    >>> chain = parse_chain(
+    ...     "phase,home,work\\n00:00,1,0\\n00:00,0,1\\n12:00,0.8,0.2\\n12:00,0.1,0.9"
+    ... )
+    >>> chain, chain[1].probabilities.tolist()
+    (Cycle(2 phases '00:00', '12:00' of a day; 2 states), [[0.8, 0.2], [0.1, 0.9]])
+    """
+    lines = _lines(text, blanks=True)
+    if not lines or lines[0].cells[0] != PHASE:
+        return parse_matrix(text)
+    heading = lines[0].without_first()
+    phases = [line.cells[0] for line in lines[1:]]
+    if phases == heading.cells:
+        if len(phases) == 1:
+            raise ValueError(
+                f"a chain must be clear, found one that may be of one state, below a corner that "
+                f"is called {PHASE}, or a cycle of one phase; call the corner from"
+            )
+        return parse_matrix(text)
+    groups = [list(rows) for _, rows in groupby(lines[1:], key=lambda line: line.cells[0])]
+    labels = [rows[0].cells[0] for rows in groups]
+    _check_phases(labels)
+    matrices = [_matrix_of_phase(heading, rows) for rows in groups]
+    return _cycle(matrices, labels)
+
+
+def _check_phases(labels: list[str]) -> None:
+    """ValueError unless there are phases, each in one place."""
+    if not labels:
+        raise ValueError(f"there must be rows below {PHASE!r}, found none; add them")
+    if len(set(labels)) < len(labels):
+        repeated = next(label for label in labels if labels.count(label) > 1)
+        raise ValueError(
+            f"all rows of a phase must follow each other, found {repeated!r} in several places; "
+            "sort the rows"
+        )
+
+
+def _matrix_of_phase(heading: Line, rows: list[Line]) -> TransitionMatrix:
+    """The matrix in the rows of a phase, below the heading of all."""
+    lines = [row.without_first() for row in rows]
+    if heading.cells:
+        lines = [heading, *lines]
+    if not all(line.cells for line in lines):
+        raise ValueError(f"a phase must have a matrix, found none for {rows[0].cells[0]!r}; add it")
+    try:
+        return _matrix_of(lines)
+    except ValueError as error:
+        raise ValueError(f"phase {rows[0].cells[0]!r}: {error}") from None
+
+
+def _cycle(matrices: list[TransitionMatrix], labels: list[str]) -> Cycle:
+    """A cycle from its first phase on; ValueError for phases whose place in it is not clear."""
+    if all(map(_is_whole_number, labels)):
+        _check_count_from_0(labels)
+        return Cycle(matrices)
+    if not any(map(CLOCK.search, labels)):
+        return Cycle(matrices, labels)
+    by_clock = _clock_of(labels)
+    times = list(map(_time_of_week, labels))
+    if by_clock is None or times != by_clock.starting_at(times[0]).phases:
+        raise ValueError(
+            f"phases in times of the clock must be those of a whole day or week in order, found "
+            f"{', '.join(labels[:5])}; give a matrix for each step of it, such as 00:00, 06:00, "
+            "12:00, 18:00, or number the phases from 0 on"
+        )
+    turned = by_clock.starting_at(times[0])
+    return Cycle(matrices, times, step=turned.step, begins=turned.begins)
+
+
+def _is_whole_number(label: str) -> bool:
+    return label.isascii() and label.isdigit()
+
+
+def _check_count_from_0(labels: list[str]) -> None:
+    if list(map(int, labels)) != list(range(len(labels))):
+        raise ValueError(
+            f"phases that are numbers must count from 0 on, found {', '.join(labels[:5])}, the "
+            "first of which may be midnight, or as many steps later; number them anew, or give "
+            "times such as 01:00"
+        )
+
+
+def _time_of_week(label: str) -> str:
+    """A day of the week as the time at which it begins; other labels as they are."""
+    if label in WEEKDAYS:
+        return f"{label} 00:00"
+    return label
+
+
+def _clock_of(labels: Sequence[str]) -> Cycle | None:
+    """The cycle of a day or week with these phases, in any order, of whose steps nothing is known;
+    None if there is none."""
+    p = len(labels)
+    wanted = set(map(_time_of_week, labels))
+    for length in PERIODS.values():
+        microseconds = length // timedelta(microseconds=1)
+        if microseconds % p == 0:
+            step = timedelta(microseconds=microseconds // p)
+            cycle = Cycle([None] * p, step=step)
+            if set(cycle.phases) == wanted:
+                return cycle
+    return None
+
+
+def parse_law(text: str, states: Sequence) -> np.ndarray:
+    """The law of a state (n,) from text: a state and its probability a line, or if states have no
+    names a probability a line.
+
+    Parameters
+    ----------
+    text : str
+    states : sequence (n,) of labels; a range if they have no names
+
+    Returns
+    -------
+    ndarray (n,)
+
+    Raises
+    ------
+    ValueError for a text that does not give one probability for each state.
+
+    Examples
+    --------
+    >>> parse_law("work,0.1\\nhome,9/10", ["home", "work"]).tolist()
+    [0.9, 0.1]
+    """
+    lines = _lines(text, blanks=True)
+    values = [number(line.cells[-1]) for line in lines]
+    if lines and np.isnan(values[0]) and is_name(lines[0].cells[-1]):  # a heading
+        lines, values = lines[1:], values[1:]
+    widths = {len(line.cells) for line in lines}
+    named = [line.cells[0] for line in lines]
+    wanted = list(map(str, states))
+    is_plain = widths == {1} and isinstance(states, range) and len(lines) == len(wanted)
+    if is_plain:
+        return np.array(values)
+    if widths != {2} or sorted(named) != sorted(wanted):
+        raise ValueError(
+            f"a law must have a line for each state, with its name and probability, found "
+            f"{len(lines)} lines for {', '.join(wanted[:5])}; write such as {wanted[0]},0.5"
+        )
+    value_of = dict(zip(named, values, strict=True))
+    return np.array([value_of[state] for state in wanted])
+
+
+def parse_by_phase(text: str, name: str) -> dict[str, float]:
+    """A number for each phase from the columns phase and `name` of a table, in which a phase may
+    come again with the same number.
+
+    Parameters
+    ----------
+    text : str
+    name : "epsilon", for floors
+
+    Returns
+    -------
+    dict from phases to numbers
+
+    Raises
+    ------
+    ValueError for a text without these columns, or with several numbers for a phase.
+
+    Examples
+    --------
+    >>> parse_by_phase("phase,epsilon\\n00:00,0.05\\n12:00,0.1", "epsilon")
+    {'00:00': 0.05, '12:00': 0.1}
+    """
+    lines = _lines(text, blanks=False)
+    heading = lines[0].cells if lines else []
+    if PHASE not in heading:
+        raise ValueError(
+            f"there must be a column {PHASE} and a column {name}, found "
+            f"{', '.join(map(repr, heading)) or 'no line'}; add them, or give one number"
+        )
+    _check_widths(lines)
+    place = _column_called(name, heading)
+    values: dict[str, float] = {}
+    for line in lines[1:]:
+        phase = line.cells[heading.index(PHASE)]
+        value = _value(line, place)
+        if values.setdefault(phase, value) != value:
+            raise ValueError(
+                f"each phase must have one {name}, found {values[phase]:g} and {value:g} for "
+                f"{phase!r} in line {line.number}; give those of a plan for ever"
+            )
+    return values
 
 
 def _check_number_of_rows(lines: list[Line], most_states: int | None) -> None:

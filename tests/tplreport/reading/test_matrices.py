@@ -1,5 +1,7 @@
 """The one reader of matrices and of columns of numbers: each layout, and what may be two things."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,13 @@ from hypothesis import strategies as st
 
 from tplreport.reading.matrices import (
     RECOMMENDED,
+    parse_by_phase,
+    parse_chain,
     parse_column,
+    parse_law,
     parse_matrix,
+    read_chain,
     read_column,
-    read_matrix,
     read_text,
 )
 from tplreport.reading.text_files import DataFormatError
@@ -174,12 +179,136 @@ def test_files_are_read_in_any_encoding_and_named_in_errors(tmp_path):
     path = tmp_path / "moves.csv"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_text("zu Hause;Büro\n0,8;0,2\n0,1;0,9", encoding=encoding)
-        assert read_matrix(path).states == ["zu Hause", "Büro"]
+        assert read_chain(path).states == ["zu Hause", "Büro"]
     path.write_text("x,0.2\n0.1,0.9")
     with pytest.raises(DataFormatError, match=r"moves.csv: entries must be numbers.* found 'x'"):
-        read_matrix(path)
+        read_chain(path)
     path.write_bytes(b"zu Hause;B\xfcro\n0,8;0,2\n0,1;0,9")
     with pytest.raises(DataFormatError, match="must be text in UTF-8, found .*; export it"):
         read_text(path)
     pd.Series([0.5, 0.1], name="epsilon").to_csv(path)
     assert read_column(path, "epsilon").tolist() == [0.5, 0.1]
+
+
+NIGHT, DAY = [[0.98, 0.02], [0.03, 0.97]], [[0.7, 0.3], [0.4, 0.6]]
+ROWS = "00:00{0},.98,.02\n00:00{1},.03,.97\n12:00{0},.7,.3\n12:00{1},.4,.6\n"
+SEMICOLONS = ROWS.format(",home", ",work").replace(",", ";")
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("phase,home,work\n" + ROWS.format("", ""), ["home", "work"]),
+        ("phase,from,home,work\n" + ROWS.format(",home", ",work"), ["home", "work"]),
+        (
+            "phase;from;home;work\n" + ROWS.format(",home", ",work").replace(",", ";"),
+            ["home", "work"],
+        ),
+        ("phase\n" + ROWS.format("", ""), [0, 1]),
+        ("phase,,home,work\n" + ROWS.format(",home", ",work"), ["home", "work"]),
+        ("# by hour\nphase,1,2\n" + ROWS.format("", ""), [1, 2]),
+    ],
+)
+def test_a_cycle_is_read_with_and_without_names(text, states):
+    cycle = parse_chain(text)
+    assert [matrix.toarray().tolist() for matrix in cycle] == [NIGHT, DAY]
+    assert (list(cycle.states), cycle.phases, cycle.period) == (states, ["00:00", "12:00"], "day")
+
+
+@pytest.mark.parametrize(
+    ("phases", "read", "period"),
+    [
+        (("0", "1"), [0, 1], None),
+        (("night", "day"), ["night", "day"], None),
+        (("12:00", "00:00"), ["12:00", "00:00"], "day"),
+        (("00", "01"), [0, 1], None),
+    ],
+)
+def test_phases_keep_their_order(phases, read, period):
+    rows = ROWS.replace("00:00{", "A{").replace("12:00{", "B{").format("", "")
+    text = "phase,home,work\n" + rows.replace("A", phases[0]).replace("B", phases[1])
+    cycle = parse_chain(text)
+    assert (cycle.phases, cycle.period) == (read, period)
+    assert cycle[0].toarray().tolist() == NIGHT
+
+
+def test_days_of_the_week_are_phases_by_the_clock():
+    days = ("Sat", "Sun", "Mon", "Tue", "Wed", "Thu", "Fri")
+    cycle = parse_chain("phase,a,b\n" + "".join(f"{day},1,0\n{day},0,1\n" for day in days))
+    assert (cycle.period, cycle.phases[0]) == ("week", "Sat 00:00")
+    assert cycle.begins == timedelta(days=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("phase,home\nhome,1", "may be of one state, below a corner .* or a cycle of one phase"),
+        ("phase,a,b\n0,1,0\n1,1,0\n0,0,1\n1,0,1", "must follow each other, found '0' in several"),
+        ("phase,a,b\n0,1,0\n1,0,1", "phase '0': "),
+        (
+            "phase,a,b\n0,1,0\n0,0,1\n1,1,0\n1,0,.5",
+            "phase '1': rows must sum to 1, found 0.5 in li",
+        ),
+        ("phase,a,b\n1,1,0\n1,0,1\n2,1,0\n2,0,1", "must count from 0 on, found 1, 2, the first of"),
+        ("phase,a,b\n08:00,1,0\n08:00,0,1\n09:00,1,0\n09:00,0,1", "those of a whole day or week"),
+        ("phase,a,b\n8:00,1,0\n8:00,0,1\n20:00,1,0\n20:00,0,1", "those of a whole day or week"),
+        ("phase,a,b", "must be rows below 'phase', found none"),
+        ("phase,from,a,b\n0,a,1,0\n0,b,0,1\n1,b,1,0\n1,a,0,1", "same states in the same order"),
+    ],
+)
+def test_a_cycle_that_may_be_misread_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        parse_chain(text)
+
+
+def test_a_corner_called_phase_is_one_matrix():
+    assert parse_chain("phase,solid,liquid\nsolid,.9,.1\nliquid,.2,.8").states == [
+        "solid",
+        "liquid",
+    ]
+
+
+def test_a_folder_has_a_file_for_each_phase(tmp_path):
+    (tmp_path / ".hidden").write_text("")
+    for number in range(12):
+        (tmp_path / f"{number}.csv").write_text(f"{number / 12},{1 - number / 12}\n0,1\n")
+    cycle = read_chain(tmp_path)
+    assert [matrix.toarray()[0, 0] for matrix in cycle] == [number / 12 for number in range(12)]
+    for number in range(12):
+        (tmp_path / f"{number}.csv").rename(tmp_path / f"{2 * (11 - number):02d}:00.csv")
+    by_clock = read_chain(tmp_path)
+    assert (by_clock.period, by_clock[0].toarray()[0, 0]) == ("day", 11 / 12)
+    (tmp_path / "00:00.csv").rename(tmp_path / "night.csv")
+    with pytest.raises(DataFormatError, match="whose order is not known; rename them such as 0"):
+        read_chain(tmp_path)
+    (tmp_path / "night.csv").rename(tmp_path / "readme.txt")
+    with pytest.raises(DataFormatError, match="a CSV file for each phase, found readme.txt"):
+        read_chain(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "states", "law"),
+    [
+        ("home,0.9\nwork,0.1", ["home", "work"], [0.9, 0.1]),
+        ("state;p\nwork;0,1\nhome;0,9", ["home", "work"], [0.9, 0.1]),
+        ("0.9\n0.1", range(2), [0.9, 0.1]),
+        ("1,0.1\n0,0.9", range(2), [0.9, 0.1]),
+    ],
+)
+def test_a_law_names_each_state(text, states, law):
+    assert parse_law(text, states).tolist() == law
+
+
+@pytest.mark.parametrize("text", ["0.9\n0.1", "home,0.9", "home,.9\nwork,.1\nhome,0", ".9,.1", ""])
+def test_a_law_that_leaves_a_state_open_is_refused(text):
+    with pytest.raises(ValueError, match="a line for each state, with its name and probability"):
+        parse_law(text, ["home", "work"])
+
+
+def test_a_number_for_each_phase_is_one():
+    table = "t,phase,epsilon,bpl\n1,00:00,0.1,0.1\n2,12:00,0.2,0.3\n3,00:00,0.1,0.4\n"
+    assert parse_by_phase(table, "epsilon") == {"00:00": 0.1, "12:00": 0.2}
+    with pytest.raises(ValueError, match="one epsilon, found 0.1 and 0.3 for '00:00' in line 5"):
+        parse_by_phase(table + "4,00:00,0.3,0.3\n", "epsilon")
+    with pytest.raises(ValueError, match="a column phase and a column epsilon, found 't', 'ep"):
+        parse_by_phase("t,epsilon\n1,0.1", "epsilon")
