@@ -712,21 +712,25 @@ def _publishing_data(options: dict) -> Any:
     """The sequences of the data, whose step is another option than that of the releases."""
     columns = _given(options, COLUMNS) | {"step": options["data_step"]}
     data = tr.read_sequences(options["data"], **columns)
-    _check_steps(options["step"], options["data_step"])
+    _check_steps(options["step"], options["data_step"], data.step)
     return data
 
 
-def _check_steps(step: str | int | None, data_step: str | None) -> None:
-    """ValueError if moves between times of one distance are to protect releases of another one."""
+def _check_steps(step: str | int | None, data_step: str | None, of_data: Any) -> None:
+    """ValueError if moves between times of one distance are to protect releases of another one;
+    `of_data` is that of all observations, if they have one."""
     from pandas import Timedelta
 
-    if data_step is None or _duration(step) is None:
+    duration = _duration(step)
+    if duration is None or of_data is None or Timedelta(duration) == Timedelta(of_data):
         return
-    if Timedelta(step) != Timedelta(data_step):
-        raise ValueError(
-            "the chain must be that of steps as long as those of the releases, "
-            f"found data_step={data_step} and step={step}; give one distance"
-        )
+    found = f"data_step={data_step}"
+    if data_step is None:
+        found = f"observations {Timedelta(of_data)} apart"
+    raise ValueError(
+        "the chain must be that of steps as long as those of the releases, "
+        f"found {found} and step={step}; give one distance"
+    )
 
 
 def _open_publisher(options: dict) -> tr.Publisher:

@@ -854,3 +854,18 @@ def test_data_by_the_hour_make_a_publisher_that_follows_the_clock(run, habits, t
     assert [row["phase"] for row in json.loads(printed)][:2] == ["Tue 08:00", "Tue 09:00"]
     said = run("report", "walks.csv", "--step=1h", "--alpha=1", "--horizon=5", "--first=08:00")[1]
     assert "08:00" in said
+
+
+def test_observations_of_days_are_no_chain_for_hourly_releases(run, tmp_path):
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-05-06", periods=30, freq="1D")
+    chain = tpl.TransitionMatrix(P, ["home", "work"])
+    walks = [
+        pd.DataFrame({"user": user, "time": times, "state": chain.sample(30, rng=rng)})
+        for user in range(40)
+    ]
+    pd.concat(walks).to_csv(tmp_path / "walks.csv", index=False)
+    words = ("--data=walks.csv", "--alpha=1", "--sensitivity=2", "--floor=0.05", "--step=1h")
+    status, _, errors = run("publish", "p.sqlite", *words)
+    assert (status, "found observations 1 days 00:00:00 apart and --step 1h" in errors) == (2, True)
+    assert run("publish", "p.sqlite", *words[:-1], "--step=1D")[0] == 0
