@@ -21,9 +21,9 @@ import pandas as pd
 
 from tplreport.people.rhythm import stays
 from tplrepro.display import count_noun, format_number
-from tplrepro.markov.phases import PhaseGroups
+from tplrepro.markov.phases import SATURDAY, PhaseGroups
 from tplrepro.markov.sequences import Sequences
-from tplrepro.markov.transition import DAY
+from tplrepro.markov.transition import DAY, WEEK
 
 #: Weights w of the row without context, in steps.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -84,6 +84,7 @@ class Steps:
     stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
     phase: np.ndarray  # codes of groups of phases
     part_of_day: np.ndarray  # 0 to `PARTS_OF_DAY` - 1, if there are several phases
+    part_of_week: np.ndarray  # 1 at the weekend, if that has phases of its own, else 0
     n_states: int
     n_phases: int = 1
 
@@ -108,10 +109,13 @@ class Steps:
         stay = (stays(data)[after - 1] - 1).astype(np.int8)
         phase = np.zeros(after.size, dtype=np.int32)
         part_of_day = phase
+        part_of_week = phase
         n_phases = 1
         if groups is not None:
             phase = groups.of_values(data)[after - 1].astype(np.int32)
             part_of_day = _parts_of_day(data)[after - 1]
+            if groups.period == WEEK:
+                part_of_week = _parts_of_week(data)[after - 1]
             n_phases = groups.n_groups
         return cls(
             before=data.values[after - 1],
@@ -122,6 +126,7 @@ class Steps:
             stay=stay,
             phase=phase,
             part_of_day=part_of_day,
+            part_of_week=part_of_week,
             n_states=data.n_states,
             n_phases=n_phases,
         )
@@ -132,11 +137,13 @@ class Steps:
         return self.phase * self.n_states + self.before
 
     def at_several_grains(self) -> list["Steps"]:
-        """These steps, and with fewer phases, the parts of a day and none, where there are more."""
+        """These steps; where there are several phases, also with the parts of a day, and with
+        weekdays and the weekend, for phases."""
         if self.n_phases == 1:
             return [self]
-        of_parts = replace(self, phase=self.part_of_day, n_phases=PARTS_OF_DAY)
-        together = replace(self, phase=np.zeros_like(self.phase), n_phases=1)
+        parts = self.part_of_week * PARTS_OF_DAY + self.part_of_day
+        of_parts = replace(self, phase=parts, n_phases=2 * PARTS_OF_DAY)
+        together = replace(self, phase=self.part_of_week, n_phases=2)
         return [self, of_parts, together]
 
 
@@ -146,6 +153,12 @@ def _parts_of_day(data: Sequences) -> np.ndarray:
         return np.zeros(data.values.size, dtype=np.int32)
     part = data.phases(DAY) * PARTS_OF_DAY // (DAY // data.step)
     return part.astype(np.int32)
+
+
+def _parts_of_week(data: Sequences) -> np.ndarray:
+    """1 for values at the weekend, else 0, (m,)."""
+    day = data.phases(WEEK) * 7 // (WEEK // data.step)
+    return (day >= SATURDAY).astype(np.int32)
 
 
 def _draw_steps(data: Sequences) -> Sequences:
@@ -311,7 +324,7 @@ def check_order(steps: Steps) -> Check:
 
 def check_stationarity(steps: Steps) -> Check:
     """One chain in both halves of each user's time."""
-    found = evidence_at_any_grain(steps.quarter // 2, steps)
+    found = evidence_for(steps.quarter // 2, steps)
     fine = f"one chain predicts both halves (two gain {found.in_words})"
     doubtful = (
         f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "

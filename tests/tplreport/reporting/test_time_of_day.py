@@ -335,4 +335,16 @@ def test_users_who_differ_a_little_at_all_hours_are_doubted_beside_many_phases()
     assert found.nats > 2.0 * checks.evidence_for(steps.user, steps).nats
     alone = JudgedChain.of(people(3, 60, 14, [*nights] + [staying(0.6)] * 18)).steps
     assert not checks.evidence_at_any_grain(alone.user, alone).matters
-    assert not checks.evidence_at_any_grain(alone.quarter // 2, alone).matters
+
+
+@pytest.mark.parametrize("days_of_user", [7, 4])
+def test_a_weekend_is_neither_a_change_of_habits_nor_a_difference_of_users(days_of_user):
+    """In one week, which ends with it; and of users who are seen on different days of it."""
+    week = [staying(0.6)] * 24 * 5 + [staying(0.98)] * 48
+    data = people(2, 120, 7, week)
+    length = 24 * days_of_user
+    begins = data.offsets[:-1] + np.arange(120) % 3 * 24 * (7 - days_of_user) // 2
+    shorter = data.gather(begins, begins + length, np.arange(120))
+    found = tr.report(shorter, 1.0, 24, draws=0)
+    assert found.rhythm.period == "week"
+    assert set(verdicts_of(found).values()) == {checks.FINE}
