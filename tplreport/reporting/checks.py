@@ -22,7 +22,7 @@ import pandas as pd
 from tplreport.people.rhythm import stays
 from tplrepro.display import count_noun, format_number
 from tplrepro.markov.phases import SATURDAY, PhaseGroups
-from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.sequences import Sequences, steps_of_period
 from tplrepro.markov.transition import DAY, WEEK
 
 #: Weights w of the row without context, in steps.
@@ -157,7 +157,7 @@ def _parts_of_day(data: Sequences) -> np.ndarray:
 
 def _parts_of_week(data: Sequences) -> np.ndarray:
     """1 for values at the weekend, else 0, (m,)."""
-    day = data.phases(WEEK) * 7 // (WEEK // data.step)
+    day = data.phases(WEEK) * 7 // steps_of_period(data.step, WEEK)
     return (day >= SATURDAY).astype(np.int32)
 
 
