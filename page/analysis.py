@@ -1,8 +1,11 @@
 """Everything that the page shows, computed from its inputs: frozen results, without widgets."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplreport.reporting.allocation_schemes import (
     COMPOSED,
@@ -10,12 +13,20 @@ from tplreport.reporting.allocation_schemes import (
     SCHEMES,
     allocate,
     gaussian_error,
+    rounded_down,
 )
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, name_of
 from tplreport.reporting.report import Report
 from tplreport.reporting.sentences import Verdict, budgets_in_words, judge
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
+from tplrepro.allocation.published import allocate_by_upper_bound
+from tplrepro.leakage.suprema import leakage_suprema
+from tplrepro.leakage.temporal import (
+    Correlation,
+    LossCycles,
+    TemporalLeakage,
+    loss_cycles,
+    temporal_privacy_leakage,
+)
 from tplrepro.validation import FrozenArrays
 
 PENDING = "being computed"
@@ -23,19 +34,38 @@ PENDING = "being computed"
 Schemes = dict[str, np.ndarray | str]
 # with a delta: a larger level gives no privacy, and its profiles would be too long
 MAX_ALPHA = 20.0
+#: Releases about a cycle, whose profiles at a delta take seconds.
+MAX_RELEASES = 100
+#: Algorithm 7 for habits that follow the clock, beside that of least error, which is a scheme.
+EQUAL_PHASES = "Algorithm 7, equal ε (any T)"
+OF_SCHEDULE = "Algorithm 7, shape of the schedule (any T)"
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What the budgets depend on, in nats."""
 
-    backward: PrivacyLossFunction | None  # None: the adversary does not know it
-    forward: PrivacyLossFunction | None
+    backward: Correlation  # loss functions; None: the adversary does not know it
+    forward: Correlation
     horizon: int
     alpha: float  # the level of alpha-DP_T that is promised
     sensitivity: float  # of the released counts, in L1
     delta: float | None = None  # of (epsilon, delta) leakage, for Gaussian noise
     report: Report | None = None  # on the file from which the matrices are estimated
+    schedule: tuple[float, ...] | None = None  # budgets of the phases, if those are chosen
+
+    @cached_property
+    def losses(self) -> LossCycles:
+        """The loss functions of the steps round the cycle, which is of one for one matrix."""
+        return loss_cycles(self.backward, self.forward)
+
+    @property
+    def n_phases(self) -> int:
+        return len(self.losses)
+
+    def phase(self, release: int) -> Any:
+        """The label of the phase of a release, which counts from 0."""
+        return self.losses.phases[release % self.n_phases]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +77,23 @@ class Analysis(FrozenArrays):
     verdict: Verdict
     # (T,), the TPL to the worst adversary that a file does not rule out; else empty
     worst: np.ndarray
-    supremum: float  # of TPL if the largest budget is spent forever
+    suprema: TemporalLeakage  # of each phase, if its largest budget is spent forever
     # mean absolute error of Gaussian noise for (alpha, delta); NaN without, or while it is computed
     gaussian: float
+
+    @property
+    def supremum(self) -> float:
+        """The largest one of TPL, nats."""
+        return self.suprema.max()
+
+    @property
+    def suprema_over_time(self) -> np.ndarray:
+        """The supremum of TPL at each release (T,)."""
+        inputs = self.inputs
+        n_first = inputs.losses.n_first
+        times = np.arange(inputs.horizon)
+        rows = np.where(times < n_first, times, n_first + times % inputs.n_phases)
+        return self.suprema.tpl[rows]
 
 
 def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
@@ -74,7 +118,22 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
             schemes[name] = allocate(name, inputs.alpha, sides, inputs.horizon)
         else:
             schemes[name] = PENDING
+    if inputs.n_phases > 1:
+        schemes[EQUAL_PHASES] = budgets_in_shape(inputs, np.ones(inputs.n_phases))
+    if inputs.schedule is not None:
+        schemes[OF_SCHEDULE] = budgets_in_shape(inputs, inputs.schedule)
     return schemes
+
+
+def budgets_in_shape(inputs: Inputs, shape: ArrayLike) -> np.ndarray | str:
+    """Algorithm 7's budgets (T,) for phases in these proportions (p,), or why there are none."""
+    try:
+        of_phases = allocate_by_upper_bound(
+            inputs.alpha, inputs.backward, inputs.forward, shape=shape
+        )
+    except ValueError as error:
+        return str(error)
+    return np.resize(rounded_down(of_phases), inputs.horizon)
 
 
 def scheme_name(scheme: str, inputs: Inputs) -> str:
@@ -137,19 +196,19 @@ def analyse(inputs: Inputs, epsilons: np.ndarray, complete: bool = True) -> Anal
         temporal_privacy_leakage(epsilons, inputs.backward, inputs.forward),
         verdict_on(inputs, epsilons),
         worst_leakage(inputs, epsilons),
-        supremum_of_leakage(inputs, float(epsilons.max())),
+        suprema_of_leakage(inputs, epsilons),
         gaussian,
     )
 
 
-def supremum_of_leakage(inputs: Inputs, epsilon: float) -> float:
-    """The supremum of TPL if this budget is spent forever (Theorem 11 of [1]).
-
-    Each side's supremum includes the budget, which TPL has once.
-    """
-    sides = [side for side in (inputs.backward, inputs.forward) if side is not None]
-    suprema = [float(side.supremum(epsilon)) for side in sides]
-    return sum(suprema) - (len(sides) - 1) * epsilon
+def suprema_of_leakage(inputs: Inputs, epsilons: np.ndarray) -> TemporalLeakage:
+    """The suprema of leakages if the largest budget of each phase is spent forever (Theorem 11 of
+    [1]); of a phase without release, the largest of all."""
+    p = inputs.n_phases
+    largest = np.full(p, epsilons.max())
+    for phase in range(min(p, epsilons.size)):
+        largest[phase] = epsilons[phase::p].max()
+    return leakage_suprema(largest, inputs.backward, inputs.forward)
 
 
 def worst_leakage(inputs: Inputs, epsilons: np.ndarray) -> np.ndarray:
@@ -174,6 +233,11 @@ def _error_of_gaussian_noise(inputs: Inputs, delta: float) -> float:
         raise ValueError(
             f"with a δ, α must be at most {MAX_ALPHA:g} nats here, found {inputs.alpha:g}; "
             "choose pure ε"
+        )
+    if inputs.n_phases > 1 and inputs.horizon > MAX_RELEASES:
+        raise ValueError(
+            f"with a δ, the releases about a cycle must be at most {MAX_RELEASES} here, found "
+            f"{inputs.horizon}; take fewer, or choose pure ε"
         )
     sides = (inputs.backward, inputs.forward)
     return gaussian_error(inputs.alpha, delta, sides, inputs.horizon, inputs.sensitivity)

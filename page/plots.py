@@ -2,12 +2,20 @@
 `style.css`."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
-from page.analysis import Analysis, Schemes, scheme_name
+from page.analysis import (
+    EQUAL_PHASES,
+    OF_SCHEDULE,
+    Analysis,
+    Inputs,
+    Schemes,
+    scheme_name,
+)
 from tplreport.reporting.allocation_schemes import SCHEMES
 
 # Plotly loads nbformat, and that jsonschema, which would build a grammar of web addresses for a
@@ -42,6 +50,7 @@ LEAKAGES = {
 LEAKAGES |= {TARGET: (GREY, "longdash"), SUPREMUM: (ORANGE, "dot")}
 LOOKS = ((GREY, "solid"), (PURPLE, "dot"), (ORANGE, "dash"), (SKY, "dashdot"), (GREEN, "longdash"))
 SPENT = dict(zip((CHOSEN, *SCHEMES), LOOKS, strict=True))
+SPENT |= {EQUAL_PHASES: (RED, "dash"), OF_SCHEDULE: (BLUE, "longdashdot")}
 # Title and y axis of each panel, and its curves.
 PANELS = {
     ("Leakage over time", "leakage (nats)"): LEAKAGES,
@@ -56,6 +65,8 @@ LEGEND = {
     "font": {"size": 9.5},
     "x": 0,
 }
+#: Labels of phases on an axis, at most.
+MAX_TICKS = 9
 CLEAR = "rgba(0,0,0,0)"
 TICKS = [digit * 10.0**exponent for exponent in range(-4, 6) for digit in (1, 2, 5)]
 LAYOUT = {
@@ -87,6 +98,42 @@ class Curve:
         return self.x.size > 0
 
 
+@dataclass(frozen=True)
+class TimeAxis:
+    """What stands below the time axis: numbers of releases, or labels of their phases."""
+
+    title: str
+    tickmode: str
+    tickvals: tuple[int, ...] | None = None
+    ticktext: tuple[str, ...] | None = None
+
+
+def time_axis(inputs: Inputs) -> TimeAxis:
+    """The axis for the releases."""
+    p = inputs.n_phases
+    if p == 1:
+        return TimeAxis("release t", "auto")
+    every = spacing_of_ticks(p, inputs.horizon)
+    releases = range(0, inputs.horizon, every)
+    labels = tuple(escape(str(inputs.phase(release))) for release in releases)
+    numbers = tuple(release + 1 for release in releases)
+    return TimeAxis("phase of release t", "array", numbers, labels)
+
+
+def spacing_of_ticks(p: int, horizon: int) -> int:
+    """Releases from one label to the next: a divisor of the period, or several periods.
+
+    >>> spacing_of_ticks(24, 48), spacing_of_ticks(168, 336), spacing_of_ticks(4, 100)
+    (6, 42, 12)
+    """
+    divisors = [d for d in range(1, p + 1) if p % d == 0]
+    for every in divisors:
+        if horizon <= MAX_TICKS * every:
+            return every
+    periods = -(-horizon // (MAX_TICKS * p))
+    return periods * p
+
+
 def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
     """Each curve of a result and of the budgets of schemes, in the order of `PANELS`."""
     leakage = analysis.leakage
@@ -98,7 +145,7 @@ def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
         "TPL": leakage.tpl,
         WORST: analysis.worst,
         TARGET: analysis.inputs.alpha,
-        SUPREMUM: analysis.supremum,
+        SUPREMUM: level_or_series(analysis.suprema_over_time),
     }
     spent: dict[str, Any] = {
         name: budgets for name, budgets in schemes.items() if not isinstance(budgets, str)
@@ -110,6 +157,13 @@ def curves(analysis: Analysis, schemes: Schemes) -> list[Curve]:
     for values, names in zip((leaked, errors, spent), PANELS.values(), strict=True):
         lines += [make_curve(times, np.asarray(values.get(name, np.nan))) for name in names]
     return lines
+
+
+def level_or_series(values: np.ndarray) -> np.ndarray:
+    """The one level of a series (T,) that does not change, as an array (); else the series."""
+    if (values == values[0]).all():
+        return values[0]
+    return values
 
 
 def make_curve(times: np.ndarray, values: np.ndarray) -> Curve:
@@ -136,7 +190,8 @@ def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
             shown_name = scheme_name(name, analysis.inputs)
             add_curve(figure, row, next(lines), shown_name, look, is_broad=name == CHOSEN)
     figure.update_yaxes(type="log", tickvals=TICKS, row=2)
-    figure.update_xaxes(title="release t", showgrid=False, zeroline=False)
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    figure.update_xaxes(asdict(time_axis(analysis.inputs)))
     figure.update_layout(LAYOUT)
     widget = FigureWidget(figure)
     widget._config = CONFIGURATION
@@ -173,6 +228,9 @@ def update(widget: FigureWidget, analysis: Analysis, schemes: Schemes) -> None:
     with widget.batch_update():
         # any change of the layout lets Plotly measure its place again
         widget.layout.meta = not widget.layout.meta
+        axis = time_axis(analysis.inputs)
+        if widget.layout.xaxis.ticktext != axis.ticktext:
+            widget.update_xaxes(asdict(axis))
         for trace, name, curve in zip(widget.data, names, curves(analysis, schemes), strict=True):
             is_same = np.array_equal(curve.x, trace.x) and np.array_equal(curve.y, trace.y)
             if not is_same:
