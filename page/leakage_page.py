@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,13 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
-from page import matrices, own_data, plots, tables
+from page import matrices, own_data, plots, schedules, tables
 from page.analysis import Analysis, Inputs, analyse, budgets_of_schemes
 from page.fields import Field, File, Number, Upload, dropdown, text
 from tplreport.reporting.allocation_schemes import OPTIMAL, SCHEMES
 from tplreport.reporting.plans import ESTIMATE
 from tplreport.reporting.report import Report
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import loss_functions
+from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import check_choice
 
 FIRST = "Fig. 8 of TKDE 2019"
@@ -27,12 +25,15 @@ OBSERVATIONS = "my data: a file of observations"
 BOTH = "both sides"
 BACKWARD = "backward only"
 FORWARD = "forward only"
-LABELS = "labels may stand in the first row, or in it and the first column"
+LABELS = "labels may stand in the first row, or in it and the first column; CYCLE"
 STILL_EXAMPLE = "still the example's matrix: replace it by your own, too"
 AGAINST_ESTIMATE = (
     "a scheme's budgets hold against the estimate; the table has the recommended ones"
 )
 EQUAL = "ε at each release"
+SCHEDULE = "a schedule: ε of each phase"
+#: How the users began, by what it is called on the page.
+STARTS = [("in the habit", "habit"), ("anywhere: not known", "any")]
 USUAL = "by its usual name"
 DELTAS = [("none: pure ε", 0.0), *((f"1e-{digits}", 10.0**-digits) for digits in range(3, 13))]
 # that a report has beside δ, by the names of the fields
@@ -45,19 +46,9 @@ ANSWER = 2.0  # seconds within which a figure must have answered
 class Source:
     """What the adversary knows: a loss function for each side, None for one that it does not."""
 
-    backward: PrivacyLossFunction | None = None
-    forward: PrivacyLossFunction | None = None
+    backward: Correlation = None
+    forward: Correlation = None
     report: Report | None = None  # on the file from which they are estimated
-
-
-@lru_cache(maxsize=8)
-def loss_of(text: str, reverse: bool = False) -> PrivacyLossFunction:
-    """The loss function of a matrix as text, or of its Bayes' reversal; kept while a slider
-    moves."""
-    matrix = matrices.parse_matrix(text)
-    if reverse:
-        matrix = matrix.reverse()
-    return PrivacyLossFunction(matrix)
 
 
 class LeakagePage(ipywidgets.VBox):
@@ -83,7 +74,9 @@ class LeakagePage(ipywidgets.VBox):
             "a row of probabilities per line, such as 0.8,0.2; or edit it below"
         )
         self.forward = text("Forward", LABELS)
-        self.backward = text("Backward", "empty: Bayes' reversal of the forward matrix")
+        self.backward_file = File("the same of the backward side; or leave it empty")
+        self.backward = text("Backward", "empty: Bayes' reversal of the forward matrix or cycle")
+        self.start = dropdown("Users start", STARTS)
         self.data_file = File("a header user,time,state above rows such as 7,1,home")
         self.columns = {
             name: dropdown(name.capitalize(), [USUAL]) for name in ("user", "time", "state")
@@ -93,7 +86,8 @@ class LeakagePage(ipywidgets.VBox):
         self.horizon = Number("Releases T", horizon, (1, 100), most=1000, whole=True)
         self.alpha = Number("Target α", alpha, (0.01, 10.0))
         self.sensitivity = Number("Sensitivity", more.get("sensitivity", 2.0), (0.1, 10.0))
-        self.kind = dropdown("Budgets", [EQUAL, *SCHEMES])
+        self.kind = dropdown("Budgets", [EQUAL, SCHEDULE, *SCHEMES])
+        self.schedule = text("Schedule", "a line per phase, in their order")
         self.delta = dropdown("δ", DELTAS)
         self.status = ipywidgets.HTML()
         self.verdict = ipywidgets.HTML()
@@ -104,11 +98,16 @@ class LeakagePage(ipywidgets.VBox):
         self._rest: asyncio.TimerHandle | None = None
         self._incomplete = False  # whether what is shown still lacks what is slow
         self._report_of: tuple = ()
+        self._phases: list = [0]  # of the cycle, or the one matrix, that was typed
+        self._releases_of_matrix = horizon
         super().__init__(self._layout())
         self.add_class("tplr-page")
         self.chain.entry.observe(self._write_example, "value")
         self.matrix_file.entry.observe(self._take_matrix, "value")
+        self.backward_file.entry.observe(self._take_backward, "value")
         self.forward.entry.observe(self._forget_example, "value")
+        self.forward.entry.observe(self._follow_phases, "value")
+        self.kind.entry.observe(self._offer_schedule, "value")
         self.data_file.entry.observe(self._offer_columns, "value")
         self.chain.entry.value = example
         self._write_example()
@@ -119,7 +118,7 @@ class LeakagePage(ipywidgets.VBox):
         self._complete()
         self.panel.children = [plots.draw(self.analysis, self.schemes)]
         for field in self.fields:
-            if field is not self.matrix_file:  # which acts by the text that it fills
+            if field not in (self.matrix_file, self.backward_file):  # they act by texts
                 field.entry.observe(self._changed, "value")
         # no loop: a script. JupyterLab draws before there is a place to measure
         with suppress(RuntimeError):
@@ -127,9 +126,11 @@ class LeakagePage(ipywidgets.VBox):
 
     def _layout(self) -> list[ipywidgets.Widget]:
         """The widgets of the page from top to bottom; makes `fields`, `panel` and `results`."""
-        chain = [self.chain, self.adversary, self.matrix_file, self.forward, self.backward]
+        chain = [self.chain, self.adversary, self.matrix_file, self.forward]
+        chain += [self.backward_file, self.backward, self.start]
         chain += [self.data_file, *self.columns.values(), self.smoothing]
-        releases = [self.epsilon, self.horizon, self.alpha, self.sensitivity, self.kind, self.delta]
+        releases = [self.epsilon, self.horizon, self.alpha, self.sensitivity]
+        releases += [self.kind, self.schedule, self.delta]
         self.fields: list[Field] = [*chain, *releases]
         knowledge = ipywidgets.HTML("<h3>What the adversary knows</h3>")
         series = ipywidgets.HTML("<h3>Releases</h3>")
@@ -164,6 +165,38 @@ class LeakagePage(ipywidgets.VBox):
             self.backward.entry.value = ""
             self.forward.entry.value = matrix
 
+    def _take_backward(self, _: Any) -> None:
+        file = self.backward_file
+        matrix = file.attempt(lambda: own_data.text_of(*file.read()), [])
+        if matrix is not None:
+            self.backward.entry.value = matrix
+
+    def _follow_phases(self, _: Any) -> None:
+        """Show two periods of another cycle, and of one matrix what was asked for at first."""
+        try:
+            phases = matrices.parse_cycle(self.forward.value).phases
+        except ValueError:  # which `_update` says
+            return
+        if phases == self._phases:
+            return
+        self._phases = phases
+        self.schedule.entry.value = schedules.equal_schedule(phases, self.epsilon.value)
+        releases = 2 * len(phases)
+        if len(phases) == 1:
+            releases = self._releases_of_matrix
+        self.horizon.entry.value = releases
+
+    def _offer_schedule(self, _: Any) -> None:
+        """Begin a schedule for the phases that are shown with equal budgets, to be edited."""
+        if self.kind.value != SCHEDULE or self.analysis is None:
+            return
+        phases = self.analysis.inputs.losses.phases
+        try:
+            schedules.read_schedule(self.schedule.value, phases)
+        except ValueError:
+            template = schedules.equal_schedule(phases, self.epsilon.value)
+            self.schedule.entry.value = template
+
     def _offer_columns(self, _: Any) -> None:
         file = self.data_file.attempt(self.data_file.read, [])
         names = own_data.columns_of(*file) if file else []
@@ -173,11 +206,15 @@ class LeakagePage(ipywidgets.VBox):
     def _show_fields(self) -> None:
         """Show the fields that count."""
         is_own = self.chain.value == OBSERVATIONS
-        for field in (self.matrix_file, self.forward, self.backward):
+        typed = (self.matrix_file, self.forward, self.backward_file, self.backward, self.start)
+        for field in typed:
             field.layout.display = "none" if is_own else None
         for field in (self.data_file, *self.columns.values(), self.smoothing):
             field.layout.display = None if is_own else "none"
+        self.schedule.layout.display = None if self.kind.value == SCHEDULE else "none"
         self.adversary.entry.disabled = is_own  # a report is against both sides
+        has_backward = self.backward.value.strip() != ""
+        self.start.entry.disabled = has_backward or self.adversary.value == FORWARD
         forward, backward = self._example()
         is_mixed = self.forward.value == forward and self.backward.value != backward
         self.forward.note.value = STILL_EXAMPLE if is_mixed and not is_own else LABELS
@@ -201,6 +238,14 @@ class LeakagePage(ipywidgets.VBox):
             self.delta.value or None,
             source.report,
         )
+        if self.kind.value == SCHEDULE:
+            phases = inputs.losses.phases
+            schedule = self.schedule.attempt(
+                lambda: schedules.read_schedule(self.schedule.value, phases), self.problems
+            )
+            if self.problems:
+                return
+            inputs = replace(inputs, schedule=schedule)
         epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
@@ -217,26 +262,28 @@ class LeakagePage(ipywidgets.VBox):
             if report is None:
                 return Source()
             return Source(*report.adversaries[ESTIMATE], report)
-        forward = self.forward.attempt(lambda: loss_of(self.forward.value), self.problems)
+        forward = self.forward.attempt(
+            lambda: matrices.losses_of(self.forward.value), self.problems
+        )
         backward = self._read_backward()
         if self.adversary.value == FORWARD:
             backward = None
         if self.adversary.value == BACKWARD:
             forward = None
-        # whether their states agree
-        self.backward.attempt(lambda: loss_functions(backward, forward), self.problems)
+        # whether their states and phases agree
+        self.backward.attempt(lambda: matrices.check_sides(backward, forward), self.problems)
         return Source(backward, forward)
 
-    def _read_backward(self) -> PrivacyLossFunction | None:
-        """The loss function of the backward matrix that was typed, or else, where it counts, of the
+    def _read_backward(self) -> Correlation:
+        """The loss functions of the backward side that was typed, or else, where it counts, of the
         reversal."""
         typed = self.backward.value.strip()
         if typed:
-            return self.backward.attempt(lambda: loss_of(typed), self.problems)
+            return self.backward.attempt(lambda: matrices.losses_of(typed), self.problems)
         if self.problems or self.adversary.value == FORWARD:
             return None
         return self.backward.attempt(
-            lambda: loss_of(self.forward.value, reverse=True), self.problems
+            lambda: matrices.losses_of_reversal(self.forward.value, self.start.value), self.problems
         )
 
     def _budgets(self, inputs: Inputs, epsilon: float) -> np.ndarray:
@@ -247,6 +294,8 @@ class LeakagePage(ipywidgets.VBox):
             self.schemes = budgets_of_schemes(inputs, complete=needs_slow_scheme)
         if self.kind.value == EQUAL:
             return np.full(inputs.horizon, epsilon)
+        if inputs.schedule is not None:
+            return np.resize(inputs.schedule, inputs.horizon)
         budgets = self.schemes[self.kind.value]
         if isinstance(budgets, str):
             raise ValueError(f"{self.kind.value} has no budgets: {budgets}")

@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from page.analysis import (
-    EQUAL_PHASES,
-    OF_SCHEDULE,
-    Analysis,
-    Inputs,
-    Schemes,
-    scheme_name,
-)
+from page.analysis import EQUAL_PHASES, OF_SCHEDULE, Analysis, Inputs, Schemes, scheme_name
 from tplreport.reporting.allocation_schemes import SCHEMES
 
 # Plotly loads nbformat, and that jsonschema, which would build a grammar of web addresses for a

@@ -8,7 +8,16 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from page.analysis import Analysis, Inputs, Schemes, recommended_budgets, scheme_name, verdict_on
+from page.analysis import (
+    EQUAL_PHASES,
+    OF_SCHEDULE,
+    Analysis,
+    Inputs,
+    Schemes,
+    recommended_budgets,
+    scheme_name,
+    verdict_on,
+)
 from page.plots import CHOSEN
 from tplreport.reporting.allocation_schemes import mean_error
 from tplreport.reporting.report import Report
@@ -25,7 +34,10 @@ class Mark:
 
 MARKS = {"yes": Mark("good", "✓"), "no": Mark("bad", "✗"), "unknown": Mark("doubt", "?")}
 HEADINGS = ("", "budgets", "within α?", "largest TPL", "mean error", "smallest ε", "largest ε")
-HEAD = "<th>".join(HEADINGS)
+#: The schemes that hold for any T, and so have budgets for phases.
+OF_PHASES = ("Algorithm 7 (any T)", EQUAL_PHASES, OF_SCHEDULE)
+#: Of more phases the table is folded.
+MANY_PHASES = 24
 
 
 def verdict_html(analysis: Analysis) -> str:
@@ -49,9 +61,14 @@ def leakage_sentences(analysis: Analysis) -> Iterator[str]:
     if np.isfinite(analysis.supremum):
         supremum = nats(analysis.supremum)
     by_whom = " by the estimate" if inputs.report else ""
+    place = f"release {peak + 1}"
+    spent = "the largest ε is"
+    if inputs.n_phases > 1:
+        place += f", at phase {inputs.phase(peak)!r}"
+        spent = "the largest ε of each phase is"
     yield (
-        f"Largest TPL{by_whom}: {largest}, at release {peak + 1}. "
-        f"Supremum if the largest ε is spent forever: {supremum}."
+        f"Largest TPL{by_whom}: {largest}, at {place}. "
+        f"Supremum if {spent} spent forever: {supremum}."
     )
     error = mean_error(leakage.epsilons, inputs.sensitivity)
     yield (
@@ -64,19 +81,28 @@ def leakage_sentences(analysis: Analysis) -> Iterator[str]:
 
 
 def witness_sentences(analysis: Analysis) -> Iterator[str]:
-    """The states that the adversary tells apart, on each side that it knows."""
+    """The states that the adversary tells apart, on each side that it knows, at the step to the
+    largest leakage."""
     leakage = analysis.leakage
     inputs = analysis.inputs
-    if inputs.backward is not None:
-        yield f"Backward: {inputs.backward.witness(before_largest(leakage.bpl))}."
-    if inputs.forward is not None:
-        yield f"Forward: {inputs.forward.witness(before_largest(leakage.fpl[::-1]))}."
+    # The step of this number leads from release `step` to the next one, of both sides.
+    step = max(int(np.argmax(leakage.bpl)) - 1, 0)
+    backward = inputs.losses.backward.at(step)
+    if backward is not None:
+        yield f"Backward{in_phase(inputs, step)}: {backward.witness(float(leakage.bpl[step]))}."
+    last = len(leakage) - 1
+    following = min(int(last - np.argmax(leakage.fpl[::-1])) + 1, last)
+    step = max(following - 1, 0)
+    forward = inputs.losses.forward.at(step)
+    if forward is not None:
+        yield f"Forward{in_phase(inputs, step)}: {forward.witness(float(leakage.fpl[following]))}."
 
 
-def before_largest(leakages: np.ndarray) -> float:
-    """The leakage one step before the largest, which the loss function takes."""
-    step = max(int(np.argmax(leakages)) - 1, 0)
-    return float(leakages[step])
+def in_phase(inputs: Inputs, step: int) -> str:
+    """In which phase of a cycle a step begins, in words."""
+    if inputs.n_phases == 1:
+        return ""
+    return f", from phase {inputs.phase(step)!r} to {inputs.phase(step + 1)!r}"
 
 
 def nats(leakage: float) -> str:
@@ -90,9 +116,49 @@ def schemes_html(analysis: Analysis, schemes: Schemes) -> str:
     shown |= {scheme_name(name, inputs): budgets for name, budgets in schemes.items()}
     shown |= recommended_budgets(inputs)
     rows = [row_html(name, cells_of(budgets, inputs)) for name, budgets in shown.items()]
-    head = f"<thead><tr>{HEAD}</tr></thead>"
-    body = f"<tbody>{''.join(rows)}</tbody>"
-    return f"<div class='tplr-scroll'><table>{head}{body}</table></div>"
+    return table_html(HEADINGS, rows) + phases_html(analysis, schemes)
+
+
+def table_html(headings: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join(rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='tplr-scroll'>{table}</div>"
+
+
+def phases_html(analysis: Analysis, schemes: Schemes) -> str:
+    """The table of the phases of a cycle: suprema of the chosen budgets, and budgets for any T."""
+    inputs = analysis.inputs
+    p = inputs.n_phases
+    if p == 1:
+        return ""
+    columns = {"phase": inputs.losses.phases}
+    suprema = analysis.suprema
+    of_suprema = {
+        "largest ε": suprema.epsilons,
+        "supremum of BPL": suprema.bpl,
+        "supremum of FPL": suprema.fpl,
+        "supremum of TPL": suprema.tpl,
+    }
+    # Before them are the first releases after a start outside the habit.
+    columns |= {name: cells_of_numbers(values[-p:], p) for name, values in of_suprema.items()}
+    for name in OF_PHASES:
+        budgets = schemes.get(name, "")
+        if not isinstance(budgets, str):
+            columns[f"ε of {name}"] = cells_of_numbers(budgets[:p], p)
+    rows = [row_html(str(label), cells) for label, *cells in zip(*columns.values(), strict=True)]
+    summary = f"Suprema and budgets of the {p} phases"
+    is_open = "open"
+    if p > MANY_PHASES:
+        is_open = ""
+    table = table_html([*columns], rows)
+    return f"<details {is_open}><summary>{summary}</summary>{table}</details>"
+
+
+def cells_of_numbers(values: np.ndarray, count: int) -> list[str]:
+    """The cells of a column of `count` numbers; empty where there are fewer."""
+    cells = [f"{value:.4g}" for value in values]
+    return cells + [""] * (count - len(cells))
 
 
 def cells_of(budgets: np.ndarray | str, inputs: Inputs) -> list[str]:
@@ -117,7 +183,11 @@ def saved_html(analysis: Analysis) -> str:
     inputs = analysis.inputs
     table = analysis.leakage.to_frame()
     releases = pd.RangeIndex(1, len(table) + 1, name="t")  # as the page counts them
-    budgets = table.set_axis(releases).to_csv()
+    table = table.set_axis(releases)
+    if inputs.n_phases > 1:
+        phases = [inputs.phase(release) for release in range(len(table))]
+        table.insert(0, "phase", phases)
+    budgets = table.to_csv()
     prefix = f"alpha-{inputs.alpha:g}-T-{inputs.horizon}"
     links = link_html("Save budgets (CSV)", f"{prefix}-budgets.csv", "text/csv", budgets)
     if inputs.report is not None:
