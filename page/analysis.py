@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from page.matrices import Side
 from tplreport.reporting.allocation_schemes import (
     COMPOSED,
     OPTIMAL,
@@ -19,9 +20,8 @@ from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, name_of
 from tplreport.reporting.report import Report
 from tplreport.reporting.sentences import Verdict, budgets_in_words, judge
 from tplrepro.allocation.published import allocate_by_upper_bound
-from tplrepro.leakage.suprema import leakage_suprema
+from tplrepro.leakage.suprema import LeakageSuprema, leakage_suprema
 from tplrepro.leakage.temporal import (
-    Correlation,
     LossCycles,
     TemporalLeakage,
     loss_cycles,
@@ -45,8 +45,8 @@ OF_SCHEDULE = "Algorithm 7, shape of the schedule (any T)"
 class Inputs:
     """What the budgets depend on, in nats."""
 
-    backward: Correlation  # loss functions; None: the adversary does not know it
-    forward: Correlation
+    backward: Side  # None: the adversary does not know it
+    forward: Side
     horizon: int
     alpha: float  # the level of alpha-DP_T that is promised
     sensitivity: float  # of the released counts, in L1
@@ -77,7 +77,7 @@ class Analysis(FrozenArrays):
     verdict: Verdict
     # (T,), the TPL to the worst adversary that a file does not rule out; else empty
     worst: np.ndarray
-    suprema: TemporalLeakage  # of each phase, if its largest budget is spent forever
+    suprema: LeakageSuprema  # of each phase, if its largest budget is spent forever
     # mean absolute error of Gaussian noise for (alpha, delta); NaN without, or while it is computed
     gaussian: float
 
@@ -104,7 +104,7 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
     inputs : Inputs
         The level, the horizon and both sides.
     complete : bool
-        Whether the slow scheme is computed as well.
+        Whether the slow schemes are computed as well.
 
     Returns
     -------
@@ -114,15 +114,32 @@ def budgets_of_schemes(inputs: Inputs, complete: bool = True) -> Schemes:
     sides = (inputs.backward, inputs.forward)
     schemes: Schemes = {}
     for name in SCHEMES:
-        if complete or name != OPTIMAL:
+        if complete or not is_slow(name, inputs):
             schemes[name] = allocate(name, inputs.alpha, sides, inputs.horizon)
         else:
             schemes[name] = PENDING
-    if inputs.n_phases > 1:
-        schemes[EQUAL_PHASES] = budgets_in_shape(inputs, np.ones(inputs.n_phases))
-    if inputs.schedule is not None:
-        schemes[OF_SCHEDULE] = budgets_in_shape(inputs, inputs.schedule)
+    for name, shape in shapes_of_phases(inputs).items():
+        schemes[name] = PENDING
+        if complete:
+            schemes[name] = budgets_in_shape(inputs, shape)
     return schemes
+
+
+def is_slow(scheme: str, inputs: Inputs) -> bool:
+    """Whether a scheme waits until the sliders rest."""
+    if inputs.n_phases == 1:
+        return scheme == OPTIMAL
+    return scheme in SCHEMES and scheme != COMPOSED
+
+
+def shapes_of_phases(inputs: Inputs) -> dict[str, np.ndarray]:
+    """The proportions (p,) of budgets of the phases that Algorithm 7 is asked for, by name."""
+    shapes = {}
+    if inputs.n_phases > 1:
+        shapes[EQUAL_PHASES] = np.ones(inputs.n_phases)
+    if inputs.schedule is not None:
+        shapes[OF_SCHEDULE] = np.array(inputs.schedule)
+    return shapes
 
 
 def budgets_in_shape(inputs: Inputs, shape: ArrayLike) -> np.ndarray | str:
@@ -201,7 +218,7 @@ def analyse(inputs: Inputs, epsilons: np.ndarray, complete: bool = True) -> Anal
     )
 
 
-def suprema_of_leakage(inputs: Inputs, epsilons: np.ndarray) -> TemporalLeakage:
+def suprema_of_leakage(inputs: Inputs, epsilons: np.ndarray) -> LeakageSuprema:
     """The suprema of leakages if the largest budget of each phase is spent forever (Theorem 11 of
     [1]); of a phase without release, the largest of all."""
     p = inputs.n_phases

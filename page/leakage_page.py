@@ -12,12 +12,11 @@ import ipywidgets
 import numpy as np
 
 from page import matrices, own_data, plots, schedules, tables
-from page.analysis import Analysis, Inputs, analyse, budgets_of_schemes
+from page.analysis import Analysis, Inputs, analyse, budgets_of_schemes, is_slow
 from page.fields import Field, File, Number, Upload, dropdown, text
-from tplreport.reporting.allocation_schemes import OPTIMAL, SCHEMES
+from tplreport.reporting.allocation_schemes import SCHEMES
 from tplreport.reporting.plans import ESTIMATE
 from tplreport.reporting.report import Report
-from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import check_choice
 
 FIRST = "Fig. 8 of TKDE 2019"
@@ -25,7 +24,10 @@ OBSERVATIONS = "my data: a file of observations"
 BOTH = "both sides"
 BACKWARD = "backward only"
 FORWARD = "forward only"
-LABELS = "labels may stand in the first row, or in it and the first column; CYCLE"
+LABELS = (
+    "labels may stand in the first row, or in it and the first column; a cycle has a column phase "
+    "before the others, and the rows of all its matrices"
+)
 STILL_EXAMPLE = "still the example's matrix: replace it by your own, too"
 AGAINST_ESTIMATE = (
     "a scheme's budgets hold against the estimate; the table has the recommended ones"
@@ -46,8 +48,8 @@ ANSWER = 2.0  # seconds within which a figure must have answered
 class Source:
     """What the adversary knows: a loss function for each side, None for one that it does not."""
 
-    backward: Correlation = None
-    forward: Correlation = None
+    backward: matrices.Side = None
+    forward: matrices.Side = None
     report: Report | None = None  # on the file from which they are estimated
 
 
@@ -87,7 +89,7 @@ class LeakagePage(ipywidgets.VBox):
         self.alpha = Number("Target α", alpha, (0.01, 10.0))
         self.sensitivity = Number("Sensitivity", more.get("sensitivity", 2.0), (0.1, 10.0))
         self.kind = dropdown("Budgets", [EQUAL, SCHEDULE, *SCHEMES])
-        self.schedule = text("Schedule", "a line per phase, in their order")
+        self.schedule = text("Schedule", "a line per phase; it returns with each period")
         self.delta = dropdown("δ", DELTAS)
         self.status = ipywidgets.HTML()
         self.verdict = ipywidgets.HTML()
@@ -185,6 +187,8 @@ class LeakagePage(ipywidgets.VBox):
         if len(phases) == 1:
             releases = self._releases_of_matrix
         self.horizon.entry.value = releases
+        if len(phases) == 1 and self.kind.value == SCHEDULE:
+            self.kind.entry.value = EQUAL
 
     def _offer_schedule(self, _: Any) -> None:
         """Begin a schedule for the phases that are shown with equal budgets, to be edited."""
@@ -274,7 +278,7 @@ class LeakagePage(ipywidgets.VBox):
         self.backward.attempt(lambda: matrices.check_sides(backward, forward), self.problems)
         return Source(backward, forward)
 
-    def _read_backward(self) -> Correlation:
+    def _read_backward(self) -> matrices.Side:
         """The loss functions of the backward side that was typed, or else, where it counts, of the
         reversal."""
         typed = self.backward.value.strip()
@@ -288,7 +292,7 @@ class LeakagePage(ipywidgets.VBox):
 
     def _budgets(self, inputs: Inputs, epsilon: float) -> np.ndarray:
         """The chosen budgets; those of the schemes are kept while only ε moves."""
-        needs_slow_scheme = self.kind.value == OPTIMAL
+        needs_slow_scheme = is_slow(self.kind.value, inputs)
         is_kept = self.analysis is not None and self.analysis.inputs == inputs
         if needs_slow_scheme or not is_kept:
             self.schemes = budgets_of_schemes(inputs, complete=needs_slow_scheme)

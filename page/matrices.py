@@ -1,13 +1,16 @@
 """Examples of matrices, the papers' and the limits, and the largest that the page takes."""
 
 from functools import lru_cache
+from typing import TypeAlias
 
-from tplreport.reading.matrices import parse_matrix as parse_any_matrix
-from tplrepro.leakage.temporal import Correlation, LossMaker, loss_cycles
-from tplrepro.markov.cycle import Cycle
+from tplreport.reading.matrices import parse_chain
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.temporal import LossMaker, loss_cycles
+from tplrepro.markov.cycle import Cycle, as_cycle
 from tplrepro.markov.generators import smoothed, strongest
-from tplrepro.markov.transition import TransitionMatrix
 
+#: What the adversary knows of a side: a loss function, a cycle of them, or nothing.
+Side: TypeAlias = PrivacyLossFunction | Cycle | None
 MAX_STATES = 300  # larger matrices would make the page slow
 MAX_PHASES = 336  # a week of half hours
 MAX_WORK = MAX_STATES**3  # of a cycle, p n^3: so long takes one matrix of that many states
@@ -17,14 +20,24 @@ WEEKDAY = """home, office, gym, bar
 .25, .6, .08, .07
 .7, .05, .2, .05
 .8, .01, .01, .18"""
+DAY = """phase, home, office
+00:00, .98, .02
+00:00, .5, .5
+06:00, .3, .7
+06:00, .2, .8
+12:00, .3, .7
+12:00, .1, .9
+18:00, .95, .05
+18:00, .8, .2"""
 LARGE = "\n".join(
     ", ".join(f"{one:.17g}" for one in row) for row in smoothed(strongest(50), 0.05).probabilities
 )
-# Name -> forward and backward matrix as text; none: Bayes' reversal.
+# Name -> forward and backward matrix, or cycle, as text; none: Bayes' reversal.
 EXAMPLES = {
     "Fig. 8 of TKDE 2019": ("0.8, 0.2\n0.1, 0.9", "0.8, 0.2\n0.2, 0.8"),
     "home and office": ("home, office\n0.8, 0.2\n0.1, 0.9", ""),
     "four places of a weekday": (WEEKDAY, ""),
+    "home and office by the time of day": (DAY, ""),
     "Fig. 3 of TKDE 2019, moderate": ("0.8, 0.2\n0, 1", "0.8, 0.2\n0, 1"),
     "Example 4 of TKDE 2019": (EXAMPLE_4, EXAMPLE_4),
     "50 states, smoothed": (LARGE, ""),
@@ -33,15 +46,11 @@ EXAMPLES = {
 }
 
 
-def parse_matrix(text: str) -> TransitionMatrix:
-    """The matrix that was typed, of at most `MAX_STATES` states; ValueError for another text."""
-    return parse_any_matrix(text, MAX_STATES)
-
-
 @lru_cache(maxsize=4)
 def parse_cycle(text: str) -> Cycle:
-    """The cycle that was typed, or one matrix as a cycle of one; ValueError for another text."""
-    cycle = Cycle(parse_matrix(text))
+    """The cycle that was typed, or one matrix as a cycle of one; ValueError for another text, or
+    for more than the page takes."""
+    cycle = as_cycle(parse_chain(text, MAX_STATES))
     check_size(cycle)
     return cycle
 
@@ -60,29 +69,37 @@ def check_size(cycle: Cycle) -> None:
 
 # The loss functions are kept while a slider moves.
 @lru_cache(maxsize=8)
-def losses_of(text: str) -> Correlation:
+def losses_of(text: str) -> Side:
     """The loss functions of a cycle as text, or that of one matrix."""
     return as_losses(parse_cycle(text))
 
 
 @lru_cache(maxsize=8)
-def losses_of_reversal(text: str, start: str) -> Correlation:
+def losses_of_reversal(text: str, start: str) -> Side:
     """The same of its Bayes' reversal, for users who start in the "habit", or in "any" law."""
-    return as_losses(parse_cycle(text).reverse(start))
+    try:
+        reversal = parse_cycle(text).reverse(start)
+    except ValueError as error:
+        remedy = "let users start in the habit"
+        raise ValueError(str(error).replace('give start="habit"', remedy)) from None
+    return as_losses(reversal)
 
 
-def as_losses(cycle: Cycle) -> Correlation:
+def as_losses(cycle: Cycle) -> Side:
     losses = cycle.map(LossMaker())
     if len(losses) == 1 and not losses.first:
         return losses[0]
     return losses
 
 
-def check_sides(backward: Correlation, forward: Correlation) -> None:
+def check_sides(backward: Side, forward: Side) -> None:
     """ValueError unless both sides have the same states, and cycles the same phases."""
+    if isinstance(backward, Cycle) and isinstance(forward, Cycle):
+        check_phases(backward, forward)
     loss_cycles(backward, forward)
-    if not (isinstance(backward, Cycle) and isinstance(forward, Cycle)):
-        return
+
+
+def check_phases(backward: Cycle, forward: Cycle) -> None:
     if backward.phases != forward.phases:
         raise ValueError(
             f"both cycles must have the same phases in the same order, found {len(backward)} "

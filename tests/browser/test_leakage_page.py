@@ -9,13 +9,13 @@ import pytest
 
 import tplrepro as tpl
 from page.leakage_page import OBSERVATIONS
-from page.matrices import EXAMPLES, parse_matrix
+from page.matrices import EXAMPLES, parse_cycle
 from tests.browser.conftest import Page
 from tests.page.serving import wait_until
 from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
-FORWARD, BACKWARD = map(parse_matrix, EXAMPLES["Fig. 8 of TKDE 2019"])
+FORWARD, BACKWARD = (parse_cycle(text)[0] for text in EXAMPLES["Fig. 8 of TKDE 2019"])
 GYM = "<img src=x onerror=window.broken=1>"
 TOO_WIDE = """
 () => [...document.querySelectorAll(".tplr-page, .tplr-page *")].filter(e =>

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from page.matrices import MAX_STATES, parse_matrix
+from page.matrices import MAX_STATES, parse_cycle
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
 UNNAMED = [
@@ -34,7 +34,7 @@ UNNAMED += [
     ],
 )
 def test_a_matrix_is_read_from_many_layouts(text, states):
-    matrix = parse_matrix(text)
+    (matrix,) = parse_cycle(text)
     assert list(matrix.states) == states
     assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
 
@@ -43,7 +43,7 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
 @settings(max_examples=300)
 def test_any_text_gives_a_matrix_or_an_error(text):
     try:
-        parse_matrix(text)
+        parse_cycle(text)
     except ValueError as error:
         assert ";" in str(error)  # noqa: PT017 - the remedy follows it
 
@@ -70,4 +70,4 @@ def test_any_text_gives_a_matrix_or_an_error(text):
 )
 def test_each_mistake_in_a_matrix_is_named(text, message):
     with pytest.raises(ValueError, match=message):
-        parse_matrix(text)
+        parse_cycle(text)

@@ -21,7 +21,7 @@ from tplreport.reporting.allocation_schemes import rounded_down
 from tplreport.reporting.sentences import rounded_up
 
 FORWARD, BACKWARD = (
-    matrices.parse_matrix(text) for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"]
+    matrices.parse_cycle(text)[0] for text in matrices.EXAMPLES["Fig. 8 of TKDE 2019"]
 )
 KEYS = [(title, name) for (title, _), panel in PANELS.items() for name in panel]
 
