@@ -243,13 +243,9 @@ class LeakagePage(ipywidgets.VBox):
             source.report,
         )
         if self.kind.value == SCHEDULE:
-            phases = inputs.losses.phases
-            schedule = self.schedule.attempt(
-                lambda: schedules.read_schedule(self.schedule.value, phases), self.problems
-            )
+            inputs = replace(inputs, schedule=self._read_schedule(inputs.losses.phases))
             if self.problems:
                 return
-            inputs = replace(inputs, schedule=schedule)
         epsilons = self.kind.attempt(lambda: self._budgets(inputs, epsilon), self.problems)
         if not self.problems:
             self._show(analyse(inputs, epsilons, complete=False))
@@ -258,6 +254,12 @@ class LeakagePage(ipywidgets.VBox):
     def _read(self, field: Number | File) -> Any:
         """What a field holds; None, and one more problem, if that is not allowed."""
         return field.attempt(field.read, self.problems)
+
+    def _read_schedule(self, phases: list) -> tuple[float, ...] | None:
+        """The budgets of the phases, in their order; None, and one more problem, for others."""
+        return self.schedule.attempt(
+            lambda: schedules.read_schedule(self.schedule.value, phases), self.problems
+        )
 
     def _source(self) -> Source:
         """What the adversary knows, by the fields."""

@@ -19,8 +19,9 @@ from page.analysis import (
     verdict_on,
 )
 from page.plots import CHOSEN
-from tplreport.reporting.allocation_schemes import mean_error
+from tplreport.reporting.allocation_schemes import DIGITS, mean_error
 from tplreport.reporting.report import Report
+from tplreport.reporting.sentences import rounded_up
 from tplrepro.display import count_noun
 
 
@@ -134,18 +135,15 @@ def phases_html(analysis: Analysis, schemes: Schemes) -> str:
         return ""
     columns = {"phase": inputs.losses.phases}
     suprema = analysis.suprema
-    of_suprema = {
-        "largest ε": suprema.epsilons,
-        "supremum of BPL": suprema.bpl,
-        "supremum of FPL": suprema.fpl,
-        "supremum of TPL": suprema.tpl,
-    }
-    # Before them are the first releases after a start outside the habit.
-    columns |= {name: cells_of_numbers(values[-p:], p) for name, values in of_suprema.items()}
+    columns["largest ε"] = cells_of_budgets(suprema.epsilons[-p:], p)
+    of_sides = {"BPL": suprema.bpl, "FPL": suprema.fpl, "TPL": suprema.tpl}
+    for name, values in of_sides.items():
+        # Before the phases are the first releases after a start outside the habit.
+        columns[f"supremum of {name}"] = [rounded_up(value) for value in values[-p:]]
     for name in OF_PHASES:
         budgets = schemes.get(name, "")
         if not isinstance(budgets, str):
-            columns[f"ε of {name}"] = cells_of_numbers(budgets[:p], p)
+            columns[f"ε of {name}"] = cells_of_budgets(budgets[:p], p)
     rows = [row_html(str(label), cells) for label, *cells in zip(*columns.values(), strict=True)]
     summary = f"Suprema and budgets of the {p} phases"
     is_open = "open"
@@ -155,9 +153,10 @@ def phases_html(analysis: Analysis, schemes: Schemes) -> str:
     return f"<details {is_open}><summary>{summary}</summary>{table}</details>"
 
 
-def cells_of_numbers(values: np.ndarray, count: int) -> list[str]:
-    """The cells of a column of `count` numbers; empty where there are fewer."""
-    cells = [f"{value:.4g}" for value in values]
+def cells_of_budgets(budgets: np.ndarray, count: int) -> list[str]:
+    """The cells of a column of `count` budgets with all their digits; empty where there are
+    fewer."""
+    cells = [f"{budget:.{DIGITS}g}" for budget in budgets]
     return cells + [""] * (count - len(cells))
 
 

@@ -70,8 +70,9 @@ class Page:
         self.control(label).select_option(label=option)
 
     def upload(self, content):
+        """Choose a file by the first button that is shown."""
         with self.tab.expect_file_chooser() as chooser:
-            self.tab.locator("button.widget-upload:visible").click()
+            self.tab.locator("button.widget-upload:visible").first.click()
         chooser.value.set_files({"name": "file.csv", "mimeType": "text/csv", "buffer": content})
 
 

@@ -1,4 +1,4 @@
-"""The interactive page as a person uses it in Chromium: five jobs, at two widths, in light and
+"""The interactive page as a person uses it in Chromium: six jobs, at two widths, in light and
 dark."""
 
 import random
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from page.leakage_page import OBSERVATIONS
+from page.leakage_page import OBSERVATIONS, SCHEDULE
 from page.matrices import EXAMPLES, parse_cycle
 from tests.browser.conftest import Page
 from tests.page.serving import wait_until
@@ -122,6 +122,35 @@ def test_an_uploaded_matrix_gets_curves_noise_at_a_delta_and_saved_budgets(page)
     with page.tab.expect_download() as download:
         page.tab.get_by_text("Save budgets (CSV)").click()
     assert download.value.suggested_filename == "alpha-1-T-10-budgets.csv"
+
+
+def test_an_uploaded_cycle_is_shown_by_its_phases(page):
+    hours = [f"{hour:02d}:00" for hour in range(24)]
+    stay = [0.99 if hour < 7 else 0.6 for hour in range(24)]
+    rows = [
+        f"{label},{row}"
+        for label, p in zip(hours, stay, strict=True)
+        for row in (f"{p},{1.0 - p:.2f}", f"{1.0 - p:.2f},{p}")
+    ]
+    page.upload("\n".join(["phase,home,office", *rows]).encode())
+    habits = tpl.Cycle([[[p, round(1.0 - p, 2)], [round(1.0 - p, 2), p]] for p in stay], step="1h")
+    assert_leakage(page, np.full(48, 0.1), habits.reverse(), habits)
+    assert page.tab.locator(".xtick text").all_inner_texts()[:3] == ["00:00", "06:00", "12:00"]
+    page.tab.get_by_text("Suprema and budgets of the 24 phases").wait_for()
+    page.choose("Budgets", SCHEDULE)
+    wait_until(
+        lambda: page.control("Schedule").input_value().startswith("phase,epsilon\n00:00,0.1")
+    )
+    budgets = [0.01 if hour < 7 else 0.2 for hour in range(24)]
+    lines = [f"{label},{budget}" for label, budget in zip(hours, budgets, strict=True)]
+    page.enter("Schedule", "\n".join(["phase,epsilon", *lines]))
+    assert_leakage(page, np.array(budgets * 2), habits.reverse(), habits)
+    page.choose("Users start", "anywhere: not known")
+    assert_leakage(page, np.array(budgets * 2), habits.reverse(start="any"), habits)
+    assert_fits(page, "cycle")
+    page.enter("Forward", "0.75,0.25\n0.5,0.5\n")
+    wait_until(lambda: len(page.curve("TPL")) == 10)
+    page.tab.get_by_text("Suprema and budgets of").wait_for(state="detached")
 
 
 def test_own_data_get_the_verdict_and_the_report_of_the_command(page):
