@@ -63,8 +63,8 @@ MAX_TICKS = 9
 CLEAR = "rgba(0,0,0,0)"
 TICKS = [digit * 10.0**exponent for exponent in range(-4, 6) for digit in (1, 2, 5)]
 LAYOUT = {
-    "height": 1150,
-    "margin": {"l": 50, "r": 10, "t": 105, "b": 45},
+    "height": 1250,
+    "margin": {"l": 50, "r": 10, "t": 125, "b": 45},
     "template": "none",
     "hovermode": "x",
     "paper_bgcolor": CLEAR,
@@ -172,8 +172,8 @@ def draw(analysis: Analysis, schemes: Schemes) -> FigureWidget:
     """The figure of a result and of the budgets of schemes, whole at once: what is added to the
     widget before a browser shows it would be lost."""
     titles = [title for title, _ in PANELS]
-    figure = make_subplots(len(PANELS), 1, subplot_titles=titles, vertical_spacing=0.15)
-    figure.update_annotations(x=0, xanchor="left", yshift=76)
+    figure = make_subplots(len(PANELS), 1, subplot_titles=titles, vertical_spacing=0.16)
+    figure.update_annotations(x=0, xanchor="left", yshift=94)
     lines = iter(curves(analysis, schemes))
     for row, ((_, label), looks) in enumerate(PANELS.items(), 1):
         figure.update_yaxes(title=label, rangemode="tozero", row=row, col=1)

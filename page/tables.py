@@ -34,9 +34,13 @@ class Mark:
 
 
 MARKS = {"yes": Mark("good", "✓"), "no": Mark("bad", "✗"), "unknown": Mark("doubt", "?")}
-HEADINGS = ("", "budgets", "within α?", "largest TPL", "mean error", "smallest ε", "largest ε")
-#: The schemes that hold for any T, and so have budgets for phases.
-OF_PHASES = ("Algorithm 7 (any T)", EQUAL_PHASES, OF_SCHEDULE)
+HEADINGS = ("budgets", "within α?", "largest TPL", "mean error", "smallest ε", "largest ε")
+#: The schemes that hold for any T, and so have budgets for phases: name -> heading.
+OF_PHASES = {
+    "Algorithm 7 (any T)": "ε of Algorithm 7, least error",
+    EQUAL_PHASES: "ε of Algorithm 7, equal",
+    OF_SCHEDULE: "ε of Algorithm 7, shape of the schedule",
+}
 #: Of more phases the table is folded.
 MANY_PHASES = 24
 
@@ -140,10 +144,10 @@ def phases_html(analysis: Analysis, schemes: Schemes) -> str:
     for name, values in of_sides.items():
         # Before the phases are the first releases after a start outside the habit.
         columns[f"supremum of {name}"] = [rounded_up(value) for value in values[-p:]]
-    for name in OF_PHASES:
+    for name, heading in OF_PHASES.items():
         budgets = schemes.get(name, "")
         if not isinstance(budgets, str):
-            columns[f"ε of {name}"] = cells_of_budgets(budgets[:p], p)
+            columns[heading] = cells_of_budgets(budgets[:p], p)
     rows = [row_html(str(label), cells) for label, *cells in zip(*columns.values(), strict=True)]
     summary = f"Suprema and budgets of the {p} phases"
     is_open = "open"

@@ -12,6 +12,7 @@ from page import matrices
 from page.analysis import EQUAL_PHASES, OF_SCHEDULE
 from page.leakage_page import EQUAL, SCHEDULE, LeakagePage
 from page.plots import PANELS, spacing_of_ticks
+from page.tables import HEADINGS, OF_PHASES
 from tests.page.serving import upload
 from tplreport.reading.matrices import parse_by_phase, parse_column
 from tplreport.reporting.allocation_schemes import rounded_down
@@ -118,7 +119,7 @@ def test_algorithm_7_has_budgets_for_the_phases(page):
     shapes = {LEAST_ERROR: "least error", EQUAL_PHASES: None, OF_SCHEDULE: [0.01, 0.3, 0.2, 0.1]}
     for name, shape in shapes.items():
         budgets = rounded_down(tpl.allocate_by_upper_bound(1.0, *sides, shape=shape))
-        assert table[f"ε of {name}"] == as_cells(budgets)
+        assert table[OF_PHASES[name]] == as_cells(budgets)
         shown = drawn(page, name, "Budgets of each scheme")
         assert np.allclose(shown, np.tile(budgets, 2), rtol=1e-5)
         assert tpl.leakage_suprema(shown[:4], *sides).max() <= 1.0
@@ -201,6 +202,15 @@ def test_phases_stand_below_the_plots(page):
     assert page.panel.children[0].layout.xaxis.ticktext[0] == "&lt;b&gt;midnight&lt;/b&gt;"
     assert "<b>" not in page.table.value + page.verdict.value
     assert spacing_of_ticks(24, 48) == 6
+
+
+def test_each_column_of_a_table_has_its_heading(page):
+    schemes, _, phases = page.table.value.partition("<details")
+    for table in (schemes, phases):
+        head, _, body = table.partition("</thead>")
+        first_row, _, _ = body.partition("</tr><tr>")
+        assert head.count("<th>") == first_row.count("<th>") + first_row.count("<td>")
+    assert schemes.partition("</thead>")[0].count("<th>") == len(HEADINGS)
 
 
 def test_saved_budgets_name_their_phases(page):
