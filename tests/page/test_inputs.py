@@ -66,6 +66,12 @@ def test_any_text_gives_a_matrix_or_an_error(text):
             "\n".join(["1"] * (MAX_STATES + 2)),
             f"1 to {MAX_STATES} rows here, found {MAX_STATES + 2}",
         ),
+        (
+            "phase\n" + "\n".join(["0,1"] * (MAX_STATES + 2)),
+            f"1 to {MAX_STATES} rows here, found {MAX_STATES + 2}",
+        ),
+        ("phase,a,b\n0,0.5,0.5", "phase '0': "),
+        ("phase,a,b\n1,1,0\n1,0,1\n0,1,0\n0,0,1", "must count from 0 on, found 1, 0"),
     ],
 )
 def test_each_mistake_in_a_matrix_is_named(text, message):

@@ -188,7 +188,7 @@ def _matrix_of(lines: list[Line]) -> TransitionMatrix:
     return TransitionMatrix(values, states=whole_numbers(labelled.names))
 
 
-def parse_chain(text: str) -> TransitionMatrix | Cycle:
+def parse_chain(text: str, most_states: int | None = None) -> TransitionMatrix | Cycle:
     """A matrix, or the cycle of matrices in a text whose first column is called phase.
 
     The other columns are those of a matrix, as `parse_matrix` reads it, with the heading above all.
@@ -196,6 +196,7 @@ def parse_chain(text: str) -> TransitionMatrix | Cycle:
     Parameters
     ----------
     text : str
+    most_states : int, optional; more rows of a matrix are an error
 
     Returns
     -------
@@ -215,7 +216,7 @@ def parse_chain(text: str) -> TransitionMatrix | Cycle:
     """
     lines = _lines(text, blanks=True)
     if not lines or lines[0].cells[0] != PHASE:
-        return parse_matrix(text)
+        return parse_matrix(text, most_states)
     heading = lines[0].without_first()
     phases = [line.cells[0] for line in lines[1:]]
     if phases == heading.cells:
@@ -224,10 +225,12 @@ def parse_chain(text: str) -> TransitionMatrix | Cycle:
                 f"a chain must be clear, found one that may be of one state, below a corner that "
                 f"is called {PHASE}, or a cycle of one phase; call the corner from"
             )
-        return parse_matrix(text)
+        return parse_matrix(text, most_states)
     groups = [list(rows) for _, rows in groupby(lines[1:], key=lambda line: line.cells[0])]
     labels = [rows[0].cells[0] for rows in groups]
     _check_phases(labels)
+    for rows in groups:
+        _check_number_of_rows(rows, most_states)
     matrices = [_matrix_of_phase(heading, rows) for rows in groups]
     return _cycle(matrices, labels)
 
