@@ -76,7 +76,7 @@ COLUMNS = {
     "longitude": Option(str, "column of longitudes"),
     "cell_km": Option(float, "side of the cells that positions fall into, km"),
     "step": Option(
-        str, "time between two time points, such as 1h; without it each observation is a step"
+        str, "time between two time points, such as 1h; without it observations must be regular"
     ),
     "max_gap": Option(
         str, "how long the last known state holds, or a sequence may pause, such as 6h"
@@ -98,7 +98,7 @@ COLUMNS = {
     "bins": Option(int, "number of bins of a state that is a measured number"),
     "binning": Option(str, "bins of equal shares (quantiles, the default) or of equal width"),
     "order": Option(
-        str, "rows, if there are no times and the rows of each user are in order of time"
+        str, "times or rows: each observation is a step, in order of time or of the file"
     ),
     "missing": Option(
         str,

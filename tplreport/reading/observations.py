@@ -38,7 +38,18 @@ from tplreport.reading.table import (
     unlike_columns,
 )
 from tplreport.reading.text_files import DataFormatError, ahead, limits_of_command
-from tplreport.reading.time_steps import Cutter, Duration, Pieces
+from tplreport.reading.time_steps import (
+    ABOUT,
+    FEWEST_GAPS,
+    Cutter,
+    Duration,
+    Gaps,
+    Pieces,
+    about,
+    fitting_step,
+    in_units,
+    regular_gap,
+)
 from tplreport.reading.times import (
     LOCAL,
     UNITS,
@@ -60,6 +71,7 @@ if TYPE_CHECKING:
     from tplreport.reading.grid import Box, Grid
 
 POSITION = ("latitude", "longitude")
+ORDERS = ("rows", "times")
 SAME_TIME = ("first", "last", "rows")
 
 
@@ -76,6 +88,7 @@ class WhatWasRead:
     first: dict[str, str]  # the first row, as understood
     last: dict[str, str]
     clock: str | None = None  # whose hours the times of the sequences are, if they have any
+    step: str | None = None  # from row to row, where each row is a step
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -89,6 +102,8 @@ class WhatWasRead:
             times += f", from {first} to {last}"
         if self.clock is not None:
             times += f"; hours and weekdays {self.clock}"
+        if self.step is not None:
+            times += f"; each row is a step, of {self.step}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
         return (
@@ -137,6 +152,7 @@ class Table:
     zones: set[str | None] = field(default_factory=set)  # of times, None for those without
     has_offsets: bool = False  # whether local clocks differ from UTC, or may do
     ties: str | None = None  # as `same_time`: events of a log are in order
+    counts_rows: bool = False  # each row is a step, whatever the time between
     cells_of: Callable[[pd.DataFrame], np.ndarray] | None = None  # of rows; -1 for none
     labels_of: Callable[[np.ndarray], Any] = np.asarray
     # cells that are states in any case
@@ -199,7 +215,8 @@ def read_table(
     latitude, longitude : instead of `state`, the columns of degrees of WGS 84
     positions : bool; the columns of positions are those of usual names
     until : column of ends of spells, which begin at `time`
-    order : "rows", if there are no times and the rows of each user are in order of time
+    order : "rows" or "times": each observation of a user is a step
+        In the order of the rows, without times, or in that of times, whatever lies between them.
     time_format : format of times that are text, as of `strptime`
     time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel", of times that are numbers
         The last are days of a spreadsheet.
@@ -219,7 +236,7 @@ def read_table(
         For a missing column, missing or unreadable users or times, and arguments that do not fit
         together.
     """
-    check_choice(order or "rows", "order", ("rows",))
+    check_choice(order or "rows", "order", ORDERS)
     check_choice(time_unit or "s", "time_unit", UNITS)
     if not isinstance(data, pd.DataFrame):
         data = Path(data)
@@ -239,6 +256,7 @@ def read_table(
         wanted = _wanted_observation(data, user, time, states, until, order=order)
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
+    table.counts_rows = order == "times"
     blocks = with_progress(source.blocks, "reading", "row", size=len, show=progress)
     try:
         _gather(table, blocks, time_format)
@@ -317,7 +335,7 @@ def _wanted_times(
     """The columns of times: none for rows in order (`order` is not None); a date and a clock where
     `time` names several; else one."""
     parts = _several_columns(data, time)
-    if order is not None:
+    if order == "rows":
         _check_unused("a table with order='rows'", time=time, until=until)
         return {}
     if parts:
@@ -706,12 +724,62 @@ def to_sequences(
         raise unlike_columns(error, table.source) from None
     cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
     reading = _describe_reading(table, cutter.dropped, is_timed)
+    if step is None and cutter.same_time != "rows":
+        reading = replace(reading, step=_step_of_rows(table, cutter.gaps, max_gap))
     observed = Observed(joined.values, joined.offsets, joined.labels, joined.users)
     if joined.times is None:
         return replace(observed, reading=reading)
     clock, zone = _clock_of(table)
     timed = with_even_times(observed, joined.times, joined.step, zone)
     return replace(timed, reading=replace(reading, clock=clock))
+
+
+def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:
+    """The time from row to row in words; ValueError if it differs, unless rows are to count."""
+    if not table.span or "until" in table.columns or gaps.n < FEWEST_GAPS:
+        return None
+    if table.counts_rows:
+        return "any length"
+    sizes = gaps.sizes
+    are_seconds = isinstance(table.span[0], np.datetime64 | pd.Timestamp) or max_gap is not None
+    if table.unit and max_gap is None:
+        sizes = sizes * UNITS[table.unit][0] / UNITS[table.unit][1]
+        are_seconds = True
+    usual = regular_gap(sizes)
+    if usual is None:
+        raise _irregular(table, gaps, sizes, are_seconds)
+    if not are_seconds:
+        return f"{usual:g}"
+    return about(usual)
+
+
+def _plainly(seconds: float) -> str:
+    return f"{seconds:g}"
+
+
+def _irregular(table: Table, gaps: Gaps, sizes: np.ndarray, are_seconds: bool) -> ValueError:
+    """The error for rows at times of no one step."""
+    fits = fitting_step(sizes, are_seconds)
+    step: float | str = round(fits, 6)
+    if fits == round(fits):
+        step = round(fits)
+    shown: Callable[[float], str] = _plainly
+    if are_seconds:
+        step = in_units(fits)
+        shown = about
+    typical = np.median(sizes)
+    share = (np.abs(sizes - typical) <= ABOUT * typical).mean()
+    found = (
+        f"gaps of {shown(sizes[0])} to {shown(sizes[-1])}, {share:.0%} of them about "
+        f"{shown(typical)}, the longest before {table.place(gaps.row_after_longest)}"
+    )
+    if gaps.shows_changes_only:
+        found += ", and no state that follows itself, as if rows stood at changes only"
+    return ValueError(
+        f"rows that are steps must lie one step apart, found {found}; give step={step!r}, which "
+        "fits, and max_gap= for how long a state holds; or, if each observation is a step, "
+        "whatever lies between, order='times' (order='rows' for the order of the file)"
+    )
 
 
 def _clock_of(table: Table) -> tuple[str, str | None]:
@@ -729,6 +797,8 @@ def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str 
     """ValueError for arguments of `to_sequences` that do not fit the table: any with a sequence a
     row, and a step without times."""
     check_choice(same_time or "rows", "same_time", SAME_TIME)
+    if table.counts_rows:
+        _check_unused("a table with order='times'", step=step)
     if table.width > 1:
         _check_unused(
             "a table with a sequence a row", step=step, max_gap=max_gap, same_time=same_time

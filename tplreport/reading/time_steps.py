@@ -11,7 +11,7 @@ time stamps that have them, else microseconds.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,16 @@ CLOCK_OF_TIME = LOCAL["time"]
 #: Reasons why rows do not count.
 BETWEEN = "between two steps"
 REPEATED = "the same user, time and state again"
+#: Gaps are regular if so many of them are within a tenth of the median: months and leap years are.
+REGULAR = 0.99
+ABOUT = 0.1
+#: Fewer gaps than that show no clock, and fewer changes not that states are noted as they change.
+FEWEST_GAPS = 4
+FEWEST_CHANGES = 50
+#: At most so many gaps of a part are kept, evenly among all.
+KEPT_GAPS = 1 << 14
+#: Steps that people take, in seconds, the longest first.
+USUAL_STEPS = (604_800, 86_400, 43_200, 21_600, 14_400, 10_800, 7200, 3600, 1800, 900, 600, 300, 60)
 Duration = str | float | timedelta | None
 
 
@@ -212,6 +222,152 @@ def _as_reported(
     return replace(pieces, times=own_times.astype(MICROSECONDS), step=step)
 
 
+class Gaps:
+    """The gaps between the rows of each user, where each row is a step; of time stamps in
+    seconds."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.stays = 0  # rows with the state of the row before
+        self.longest = 0.0
+        self.row_after_longest = 0
+        self.kept: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
+
+    def add(self, times: np.ndarray, rows: np.ndarray, pieces: Pieces) -> None:
+        """Add the gaps within the sequences of a part.
+
+        Parameters
+        ----------
+        times, rows : array (m,)
+            Of the reports: when, and which row of the file.
+        pieces : Pieces of these reports
+        """
+        is_inside = np.ones(len(pieces.source), dtype=bool)
+        starts = pieces.offsets[:-1]
+        is_inside[starts[starts < len(is_inside)]] = False
+        is_inside = is_inside[1:]
+        gaps = _differences(times[pieces.source])[is_inside]
+        if gaps.size and gaps.max() > self.longest:
+            self.longest = float(gaps.max())
+            later = pieces.source[1:][is_inside]
+            self.row_after_longest = int(rows[later[np.argmax(gaps)]])
+        stays = pieces.states[1:] == pieces.states[:-1]
+        self.stays += int(stays[is_inside].sum())
+        self.n += len(gaps)
+        every = 1 + len(gaps) // KEPT_GAPS
+        kept = np.sort(gaps)[every // 2 :: every]
+        self.kept.append(kept)
+        self.weights.append(np.full(len(kept), every))
+
+    @property
+    def shows_changes_only(self) -> bool:
+        """Whether no state ever follows itself, at times of no one step."""
+        if self.stays > 0 or self.n < FEWEST_CHANGES:
+            return False
+        return regular_gap(self.sizes) is None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The gaps that are kept, in order, each as often as it stands for."""
+        if not self.kept:
+            return np.zeros(0)
+        return np.sort(np.repeat(np.concatenate(self.kept), np.concatenate(self.weights)))
+
+
+def _differences(times: np.ndarray) -> np.ndarray:
+    """From each time to the next, as floats; of time stamps in seconds."""
+    if times.dtype.kind == "M":
+        return np.diff(times) / np.timedelta64(1, "s")
+    if times.dtype.kind == "i":
+        return np.diff(times.astype(np.int64)).astype(float)
+    return np.diff(times.astype(float))
+
+
+def regular_gap(sizes: np.ndarray) -> float | None:
+    """The gap that nearly all of these have, which are in order; None if they differ.
+
+    >>> regular_gap(np.array([28.0, 30, 30, 31, 31, 31])), regular_gap(np.array([1.0, 1, 1, 5]))
+    (30.5, None)
+    """
+    typical = float(np.median(sizes))
+    fits = np.abs(sizes - typical) <= ABOUT * typical
+    if typical > 0 and fits.mean() >= REGULAR:
+        return typical
+    return None
+
+
+def fitting_step(sizes: np.ndarray, are_seconds: bool) -> float:
+    """The step that fits irregular gaps: that of half of them, or one that nearly all are multiples
+    of, or else one that few of them are shorter than.
+
+    Parameters
+    ----------
+    sizes : array (m,) of gaps in order, in seconds or in numbers of no unit
+    are_seconds : bool
+
+    Returns
+    -------
+    float, in the unit of the gaps
+
+    Examples
+    --------
+    >>> fitting_step(np.array([2.0, 2, 2, 5]), False), fitting_step(np.array([3600.0, 7200]), True)
+    (2.0, 3600)
+    >>> fitting_step(np.array([3725.0, 5011, 90_001]), True)
+    3600
+    """
+    positive = sizes[sizes > 0]
+    if positive.size == 0:
+        return 1
+    values, counts = np.unique(positive, return_counts=True)
+    if 2 * counts.max() >= positive.size and counts.max() > 1:
+        return float(values[np.argmax(counts)])
+    short = np.quantile(positive, 0.1)
+    candidates: Sequence[float] = [float(values[0])]
+    if are_seconds:
+        candidates = USUAL_STEPS
+    for step in candidates:
+        if step <= short and (positive % step == 0).mean() >= REGULAR and 20 * step >= short:
+            return step
+    if are_seconds:
+        return next((step for step in USUAL_STEPS if step <= short), 1)
+    return float(short)
+
+
+def in_units(seconds: float) -> str:
+    """Seconds as a duration, in the longest unit of which it is a whole number.
+
+    >>> in_units(3600), in_units(86_400 * 500), in_units(90), in_units(0.5)
+    ('1h', '500D', '90s', '0.5s')
+    """
+    for unit, length in (("D", DAY), ("h", 3600), ("min", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds // length:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def about(seconds: float) -> str:
+    """Seconds in words, to two digits.
+
+    >>> about(86_400 * 30.5), about(5000.0), about(60), about(0.02)
+    ('30 days', '1.4 hours', '1 minute', '0.02 seconds')
+    """
+    for unit, length in (("day", DAY), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return _amount(seconds / length, unit)
+    return _amount(seconds, "second")
+
+
+def _amount(number: float, unit: str) -> str:
+    digits = f"{number:.2g}"
+    if number >= 10:
+        digits = f"{number:,.0f}"
+    if digits == "1":
+        return f"1 {unit}"
+    return f"{digits} {unit}s"
+
+
 class Cutter:
     """Cuts the rows of whole users into sequences; counts the rows that do not count, and states
     that are held.
@@ -241,6 +397,8 @@ class Cutter:
             self.seconds = _duration(step, "step", 1000) / 1000
         self.rows = 0
         self.held = 0
+        self.gaps = Gaps()
+        self.holds_changes = False  # rows stand where the state changes, which holds until then
         self.dropped = Counter[str]()  # rows by the reason why they do not count
         self.unused: set[int] = set()  # states of rows between two steps
 
@@ -261,14 +419,27 @@ class Cutter:
         states = reports["cell"].to_numpy()
         if self.step is None:
             reported = _as_reported(times, group, states, max_gap)
+            self.gaps.add(times, reports["row"].to_numpy(), reported)
             return self._on_local_clock(reported, reports)
+        if max_gap is None and self._are_changes(reports):
+            max_gap = (reports["time"].max() - reports["time"].min()) or self.step
         found, unused = _at_steps(times, group, states, self.step, max_gap)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
-        if self.max_gap is not None:
+        if self.max_gap is not None or self.holds_changes:
             not_held, _ = _at_steps(times, group, states, self.step, None)
             self.held += max(0, len(found.states) - len(not_held.states))
         return self._on_local_clock(found, reports)
+
+    def _are_changes(self, reports: pd.DataFrame) -> bool:
+        """Whether the rows stand where states change, as those of the first part do."""
+        if not self.gaps.kept:
+            times, group, states, rows = (
+                reports[name].to_numpy() for name in ("time", "user", "cell", "row")
+            )
+            self.gaps.add(times, rows, _as_reported(times, group, states, None))
+            self.holds_changes = self.gaps.shows_changes_only
+        return self.holds_changes
 
     def _on_local_clock(self, pieces: Pieces, reports: pd.DataFrame) -> Pieces:
         """The pieces with times as the clock shows them where their user is."""
@@ -313,7 +484,13 @@ class Cutter:
                 f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of "
                 f"{self.step!r}{lost}; give a shorter step to count more"
             )
-        if self.held:
+        if self.held and self.holds_changes:
+            warn_caller(
+                f"no state of {source} follows itself, so rows seem to stand at changes only: each "
+                f"state holds until the next row ({self.held / n_values:.1%} of all states are "
+                "held); give max_gap= to hold it for less"
+            )
+        elif self.held:
             warn_caller(
                 f"{self.held / n_values:.1%} of all states are held from an earlier step, for up "
                 f"to max_gap={self.max_gap!r}: stays among them are assumed, not observed; give a "

@@ -364,7 +364,13 @@ class TestManyBlocks:
         return pd.DataFrame(frame)
 
     @pytest.mark.parametrize(
-        "options", [{}, {"max_gap": "60h"}, {"step": "6h"}, {"step": "6h", "max_gap": "2D"}]
+        "options",
+        [
+            {"order": "times"},
+            {"order": "times", "max_gap": "60h"},
+            {"step": "6h"},
+            {"step": "6h", "max_gap": "2D"},
+        ],
     )
     @pytest.mark.filterwarnings("ignore:.* of all states are held", "ignore:.* between two steps")
     def test_files_and_frames_give_the_same_sequences_in_or_out_of_memory(
@@ -475,7 +481,8 @@ class TestManyBlocks:
                 block.to_csv(file, index=False, header=False)
         code = (
             "import sys; from tests.fuzzing import peak; from tplreport import read_sequences;"
-            "print(len(read_sequences(sys.argv[1]).values), peak() >> 10)"
+            "found = read_sequences(sys.argv[1], order='times');"
+            "print(len(found.values), peak() >> 10)"
         )
         command = [sys.executable, "-c", code, tmp_path / "data.csv"]
         values, megabytes = map(int, subprocess.check_output(command, text=True, cwd=ROOT).split())

@@ -259,7 +259,8 @@ def test_the_command_writes_the_report_the_page_and_the_budgets(tmp_path, capsys
         == 0
     )
     read = "Read: user from 'who', time from 'day', state from 'place'\n"
-    read += "Times: numbers, which order the rows, from 0 to 39\nRows: 800 of 800 count\n"
+    read += "Times: numbers, which order the rows, from 0 to 39; each row is a step, of 1\n"
+    read += "Rows: 800 of 800 count\n"
     read += f"first row: user {rows[0][0]}, time 0, state {rows[0][2]}; last row: "
     read += f"user {rows[-1][0]}, time 39, state {rows[-1][2]}\n"
     printed = capsys.readouterr().out

@@ -1,0 +1,119 @@
+"""Rows that are steps lie one step apart, or the reader says so: a chain of rows at irregular times
+is not that of releases at regular ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.tplreport.reading.test_observations import listed
+from tplreport import read_sequences
+from tplreport.command import main
+
+HOUR = pd.Timedelta("1h")
+
+
+def visits(gaps, unit="h", users=4, states="abbacab"):
+    """Rows of users with these gaps between them; times are whole numbers without a unit."""
+    times = np.cumsum([0, *gaps])
+    if unit:
+        times = pd.Timestamp("2024-02-26T08:00") + pd.to_timedelta(times, unit=unit)
+    own = pd.DataFrame(
+        {"time": times, "state": [states[k % len(states)] for k in range(len(times))]}
+    )
+    frames = [own.assign(user=f"u{k}") for k in range(users)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def thinned(share, seed=3):
+    """An hourly chain of 20 users, seen at a share of its hours."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.geometric(share, 20 * 60)
+    return pd.concat(
+        [visits(own, users=1).assign(user=k) for k, own in enumerate(gaps.reshape(20, 60))]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "step"),
+    [
+        (visits([1] * 9), "1 hour"),
+        (visits([24] * 9), "1 day"),
+        (visits([24 * days for days in (31, 30, 31, 30, 31, 31, 30, 28)]), "30 days"),
+        (visits([1] * 300 + [2], users=1), "1 hour"),
+        (visits([1] * 9, unit=""), "1"),
+        (visits([7] * 9, unit=""), "7"),
+    ],
+)
+def test_regular_rows_are_steps_whose_length_is_named(rows, step):
+    found = read_sequences(rows)
+    assert found.lengths.max() == len(rows) // rows["user"].nunique()
+    assert f"each row is a step, of {step}" in found.reading.lines[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "step"),
+    [
+        (thinned(0.25), "1h"),
+        (visits([2, 2, 12_000, 2, 2, 300]), "2h"),
+        (visits([2, 2, 2, 5], unit=""), "2"),
+        (visits([24] * 4 + [72] + [24] * 4 + [72]), "1D"),
+        (visits([61, 340, 95, 610, 77, 4001], unit="min"), "1h"),
+    ],
+)
+def test_irregular_rows_are_refused_with_a_step_that_fits(tmp_path, capsys, rows, step):
+    path = tmp_path / "visits.csv"
+    rows.to_csv(path, index=False)
+    message = (
+        rf"one step apart, found gaps of .* before line \d+ of .*; give step='?{step}'?, which"
+        " fits, .*max_gap=.*order='times' .order='rows'"
+    )
+    with pytest.raises(ValueError, match=message):
+        read_sequences(path)
+    assert main(["report", str(path), "--alpha", "1", "--horizon", "4", "--draws", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "--step " in said
+    assert "--max-gap" in said
+    assert "--order 'times' (--order 'rows'" in said
+
+
+def test_each_observation_is_a_step_where_the_order_is_to_count():
+    rows = thinned(0.25)
+    shuffled = rows.sample(frac=1, random_state=1)
+    found = read_sequences(shuffled, order="times")
+    in_rows = read_sequences(rows.drop(columns="time"), order="rows")
+    assert sorted(listed(found)) == sorted(listed(in_rows))
+    assert "each row is a step, of any length" in found.reading.lines[1]
+    with pytest.raises(ValueError, match="order='times' must be read without step, found step="):
+        read_sequences(rows, order="times", step="1h")
+
+
+def test_pauses_may_end_sequences_of_regular_rows():
+    rows = visits([1] * 8 + [16] + [1] * 8 + [40] + [1] * 8)
+    with pytest.raises(ValueError, match="found gaps of 1 hour to 1.7 days"):
+        read_sequences(rows)
+    found = read_sequences(rows, max_gap="2h")
+    assert found.lengths.tolist() == [9] * 12
+    with pytest.raises(ValueError, match="found gaps of 1 hour to 16 hours"):
+        read_sequences(rows, max_gap="20h")
+
+
+def test_rows_at_changes_hold_until_the_next_one():
+    """A walk of hours, of which only those are kept in which the state is another one."""
+    rng = np.random.default_rng(5)
+    frames = []
+    for user in range(8):
+        states = (rng.random(200) < 0.2).cumsum() % 3
+        hours = pd.date_range("2024-01-01", periods=200, freq="h")
+        frames.append(pd.DataFrame({"user": user, "time": hours, "state": states}))
+    whole = pd.concat(frames)
+    is_change = whole.groupby("user")["state"].diff().fillna(1) != 0
+    changes = whole[is_change]
+    with pytest.raises(ValueError, match="no state that follows itself, as if .* changes only"):
+        read_sequences(changes)
+    with pytest.warns(UserWarning, match="no state of .* follows itself.*each state holds until"):
+        held = read_sequences(changes, step="1h")
+    for (_, own), (_, expected) in zip(listed(held), listed(read_sequences(whole)), strict=True):
+        assert own == expected[: len(own)]
+        assert len(own) > 150
+    with pytest.warns(UserWarning, match="are held from an earlier step, for up to max_gap='2h'"):
+        assert len(read_sequences(changes, step="1h", max_gap="2h")) > 8
