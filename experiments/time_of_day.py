@@ -148,6 +148,21 @@ def judged(budgets_of_plans: dict[str, np.ndarray], habits: tpl.Cycle) -> pd.Dat
     return pd.DataFrame(rows, columns=["plan", "TPL", "exact TPL", "mean error"])
 
 
+def suprema(habits: tpl.Cycle, epsilon: float) -> dict[str, float]:
+    """The largest TPL if each hour of all days has the budget `epsilon`, nats: as one matrix for
+    all hours says, exactly by the third day, as the cycle says, and by the largest loss."""
+    back = habits.reverse()
+    matrix = pooled(habits)
+    largest = largest_loss(back), largest_loss(habits)
+    three_days = tpl.exact_leakage(epsilon, back, habits, horizon=3 * HOURS)
+    return {
+        "one matrix": tpl.leakage_suprema(epsilon, matrix.reverse(), matrix).max(),
+        "worst mechanism, three days": three_days.max(),
+        "cycle": tpl.leakage_suprema(epsilon, back, habits).max(),
+        "largest loss of all hours": tpl.leakage_suprema(epsilon, *largest).max(),
+    }
+
+
 @dataclass(frozen=True)
 class EqualLeakage:
     """Algorithm 8 for a cycle: its error, and what it says where no budgets leak alpha at all

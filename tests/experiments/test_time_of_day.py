@@ -46,6 +46,13 @@ def test_only_plans_of_the_cycle_keep_what_they_promise_at_little_error():
     assert judged.loc[time_of_day.COMPOSED, "mean error"] == pytest.approx(60.0)
 
 
+def test_what_one_matrix_says_is_below_what_the_worst_mechanism_attains():
+    suprema = time_of_day.suprema(RHYTHMS["two states, .98 and .85"], 0.1)
+    pooled, exact, cycle, largest = suprema.values()
+    assert 1.3 * pooled < exact <= cycle < 0.5 * largest
+    assert exact == pytest.approx(cycle, rel=1e-2)
+
+
 def test_equal_leakage_is_impossible_for_the_commuter_alone():
     warned = {
         name: time_of_day.equal_leakage(habits, 1.0, 30).warning for name, habits in RHYTHMS.items()
