@@ -29,6 +29,7 @@ from tplreport.reading.matrices import (
     read_by_phase,
     read_chain,
     read_column,
+    read_first_phase,
     read_law,
 )
 from tplreport.reading.table import whole_numbers
@@ -488,10 +489,18 @@ def _chain(options: dict) -> tuple[Any, Any]:
 
     data = tr.read_sequences(options["data"], **_given(options, COLUMNS))
     confidence = options["confidence"] or CONFIDENCE
-    found = possible_chain(data, confidence, cycle=_cycle(options), first=options["first"])
+    first = _first_phase(options, options.get("budgets"))
+    found = possible_chain(data, confidence, cycle=_cycle(options), first=first)
     if found.doubts:
         warnings.warn(f"do not rely on the chain of the data: {found.doubts}", stacklevel=2)
     return found.pair
+
+
+def _first_phase(options: dict, budgets: Any) -> str | None:
+    """The phase of the first release: as typed, or that of the file of its budgets."""
+    if options["first"] is not None or not isinstance(budgets, str):
+        return options["first"]
+    return read_first_phase(budgets)
 
 
 def _cycle(options: dict) -> str | None:
@@ -695,7 +704,7 @@ def _publishing_chain(options: dict, plan: Any) -> dict[str, Any]:
         confidence=options["confidence"] or CONFIDENCE,
         against=options["against"] or UPPER,
         cycle=_cycle(options),
-        first=options["first"],
+        first=_first_phase(options, options["plan"]),
         anyway=options["anyway"],
     )
     return {"backward": backward, "forward": forward, "start": None}

@@ -832,7 +832,9 @@ def test_clocks_that_do_not_fit_are_said_in_the_words_of_the_command(run, habits
     assert run("publish", "b.sqlite", "counts.csv", *new, *planned, "--first=08:00")[0] == 0
 
 
-def test_data_by_the_hour_make_a_publisher_that_follows_the_clock(run, habits, tmp_path):
+@pytest.fixture
+def hourly_walks(habits, tmp_path):
+    """The file walks.csv of people with these habits."""
     rng = np.random.default_rng(0)
     times = pd.date_range("2024-05-06", periods=24 * 14, freq="1h")
     walks = [
@@ -840,6 +842,22 @@ def test_data_by_the_hour_make_a_publisher_that_follows_the_clock(run, habits, t
         for user in range(40)
     ]
     pd.concat(walks).to_csv(tmp_path / "walks.csv", index=False)
+
+
+def test_a_report_s_budgets_begin_at_the_phase_in_their_file(run, hourly_walks, tmp_path):
+    """Leakages and a publisher take it from there: the plan is for no other hour."""
+    report = ("report", "walks.csv", "--step=1h", "--alpha=1", "--horizon=6", "--draws=0")
+    assert run(*report, "--first=08:00", "--budgets=plan.csv")[0] == 0
+    status, printed, _ = run("leakage", "--data=walks.csv", "--budgets=plan.csv", "--json")
+    rows = json.loads(printed)
+    assert (status, rows[0]["phase"], rows[-1]["phase"]) == (0, "08:00", "13:00")
+    assert 0.99 < max(row["tpl"] for row in rows) <= 1.0
+    data = ("--data=walks.csv", "--alpha=1", "--data-step=1h", "--step=1h", "--sensitivity=2")
+    status, _, errors = run("publish", "f.sqlite", "counts.csv", *data, "--plan=plan.csv")
+    assert status == 0, errors
+
+
+def test_data_by_the_hour_make_a_publisher_that_follows_the_clock(run, hourly_walks, tmp_path):
     data = ("--data=walks.csv", "--alpha=1", "--data-step=1h", "--step=1h", "--sensitivity=2")
     status, _, errors = run("publish", "d.sqlite", "counts.csv", *data, "--floor=0.01")
     assert status == 0, errors

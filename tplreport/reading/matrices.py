@@ -119,6 +119,11 @@ def read_by_phase(path: str | Path, name: str) -> dict[str, float]:
     return _read(path, lambda text: parse_by_phase(text, name))
 
 
+def read_first_phase(path: str | Path) -> str | None:
+    """The phase of the first release in a file of budgets; None without a column phase."""
+    return _read(path, parse_first_phase)
+
+
 def read_text(path: str | Path) -> str:
     """The text of a file in UTF-8 or UTF-16, plain or compressed; DataFormatError for others."""
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
@@ -396,6 +401,19 @@ def parse_by_phase(text: str, name: str) -> dict[str, float]:
                 f"{phase!r} in line {line.number}; give those of a plan for ever"
             )
     return values
+
+
+def parse_first_phase(text: str) -> str | None:
+    """The first cell of the column phase of a table, as a report writes it; None without one.
+
+    >>> parse_first_phase("t,phase,epsilon\\n1,18:00,0.2\\n2,19:00,0.1")
+    '18:00'
+    """
+    lines = _lines(text, blanks=False)
+    if len(lines) < 2 or PHASE not in lines[0].cells:
+        return None
+    _check_widths(lines)
+    return lines[1].cells[lines[0].cells.index(PHASE)]
 
 
 def _check_number_of_rows(lines: list[Line], most_states: int | None) -> None:
