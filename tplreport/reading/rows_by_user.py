@@ -29,7 +29,9 @@ PART = 1 << 19
 KNOWN = 1 << 19
 #: Texts that stand for no value, as R, spreadsheets, Python, JSON and SQL write them.
 MISSING = ("", "NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", r"\N")
-WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
+WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(\.0+)?")
+#: Whole numbers of at most so many digits are labels of type int.
+MOST_DIGITS = 18
 
 
 class Extent(NamedTuple):
@@ -139,14 +141,19 @@ def _sorted_by_user(pieces: Sequence[np.ndarray]) -> pd.DataFrame:
 
 
 def plain_label(label: Any, missing: frozenset[str] = frozenset(MISSING)) -> Hashable:
-    """A label as it counts; None for a missing one. TypeError for a list or another value that is
-    no label.
+    """One label in its plain form: an int if it is a whole number of at most 18 digits, else a text
+    without blanks around it, or a float with a fraction.
+
+    Tuples stay, and other objects become `str`. None if the label is missing; TypeError for a list,
+    dict, set or array.
 
     >>> [plain_label(label) for label in (" a ", "1.0", 2.0, True, "007", "NA", float("nan"), 1.5)]
     ['a', 1, 2, 'True', '007', None, None, 1.5]
+    >>> [plain_label(label) for label in (1e20, 10**20, "-0")]
+    ['100000000000000000000', '100000000000000000000', 0]
     """
     if type(label) is int:  # asked first, as most labels are texts or whole numbers
-        if -(10**18) < label < 10**18:
+        if abs(label) < 10**MOST_DIGITS:
             return label
         return str(label)
     if isinstance(label, str | bytes):
@@ -172,26 +179,29 @@ def _label_of_object(label: Any) -> Hashable:
 
 
 def _label_of_text(label: str | bytes, missing: frozenset[str]) -> Hashable:
-    """A text without blanks around it: None if it is one of `missing`, an int if it is a whole
-    number."""
+    """The plain form of a text: None if it is one of `missing`."""
     if isinstance(label, bytes):
         label = label.decode()
     text = label.strip()
     if text in missing:
         return None
-    if whole := WHOLE.fullmatch(text):
-        return int(whole[1])
-    return text
+    whole = WHOLE.fullmatch(text)
+    if whole is None:
+        return text
+    sign, digits, _ = whole.groups()
+    if len(digits) > MOST_DIGITS:
+        return sign + digits
+    return int(sign + digits)
 
 
 def _label_of_number(number: Any) -> Hashable:
-    """A number with a fraction stays; a whole one counts as it is written."""
+    """The plain form of a float, or of another number that is no int: None for NaN."""
     if number != number:
         return None
     if number in (np.inf, -np.inf):
-        return str(number)
+        return str(float(number))
     if number == number // 1:
-        return plain_label(f"{number:f}")
+        return _label_of_text(f"{number:f}", frozenset())
     return float(number)
 
 

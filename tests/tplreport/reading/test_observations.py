@@ -2,6 +2,8 @@
 each error says."""
 
 import gzip
+import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -41,6 +43,21 @@ def test_labels_are_read_unchanged_and_a_missing_state_ends_a_sequence(tmp_path,
     found = read_sequences(data, **NAMES, missing="")
     assert found.labels.tolist() == ["NA", "a, b", "bar"]
     assert listed(found) == [("007", ["bar"]), ("007", ["NA"]), ("8", ["bar", "a, b"])]
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [
+        ([10**20, 1e20, "1" + "0" * 20, "1" + "0" * 20 + ".0"], "1" + "0" * 20),
+        ([-(10**18), -1e18, "-1" + "0" * 18], "-1" + "0" * 18),
+        ([0, -0.0, "-0", "-0.0"], "0"),
+        ([math.inf, Decimal("Infinity"), "inf"], "inf"),
+    ],
+)
+def test_a_number_is_one_label_however_it_is_written(written, label):
+    frame = pd.DataFrame({"user": 1, "time": range(len(written)), "state": written})
+    found = read_sequences(frame.astype({"state": object}))
+    assert [str(own) for own in found.labels] == [label]
 
 
 @settings(max_examples=40)
