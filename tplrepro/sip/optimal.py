@@ -11,13 +11,14 @@ cost.
 from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.blas import one_blas_thread
-from tplrepro.sip.generation import generated_response
+from tplrepro.sip.generation import MOST_DISTANCES, generated_response
 from tplrepro.sip.hamming import (
     LARGEST_BUDGET,
     constant_response,
@@ -67,10 +68,12 @@ class OptimalResponse(BeliefMechanism):
     `response(belief).bound` is a proven lower bound on the cost of every response within the
     budget. The cost of the response itself exceeds it by at most 1e-8 under Hamming distance, else
     by at most 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the
-    response for 20 nats, which costs at most 3e-9 of the largest distance more. With a function,
-    `bound` is -inf (nothing is proven) if some symbols are impossible, since they might be better
-    outputs, or if more than 250 are possible: then `tplrepro.sip.generation` says how near to the
-    optimum its responses were in trials.
+    response for 20 nats, which costs at most 3e-9 of the largest distance more.
+
+    `bound` is -inf (nothing is proven) for budgets up to about 4e-12 nats, which get the best
+    constant output. With a function it also is -inf if some symbols are impossible, since they
+    might be better outputs, or if more than 250 are possible: then `tplrepro.sip.generation` says
+    how near to the optimum its responses were in trials.
 
     Examples
     --------
@@ -95,14 +98,12 @@ class OptimalResponse(BeliefMechanism):
         self._recent: dict[bytes, Response] = {}
 
     def response(self, belief: ArrayLike) -> Response:
-        if isinstance(self.distance, np.ndarray):
-            beta = check_distribution(belief, len(self.distance), "a belief")
-            best_constant = np.argmin(beta @ self.distance)
-        else:
-            beta = check_distribution(belief, None, "a belief")
-            best_constant = np.argmax(beta)
+        """The optimal response, from the cache if this belief was met recently; a constant output
+        if `usable_budget` is not positive."""
+        n = len(self.distance) if isinstance(self.distance, np.ndarray) else None
+        beta = check_distribution(belief, n, "a belief")
         if usable_budget(self.epsilon) <= 0:
-            return constant_response(beta, int(best_constant))
+            return constant_response(beta, self._best_constant(beta))
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         # Many users start from the same belief and see the same outputs.
@@ -115,11 +116,30 @@ class OptimalResponse(BeliefMechanism):
             del self._recent[oldest]
         return response
 
+    def _best_constant(self, belief: np.ndarray) -> int:
+        """The symbol that costs least if it is always the output."""
+        if isinstance(self.distance, str):
+            return int(np.argmax(belief))
+        if callable(self.distance):
+            return _best_possible_constant(belief, self.distance)
+        return int(np.argmin(belief @ self.distance))
+
     def _solve_for(self, belief: np.ndarray) -> Response:
         with one_blas_thread():
             if callable(self.distance):
                 return _function_response(belief, self.distance, self.epsilon)
             return _distance_response(belief, self.distance, self.epsilon)
+
+
+def _best_possible_constant(belief: np.ndarray, distance: Callable[..., np.ndarray]) -> int:
+    """The possible symbol whose mean distance, a function of two arrays of symbols, is least."""
+    possible = np.flatnonzero(belief)
+    n_parts = ceil(possible.size**2 / MOST_DISTANCES)
+    costs = [
+        belief[possible] @ distances_by(distance, possible[:, None], outputs)
+        for outputs in np.array_split(possible, n_parts)
+    ]
+    return int(possible[np.argmin(np.concatenate(costs))])
 
 
 def _function_response(

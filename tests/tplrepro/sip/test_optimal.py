@@ -49,6 +49,23 @@ def test_what_a_caller_does_to_a_response_changes_no_other():
         response.table[:] = np.eye(3)
 
 
+def test_the_constant_output_of_a_tiny_budget_is_the_one_that_costs_least():
+    """The middle of three places, not the most probable one; also if parts of a large alphabet are
+    compared one after the other."""
+    squares = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
+    belief = [0.5, 0.05, 0.45]
+    for distance in (squares, lambda x, y: squares[x, y]):
+        response = sip.OptimalResponse(1e-12, distance).response(belief)
+        assert response.labels.tolist() == [1]
+        assert response.cost(distance) == pytest.approx(0.95)
+        assert response.bound == -np.inf
+    impossible = sip.OptimalResponse(1e-12, lambda x, y: squares[x, y]).response([0.6, 0.0, 0.4])
+    assert impossible.labels.tolist() == [0]
+    many = np.full(2_100, 1 / 2_100)
+    on_a_line = sip.OptimalResponse(1e-12, lambda x, y: abs(x - y) + (y == 1_049))
+    assert on_a_line.response(many).labels.tolist() == [1_050]
+
+
 @settings(max_examples=40)
 @given(beliefs(largest=6), budgets, st.integers(0, 2**32 - 1))
 def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):
