@@ -140,7 +140,7 @@ def screen_of(rows: np.ndarray, hull: np.ndarray) -> dict[str, float]:
     n = len(rows)
     largest = rows.max(axis=0)
     step = 1.0 / screens.columns_of(rows).scale
-    excesses = screens.excesses_of_pairs(rows, dense.spread_pairs(n), dense.SEED_SLOPES, step)
+    excesses = screens.excesses_of_pairs(rows, dense.sample_pairs(n), dense.SEED_SLOPES, step)
     usual = np.sort(excesses)[:, int(dense.USUAL * n)]
     screen = dense.choose_screen(
         screens.last_slopes(rows, largest), hulls.edges_of_hull(hull), usual

@@ -122,7 +122,7 @@ def synthetic_log(
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
-    """Write a synthetic log of `n_cases` cases, one by one, so that memory holds one case."""
+    """Write a synthetic XES log of `n_cases` cases, one by one, so that memory holds one case."""
     with open_for_writing(path) as out:
         out.write(HEAD.encode())
         for case, events in _draw_cases(n_cases, seed):

@@ -47,7 +47,7 @@ def write_recordings(
     n_recordings: int = 1,
     layout: dict[str, Any],
 ) -> None:
-    """Write a folder with one CSV file for each recording.
+    """Write a folder of synthetic recordings of gaze, one CSV file for each.
 
     `seconds` is the length of a recording, `rate` its samples a second; `layout` names the columns
     of time, x and y, and the unit of the positions.

@@ -64,7 +64,8 @@ def write_archive(
     seconds_between_points: float = 2.5,
     box=BEIJING_3RD_RING,
 ) -> None:
-    """Write the zip archive one trajectory after the other, so that memory holds one.
+    """Write a synthetic zip archive in Geolife's format, one trajectory after the other, so that
+    memory holds one.
 
     `n_trajectories` (None: 20 per user) are spread over users with a heavy tail; `box` (south,
     north, west, east), in degrees, holds their places.

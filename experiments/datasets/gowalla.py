@@ -56,8 +56,8 @@ def synthetic(
 
 
 def write_check_ins(target: Path, n_users: int, seed: int, box=NEW_YORK) -> None:
-    """Write a file of `n_users` users batch by batch, so that memory holds one batch; half of them
-    live in the `box` (south, north, west, east)."""
+    """Write synthetic check-ins of `n_users` users in Gowalla's format, batch by batch, so that
+    memory holds one batch; half of the users live in the `box` (south, north, west, east)."""
     n_users = check_horizon(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])

@@ -40,7 +40,8 @@ def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = No
 
 
 def write_sessions(target: Path, n_users: int, seed: int) -> None:
-    """Write a file of `n_users` sessions batch by batch, so that memory holds one batch."""
+    """Write `n_users` synthetic sessions in Kosarak's format, batch by batch, so that memory holds
+    one batch."""
     n_users = check_horizon(n_users, "n_users")
     # 3: the stand-ins of other data sets draw other numbers from the same seed
     rng = np.random.default_rng([int(seed), 3])

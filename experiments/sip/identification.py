@@ -218,8 +218,9 @@ def smoothed_symbols(
 
 
 def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarray:
-    """The smoothed contexts of sequences whose outputs have these likelihoods, both (m, T, c)."""
-    into = chain.factors.transposed_excess
+    """Pr(context | all outputs), (m, T, c), of m sequences, by forward-backward; `likelihoods`
+    (m, T, c) are those of each output given the context."""
+    excess_into = chain.factors.transposed_excess
     constants = chain.factors.constants
     smoothed = np.empty_like(likelihoods)
     weights = np.broadcast_to(chain.start, likelihoods[:, 0].shape)
@@ -227,13 +228,16 @@ def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarra
         smoothed[:, k] = _normalised_rows(weights * likelihoods[:, k])
         staying = smoothed[:, k] * (1.0 - chain.restart)
         renewed = (smoothed[:, k] @ chain.restart)[:, None]
-        weights = (into @ staying.T).T + (staying @ constants)[:, None] + renewed * chain.start
-    later = np.ones_like(likelihoods[:, 0])
+        moved = (excess_into @ staying.T).T + (staying @ constants)[:, None]
+        weights = moved + renewed * chain.start
+    likelihood_of_later = np.ones_like(likelihoods[:, 0])
     for k in reversed(range(likelihoods.shape[1] - 1)):
-        later = _normalised_rows(later * likelihoods[:, k + 1])
-        stay = (into.T @ later.T).T + later.sum(axis=1, keepdims=True) * constants
-        later = stay * (1.0 - chain.restart) + (later @ chain.start)[:, None] * chain.restart
-        smoothed[:, k] = _normalised_rows(smoothed[:, k] * later)
+        likelihood_of_later = _normalised_rows(likelihood_of_later * likelihoods[:, k + 1])
+        by_excess = (excess_into.T @ likelihood_of_later.T).T
+        without_restart = by_excess + likelihood_of_later.sum(axis=1, keepdims=True) * constants
+        with_restart = (likelihood_of_later @ chain.start)[:, None]
+        likelihood_of_later = without_restart * (1.0 - chain.restart) + with_restart * chain.restart
+        smoothed[:, k] = _normalised_rows(smoothed[:, k] * likelihood_of_later)
     return smoothed
 
 

@@ -483,13 +483,18 @@ def _filter_forwards(joint: _JointSeries) -> list[_FilterStep]:
 
 
 def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarray:
-    """The information (T,) of all outputs, from the last time to the first."""
+    """The information (T,) of all outputs about each value, in order of time, computed from the
+    last back.
+
+    Of the state, `known` (d, d) is the information of later outputs, and `future` (d, d) the same
+    given the outputs before them (de Jong, 1989).
+    """
     noise = joint.variances
     explained = np.empty(noise.size)
     remaining = np.empty(noise.size)
     future = np.zeros_like(joint.P)
     known = np.zeros_like(joint.P)
-    change = np.inf
+    moved = np.inf
     t = noise.size - 1
     while t >= 0:
         step = steps[min(t, len(steps) - 1)]
@@ -501,9 +506,9 @@ def _smooth_backwards(joint: _JointSeries, steps: list[_FilterStep]) -> np.ndarr
             remaining[t] = _remaining_variance(update, known, joint)
             known = _information_before(known, noise[t], joint)
         following = _future_before(update, future, joint)
-        last_change = change
-        change = _relative_change(future, following)
-        if t >= len(steps) and last_change <= change < SETTLED:
+        last_moved = moved
+        moved = _relative_change(future, following)
+        if t >= len(steps) and last_moved <= moved < SETTLED:
             explained[len(steps) : t] = explained[t]
             remaining[len(steps) : t] = remaining[t]
             t = len(steps)

@@ -141,8 +141,9 @@ def is_made_with(
     return all(settings.get(name) == given[name] for name in compared)
 
 
-def condition_of(settings: Mapping) -> str:
-    """The users for whom a promise holds, by how the chain begins; empty for all."""
+def condition_of_promise(settings: Mapping) -> str:
+    """The users for whom the promise holds, as words for the publisher's repr; empty if no backward
+    side is known, so that it does not matter how the chain begins."""
     start = settings.get("start", OF_BACKWARD)
     if start == OF_BACKWARD and settings["backward"] is None:
         return ""
@@ -223,7 +224,8 @@ def _check_is_multiple(p: int, backward: Correlation, forward: Correlation) -> N
 
 
 def in_order_of_phases(floor: Any, phases: Sequence) -> Any:
-    """Floors as they are; of a mapping the budgets of its labels, in the order of the phases."""
+    """Floors as they are, and 0.0 for None; of a mapping the budgets of its labels, in the order of
+    the phases."""
     if floor is None:
         return 0.0
     if not isinstance(floor, Mapping):

@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplreport.files import check_spares, write_whole
-from tplreport.publishing.chain import OF_BACKWARD, Chain, condition_of
+from tplreport.publishing.chain import OF_BACKWARD, Chain, condition_of_promise
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, release_counts
 from tplreport.publishing.mark import (
@@ -274,7 +274,7 @@ class Publisher:
         except (OSError, RuntimeError, ValueError):
             size = "its file cannot be read"
         text = f"{str(self.path)!r}, alpha={self.settings['alpha']:g}, {size}"
-        condition = condition_of(self.settings)
+        condition = condition_of_promise(self.settings)
         if condition:
             text += f", for {condition}"
         return f"Publisher({text})"

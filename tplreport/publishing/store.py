@@ -120,7 +120,8 @@ class Store:
             raise
 
     def create(self, settings: dict, state: State) -> None:
-        """Make the tables of an empty file, with its settings and its state."""
+        """Make the tables of an empty file and write its settings; `state` is written by
+        `commit`."""
         for table in TABLES:
             self._database.execute(table)
         self.write("format", FORMAT)

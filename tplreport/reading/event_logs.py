@@ -48,9 +48,9 @@ PARENTS = {"log": "", "trace": "log", "event": "trace"}
 def read_xes(path: str | Path) -> pd.DataFrame:
     """Read an XES log, plain or compressed, into a frame with one event a row.
 
-    Events without a name or a time are skipped and counted, and events out of order are sorted.
-    Raises DataFormatError if the file is not XES, declares a document type, ends early, or has no
-    event with name and time.
+    Events without a name or a time, or with an unreadable time, are skipped and counted, and events
+    out of order are sorted. Raises DataFormatError if the file is not XES, declares a document
+    type, ends early, or has no event with name and readable time.
 
     Returns
     -------
@@ -59,8 +59,8 @@ def read_xes(path: str | Path) -> pd.DataFrame:
         position; concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns,
         UTC] if a time has nanoseconds. Cases are in the order of the file, the events of a case in
         the order of their times. Traces of one name are one case. ``attrs``: source, synthetic,
-        skipped and skipped_examples (events without a name or a time), reordered (events out of
-        order), phases (such as start and complete).
+        skipped and skipped_examples (events without a name or a readable time), reordered (events
+        out of order), phases (such as start and complete).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>
@@ -96,9 +96,9 @@ def read_log_csv(path: str | Path) -> pd.DataFrame:
     "Timestamp". Times are ISO 8601; those without an offset are in UTC. For other tables use
     `pandas.read_csv` and rename the columns: a log is any DataFrame with these columns.
 
-    Rows without case, activity or time are skipped and counted. Raises DataFormatError if a column
-    is missing, a row does not fit the header, the file is empty or not UTF-8, or no row has all
-    three.
+    Rows without case, activity or time, or with an unreadable time, are skipped and counted. Raises
+    DataFormatError if a column is missing, a row does not fit the header, the file is empty or not
+    UTF-8, or no row has all three.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

@@ -794,14 +794,21 @@ def open_source(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> So
 def _open_frame(
     frame: pd.DataFrame, wanted: Mapping[str, Hashable], names: Sequence[Hashable]
 ) -> Source:
-    """The wanted columns of a frame, whose columns have these names."""
+    """The wanted columns of a frame, whose columns have these `names`; in one block, or none if the
+    frame has no rows.
+
+    `wanted`: what is read -> the name of its column, None for a usual name.
+    """
     source = frame.attrs.get("source", "the DataFrame")
     row_kind = frame.index.name or "row"
     places = find_columns(wanted, names, source)
-    block = frame.iloc[:, list(places.values())].set_axis(list(places), axis=1)
+    blocks = []
+    if len(frame):
+        block = frame.iloc[:, list(places.values())].set_axis(list(places), axis=1)
+        blocks.append(block)
     return Source(
         name=source,
-        blocks=filter(len, [block]),
+        blocks=iter(blocks),
         place=lambda row: f"{row_kind} {frame.index[row]} of {source}",
         columns={thing: names[k] for thing, k in places.items()},
     )

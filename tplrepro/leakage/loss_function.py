@@ -310,7 +310,10 @@ class PrivacyLossFunction:
         return values
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
-        """`hockey_stick` at 1 + slopes, which may be tiny, without checks."""
+        """`hockey_stick` at 1 + slopes, which may be tiny, without checks.
+
+        Subclasses with another `scale` override it.
+        """
         highest = np.zeros_like(slopes)
         for vertex in self._vertices:
             rounded_up = vertex.gap * (1.0 + ROUNDING)

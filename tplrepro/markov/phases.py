@@ -160,7 +160,7 @@ def group_phases(phase: Phase, step: timedelta | None) -> PhaseGroups:
 
 
 def _labels_of_steps(phase: Phase, n_steps: int, step: timedelta) -> list[Hashable]:
-    """The label of each of the `n_steps` steps of a week, by a phase as `from_sequences` takes
+    """The label of each of the `n_steps` steps of a week, by a phase as `group_phases` takes
     it."""
     if isinstance(phase, str):
         check_choice(phase, "phase", tuple(NAMED))

@@ -323,7 +323,11 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
 
 def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
     """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the
-    diagonal."""
+    diagonal.
+
+    `states` are their number or their labels; None takes n from the array, and then "hamming" is a
+    placeholder (1, 1).
+    """
     if isinstance(states, Sequence):
         n: int | None = len(states)
     else:

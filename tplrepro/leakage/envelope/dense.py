@@ -81,7 +81,7 @@ def joint_hull(rows: np.ndarray, progress: bool = True) -> np.ndarray:
     columns = screens.columns_of(rows)
     far = screens.last_slopes(rows, columns.largest)
     step = 1.0 / columns.scale
-    sample = spread_pairs(n)
+    sample = sample_pairs(n)
     excesses = screens.excesses_of_pairs(rows, sample, SEED_SLOPES, step)
     rank = int(USUAL * n)
     sorted_excesses = np.sort(excesses)
@@ -295,8 +295,12 @@ def part_count(threads: int) -> int:
     return PARTS * threads
 
 
-def spread_pairs(n: int) -> np.ndarray:
-    """n pairs of different rows, spread evenly: a Kronecker sequence of the plastic number."""
+def sample_pairs(n: int) -> np.ndarray:
+    """A sample of n pairs (n, 2) of row numbers i != j of a matrix of n >= 2 rows, evenly spread
+    and without chance: a Kronecker sequence of the plastic number.
+
+    Its excesses set the usual level of the caps, and its best pairs begin the hull.
+    """
     numbers = np.arange(n)[:, None]
     steps = numbers * PLASTIC
     points, _ = np.modf(0.5 + steps)  # in a square of side 1
@@ -305,9 +309,8 @@ def spread_pairs(n: int) -> np.ndarray:
     first = pairs[:, 0]
     second = pairs[:, 1]
     is_same = first == second
-    different = second + is_same
-    pairs[:, 1] = different % n
-    return pairs
+    different = (second + is_same) % n
+    return np.column_stack((first, different))
 
 
 def steepest_vertex(points: np.ndarray, inverse: float) -> Vertex:

@@ -85,8 +85,8 @@ class Bounds(NamedTuple):
     low: float
     excess: np.ndarray
     fall: np.ndarray
-    slope: np.ndarray
-    cap: np.ndarray
+    slopes: np.ndarray
+    caps: np.ndarray
 
 
 def joint_hull(
@@ -158,7 +158,7 @@ def best_vertex(probabilities: csr_array, background: np.ndarray, alpha: float) 
 def may_exceed(
     bounds: Bounds, rows: SparseRows, j: int, rows_d: SparseRows, work: Workspace
 ) -> np.ndarray:
-    """Numbers of the candidates q that may exceed the caps with one row d.
+    """Places in `bounds.candidates` of the rows q that may exceed the caps with one row d.
 
     Parameters
     ----------

@@ -102,7 +102,8 @@ def compress_pair(i, rows, scattered, work):
     """Row i as q and the scattered row j as d with equal columns merged, and a slope from which on
     the excess is 0.
 
-    The columns of the short pair, in work.buffer, with b_i and b_j the backgrounds:
+    Returns the arguments (columns, 0, 1, size) of `hulls.prefix_points`, and that slope. The
+    columns of the short pair, in work.buffer, with b_i and b_j the backgrounds:
 
         columns stored by    q              d                   one for each
         row i                value          value in j or b_j   column
@@ -242,7 +243,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
     largest stored q_k on, what that entry's own term adds. One loop covers all candidates: a call
     for each would take ten times as long.
     """
-    candidates, low, excess_of, fall, slopes, caps = bounds
+    candidates, low, excess, fall, slopes, caps = bounds
     start, column, value, background, lows = rows
     dense = work.dense
     sum_of_least = work.sum_of_least
@@ -256,7 +257,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
     stored_d = stop_d - rows_d.start[j]
     b_d = rows_d.background[j]
     # how many entries of row d were below the last background
-    under = np.zeros(slopes.size, dtype=np.int64)
+    n_below_base = np.zeros(slopes.size, dtype=np.int64)
     for c in range(candidates.size):
         i = candidates[c]
         # Entries under the background would raise the bound again: then the background's terms are
@@ -264,7 +265,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
         base = background[i] if lows[i] >= background[i] else 0.0
         exceeds = slopes.size == 0
         for e in range(slopes.size):
-            bound = excess_of[c, e] - above * fall[c, e]
+            bound = excess[c, e] - above * fall[c, e]
             cap = max(caps[e] * (1.0 - 1e-11) - 1e-13, 0.0)
             if bound <= cap and cap > 0.0:
                 continue
@@ -275,12 +276,12 @@ def may_exceed(bounds, rows, j, rows_d, work):
                 exceeds = exceeds_a_level(i, rows, slope, level, b_d, dense)
             else:
                 if base > level:
-                    t = under[e]
+                    t = n_below_base[e]
                     while t < stored_d and slope * value_d[stop_d - 1 - t] < base:
                         t += 1
                     while t > 0 and slope * value_d[stop_d - t] >= base:
                         t -= 1
-                    under[e] = t
+                    n_below_base[e] = t
                     of_stored = slope * sum_of_least[t] + (stored_d - t) * base
                     of_others = (n - stored_d) * min(slope * b_d, base)
                     bound -= of_stored + of_others - n * level
@@ -311,8 +312,8 @@ def extend_hull(first, stop, bounds, rows, work, points):
             i = bounds.candidates[c]
             if i == j:
                 continue
-            pair, far = compress_pair(i, rows, scattered, work)
-            if sticks_out(*pair, far, hull, work.pending):
+            pair, last_slope = compress_pair(i, rows, scattered, work)
+            if sticks_out(*pair, last_slope, hull, work.pending):
                 new = prefix_points(*pair)
                 for m in range(new.shape[0]):
                     new[m, 3] = i
@@ -349,6 +350,6 @@ def steepen_tangent(first, stop, bounds, rows, work, inverse, best):  # noqa: PL
                     best = slope
                     best_i = i
                     best_j = j
-                    bounds.cap[:] = best * inverse
+                    bounds.caps[:] = best * inverse
         gather_row(j, rows, work)
     return best, best_i, best_j
