@@ -319,8 +319,8 @@ class _Search:
             low=0.0,
             excess=no_excess,
             fall=no_excess,
-            slope=no_slopes,
-            cap=no_slopes,
+            slopes=no_slopes,
+            caps=no_slopes,
         )
 
     def d_on_boundary(self, q: np.ndarray) -> np.ndarray:
