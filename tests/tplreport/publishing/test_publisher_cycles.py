@@ -37,15 +37,30 @@ def plain_loss(matrix, level):
     return largest
 
 
+def plain_side(budgets, steps):
+    """BPL by Eq. (13) of [1], a matrix for each step; since the last release it is of their
+    product. FPL is the same with times in reverse."""
+    leaked = []
+    of_release = None
+    since = np.eye(len(steps[0]))
+    for time, budget in enumerate(budgets):
+        if time:
+            since = steps[time - 1] @ since
+        carried = 0.0
+        if of_release is not None:
+            carried = plain_loss(since, of_release)
+        leaked.append(carried + budget)
+        if budget:
+            of_release = leaked[-1]
+            since = np.eye(len(since))
+    return np.array(leaked)
+
+
 def plain_leakages(budgets, backward, forward):
-    """TPL by Eqs. (13) and (15) of [1], with a matrix for each step."""
-    bpl = [budgets[0]]
-    for matrix, budget in zip(backward, budgets[1:], strict=True):
-        bpl.append(budget + plain_loss(matrix, bpl[-1]))
-    fpl = [budgets[-1]]
-    for matrix, budget in zip(forward[::-1], budgets[-2::-1], strict=True):
-        fpl.append(budget + plain_loss(matrix, fpl[-1]))
-    return np.array(bpl) + fpl[::-1] - budgets
+    """TPL by Eqs. (11), (13) and (15) of [1]."""
+    bpl = plain_side(budgets, backward)
+    fpl = plain_side(budgets[::-1], forward[::-1])[::-1]
+    return bpl + fpl - budgets
 
 
 def true_steps(habits, law, count):
