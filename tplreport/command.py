@@ -68,7 +68,11 @@ class Option:
 
 #: Options that go to the reader of files.
 COLUMNS = {
-    "user": Option(str, "column of users; by default found by its usual names, as the others"),
+    "user": Option(
+        str,
+        "column of users, or none if all rows are one person's; by default found by its usual "
+        "names, as the others",
+    ),
     "time": Option(str, "column of times"),
     "state": Option(str, "column of states"),
     "latitude": Option(

@@ -11,6 +11,7 @@ follow the local clock given by the offset or time zone, shorter ones UTC, since
 """
 
 from __future__ import annotations
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
 
 POSITION = ("latitude", "longitude")
 ORDERS = ("rows", "times")
+#: As `user`: all rows are one person's.
+NO_USER = "none"
 SAME_TIME = ("first", "last", "rows")
 
 
@@ -207,8 +210,9 @@ def read_table(
     data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines, SPMF or XES file
         A folder of tables, too.
     user, time, state : names of columns, or numbers from 0 in CSV files without a header
-        By default the first column with one of the `USUAL_NAMES`. Without users each file is one
-        user. Times are time stamps, text in ISO 8601 or in `time_format`, or numbers; "date+clock"
+        By default the first column with one of the `USUAL_NAMES`. Each file of a folder without
+        users is one user's; `user="none"` says that all rows are one person's.
+        Times are time stamps, text in ISO 8601 or in `time_format`, or numbers; "date+clock"
         joins two columns. A row without a state ends a sequence. The state "first..last", or "a+b",
         names the columns of a row that is a sequence by itself, such as a week of a person, or the
         two ends of a trip; times are then left out.
@@ -254,6 +258,10 @@ def read_table(
     else:
         states = _wanted_states(state, latitude, longitude, positions)
         wanted = _wanted_observation(data, user, time, states, until, order=order)
+    if user is None and not states_of_row:
+        _check_users(data, wanted)
+    elif user == NO_USER and NO_USER not in column_names(data):
+        del wanted["user"]
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
@@ -264,6 +272,7 @@ def read_table(
         raise unlike_columns(error, source.name) from None
     if missing is None:
         _warn_of_missing(table)
+    _warn_of_case(table)
     if isinstance(data, pd.DataFrame):
         _heed_notes(table, source.name, data.attrs)
     return table
@@ -391,6 +400,24 @@ def _warn_of_missing(table: Table) -> None:
             )
 
 
+def _warn_of_case(table: Table) -> None:
+    """Warn of users whose names differ by case alone."""
+    first = dict[str, Hashable]()
+    pairs = []
+    for name in table.users.code_of:
+        if isinstance(name, str):
+            other = first.setdefault(name.casefold(), name)
+            if other != name:
+                pairs.append((other, name))
+    if pairs:
+        one, other = pairs[0]
+        warn_caller(
+            f"{count_noun(len(pairs), 'user', ',')} of {table.source} differ from another one by "
+            f"case alone, such as {one!r} and {other!r}, and count as users of their own; write "
+            "one name if they are one"
+        )
+
+
 def _warn_of_notes(source: str, notes: Mapping[Any, Any]) -> None:
     """Warn of what a reader noted in a frame: rows that it skipped, several phases of events."""
     if skipped := notes.get("skipped"):
@@ -475,6 +502,51 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     raise DataFormatError(
         f"there must be times, found none among the columns {columns}{found}: {remedy}", source
     )
+
+
+def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
+    """DataFormatError if no column of users has a usual name and there are columns that may be
+    those of users; each file of a folder is a user's."""
+    if isinstance(data, Path) and data.is_dir():
+        return
+    names = column_names(data)
+    plain = [*map(plain_name, names)]
+    if {*plain} & {*USUAL_NAMES["user"]}:
+        return
+    given = [*map(str, wanted.values())]
+    taken = {*given}.union(*(name.split("+") for name in given))
+    usual = {one for names_of_one in USUAL_NAMES.values() for one in names_of_one}
+    others = [
+        name
+        for name, short in zip(names, plain, strict=True)
+        if names.count(name) == 1 and str(name) not in taken and short not in {*usual, ""}
+    ]
+    head = first_rows(data, others)[others].dropna(axis=1, how="all")
+    others = [name for name in others if name in head and not looks_like_times(head[name])]
+    if not others or any(isinstance(one, int) for one in wanted.values()):
+        return
+    likely = [name for name in others if _may_be_users(head[name])]
+    shown = ", ".join(map(repr, names[:12]))
+    hint = ""
+    if likely:
+        hint = f"; {' and '.join(map(repr, likely))} may name users"
+    source: Any = data
+    if isinstance(data, pd.DataFrame):
+        source = data.attrs.get("source", "the DataFrame")
+    raise DataFormatError(
+        f"there must be users, found none of a usual name among the columns {shown}{hint}: name "
+        f"their column by user=, or give user={NO_USER!r} if all rows are one person's",
+        source,
+    )
+
+
+def _may_be_users(column: pd.Series) -> bool:
+    """Whether the values of a column are labels of which there are several that occur again."""
+    values = column.dropna()
+    if values.dtype.kind in "fb":
+        return False
+    distinct = values.astype(str).nunique()
+    return 2 <= distinct <= len(values) / 2
 
 
 def _likely_times_in_words(head: pd.DataFrame) -> str:
@@ -699,6 +771,8 @@ def to_sequences(
         For numbers as times that can be no seconds, a user in two states at one time, and the
         errors of `fixed_steps`.
     """
+    if isinstance(step, str):
+        step = _step_of_numbers(table, step)
     cells_of = table.cells_of
     if cells_of is None:
         return to_sequences(
@@ -791,6 +865,16 @@ def _clock_of(table: Table) -> tuple[str, str | None]:
     if table.has_offsets:
         return "by local clocks, as their offsets from UTC say", "offsets from UTC"
     return "as written, without a zone", None
+
+
+def _step_of_numbers(table: Table, step: str) -> Duration:
+    """A step that was typed: a number of the same kind as times that are numbers of no unit, such
+    as weeks."""
+    is_number = re.fullmatch(r"\s*\d+(\.\d+)?\s*", step) is not None
+    has_numbers = bool(table.span) and isinstance(table.span[0], int | float | np.number)
+    if is_number and has_numbers and table.unit is None:
+        return float(step)
+    return step
 
 
 def _check_cuts(table: Table, step: Duration, max_gap: Duration, same_time: str | None) -> None:

@@ -508,12 +508,31 @@ class Cutter:
             kept = reports[~reports.duplicated(keys, keep=self.same_time)].copy()
             self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
             return kept
+        if "until" in reports:
+            self._check_ends(reports[reports.duplicated(keys, keep=False)])
         distinct = reports.drop_duplicates([*keys, "cell"])
         others = distinct[distinct.duplicated(keys)].sort_values("row")
         if len(others):
             raise self._two_states(reports, others)
         self._drop(REPEATED, len(reports) - len(distinct))
         return distinct
+
+    def _check_ends(self, together: pd.DataFrame) -> None:
+        """ValueError if spells that begin together have one state and several ends."""
+        same = together.groupby(["user", "time", "cell"])
+        others = together[together["until"] != same["until"].transform("first")]
+        if others.empty:
+            return
+        second = others.iloc[0]
+        is_first = np.logical_and.reduce(
+            [together[name] == second[name] for name in ("user", "time", "cell")]
+        )
+        first = together["row"][is_first].iloc[0]
+        raise ValueError(
+            "spells of a user that begin together must end together, found "
+            f"{count_noun(len(others), 'other end')}, such as in {self.place(int(first))} and "
+            f"{self.place(int(second['row']))}; keep one of them"
+        )
 
     def _two_states(self, reports: pd.DataFrame, others: pd.DataFrame) -> ValueError:
         """The error for a user in two states at one time; `others` are the rows of the second."""

@@ -50,6 +50,7 @@ OTHERS = ("%a %b %d %H:%M:%S %z %Y", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M
 #: Formats of dates that are whole numbers -> their digits.
 DIGITS = {
     "%Y%m%d": 8,
+    "%Y%m%d%H": 10,
     "%Y%m%d%H%M": 12,
     "%Y%m%d%H%M%S": 14,
     "%d%m%Y": 8,

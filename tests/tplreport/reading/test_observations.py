@@ -166,9 +166,14 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_users_are_told_apart
         "give user= the column"
     )
     with pytest.raises(ValueError, match=message):
-        read_sequences(FRAME, time="day", state="place", missing="")
+        read_sequences(FRAME, user="none", time="day", state="place", missing="")
     assert (
-        len(read_sequences(FRAME.drop(columns="day"), state="place", order="rows", missing="")) == 2
+        len(
+            read_sequences(
+                FRAME.drop(columns="day"), user="none", state="place", order="rows", missing=""
+            )
+        )
+        == 2
     )
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\nada,1,home\nada,2,work\nada,2,bar\nada,3,home\nbob,2,bar\n")

@@ -266,7 +266,9 @@ def test_read_sequences_equals_its_three_steps_and_says_what_was_read():
         "last row: user 1, time 2024-01-03 00:00:00, state None",
     )
     unnamed = to_sequences(
-        to_states(read_table(frame.rename(columns={"who": "n"}), order="rows", state="day"))
+        to_states(
+            read_table(frame.rename(columns={"who": "n"}), order="rows", state="day", user="none")
+        )
     )
     assert "no column of users: all rows of a file are one user's" in unnamed.reading.lines[0]
 

@@ -1,0 +1,80 @@
+"""Columns of users without a usual name, and formats as spreadsheets and timetables write them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.tplreport.reading.test_observations import listed
+from tplreport import read_sequences
+from tplreport.command import main
+
+VISITS = pd.DataFrame(
+    {"card": np.repeat(["k1", "k2", "k3"], 4), "time": [1, 2, 3, 4] * 3, "state": list("abba") * 3}
+)
+
+
+@pytest.mark.parametrize("name", ["card", "plate", "tag", "patient_id"])
+@pytest.mark.parametrize("order", [None, "rows"])
+def test_a_column_that_looks_like_users_is_asked_for_by_name(tmp_path, capsys, name, order):
+    path = tmp_path / "visits.csv"
+    rows = VISITS.rename(columns={"card": name}).assign(note=range(12))
+    rows.to_csv(path, index=False)
+    message = (
+        f"there must be users, .*; '{name}' may name users: name .* user=, or give user='none'"
+    )
+    with pytest.raises(ValueError, match=message):
+        read_sequences(path, order=order)
+    assert main(["report", str(path), "--alpha", "1", "--horizon", "4", "--draws", "0"]) == 2
+    assert "--user 'none'" in capsys.readouterr().err
+    assert read_sequences(path, order=order, user=name).n_users == 3
+
+
+def test_one_person_needs_no_users_if_she_is_named_so_or_nothing_else_is_there(tmp_path):
+    one = VISITS[:4]
+    alone = read_sequences(one[["time", "state"]])
+    assert listed(alone) == [(0, list("abba"))]
+    assert listed(read_sequences(one, user="none")) == [(0, list("abba"))]
+    with pytest.raises(ValueError, match="there must be users, found none of a usual name"):
+        read_sequences(one)
+    named = VISITS.rename(columns={"card": "none"})
+    assert read_sequences(named, user="none").n_users == 3
+
+
+def test_users_whose_names_differ_by_case_are_warned_of():
+    rows = VISITS.rename(columns={"card": "user"}).replace({"k2": "K1"})
+    with pytest.warns(UserWarning, match="1 user of .* differ.*case alone, such as 'k1' and 'K1'"):
+        assert read_sequences(rows).n_users == 3
+
+
+SPELLS = pd.DataFrame(
+    {"user": 1, "time": [0, 0, 40], "until": [22, 40, 90], "state": ["a", "a", "b"]}
+)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2]])
+def test_spells_that_begin_together_and_end_apart_are_an_error(order):
+    with pytest.raises(ValueError, match="must end together, found 1 other end, such as in row"):
+        read_sequences(SPELLS.iloc[order], until="until", step=10)
+    same = SPELLS.assign(until=[40, 40, 90])
+    with pytest.warns(UserWarning, match="1 rows repeat"):
+        assert read_sequences(same, until="until", step=10).lengths.tolist() == [9]
+
+
+def test_hours_as_numbers_have_a_format():
+    hours = pd.date_range("2024-01-31T20:00", periods=8, freq="h").strftime("%Y%m%d%H").astype(int)
+    rows = pd.DataFrame({"user": 1, "time": hours, "state": list("abbabaab")})
+    with pytest.raises(
+        ValueError, match="found 2024013120 .*, a date; give time_format='%Y%m%d%H'"
+    ):
+        read_sequences(rows, step="1h")
+    found = read_sequences(rows, step="1h", time_format="%Y%m%d%H")
+    assert found.lengths.tolist() == [8]
+
+
+def test_a_step_of_numbered_weeks_is_a_number(tmp_path):
+    path = tmp_path / "weeks.csv"
+    rows = VISITS.rename(columns={"card": "user"}).assign(time=[0, 2, 4, 6] * 3)
+    rows.to_csv(path, index=False)
+    assert read_sequences(path, step="2").lengths.tolist() == [4, 4, 4]
+    with pytest.raises(ValueError, match="step must be a positive duration with its unit"):
+        read_sequences(path, step="2", time_unit="D")
