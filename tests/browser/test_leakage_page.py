@@ -135,7 +135,8 @@ def test_an_uploaded_cycle_is_shown_by_its_phases(page):
     page.upload("\n".join(["phase,home,office", *rows]).encode())
     habits = tpl.Cycle([[[p, round(1.0 - p, 2)], [round(1.0 - p, 2), p]] for p in stay], step="1h")
     assert_leakage(page, np.full(48, 0.1), habits.reverse(), habits)
-    assert page.tab.locator(".xtick text").all_inner_texts()[:3] == ["00:00", "06:00", "12:00"]
+    ticks = page.tab.locator(".xtick text")
+    wait_until(lambda: ticks.all_text_contents()[:3] == ["00:00", "06:00", "12:00"])
     page.tab.get_by_text("Suprema and budgets of the 24 phases").wait_for()
     page.choose("Budgets", SCHEDULE)
     wait_until(
