@@ -53,6 +53,7 @@ class Inputs:
     delta: float | None = None  # of (epsilon, delta) leakage, for Gaussian noise
     report: Report | None = None  # on the file from which the matrices are estimated
     schedule: tuple[float, ...] | None = None  # budgets of the phases, if those are chosen
+    start: str = ""  # how users begin, of whom the backward side holds
 
     @cached_property
     def losses(self) -> LossCycles:

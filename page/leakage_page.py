@@ -36,6 +36,12 @@ EQUAL = "ε at each release"
 SCHEDULE = "a schedule: ε of each phase"
 #: How the users began, by what it is called on the page.
 STARTS = [("in the habit", "habit"), ("anywhere: not known", "any")]
+#: For whom the backward side holds.
+HOLDS_FOR = {
+    "habit": "users who start in the habit, the law that repeats itself",
+    "any": "all users, wherever they start",
+}
+OF_BACKWARD = "users whose first states have the law that the backward side assumes"
 USUAL = "by its usual name"
 DELTAS = [("none: pure ε", 0.0), *((f"1e-{digits}", 10.0**-digits) for digits in range(3, 13))]
 # that a report has beside δ, by the names of the fields
@@ -51,6 +57,7 @@ class Source:
     backward: matrices.Side = None
     forward: matrices.Side = None
     report: Report | None = None  # on the file from which they are estimated
+    start: str = ""  # how users begin, of whom the backward side holds
 
 
 class LeakagePage(ipywidgets.VBox):
@@ -241,6 +248,7 @@ class LeakagePage(ipywidgets.VBox):
             sensitivity,
             self.delta.value or None,
             source.report,
+            start=source.start,
         )
         if self.kind.value == SCHEDULE:
             inputs = replace(inputs, schedule=self._read_schedule(inputs.losses.phases))
@@ -278,7 +286,15 @@ class LeakagePage(ipywidgets.VBox):
             forward = None
         # whether their states and phases agree
         self.backward.attempt(lambda: matrices.check_sides(backward, forward), self.problems)
-        return Source(backward, forward)
+        return Source(backward, forward, start=self._assumed_start())
+
+    def _assumed_start(self) -> str:
+        """For whom the backward side holds, in words; none where it does not count."""
+        if self.adversary.value == FORWARD:
+            return ""
+        if self.backward.value.strip():
+            return OF_BACKWARD
+        return HOLDS_FOR[self.start.value]
 
     def _read_backward(self) -> matrices.Side:
         """The loss functions of the backward side that was typed, or else, where it counts, of the

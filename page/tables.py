@@ -75,6 +75,8 @@ def leakage_sentences(analysis: Analysis) -> Iterator[str]:
         f"Largest TPL{by_whom}: {largest}, at {place}. "
         f"Supremum if {spent} spent forever: {supremum}."
     )
+    if inputs.start:
+        yield f"This holds for {inputs.start}."
     error = mean_error(leakage.epsilons, inputs.sensitivity)
     yield (
         f"All releases together: {nats(leakage.user_level)}. "

@@ -128,14 +128,17 @@ def test_algorithm_7_has_budgets_for_the_phases(page):
 
 def test_users_who_may_start_anywhere_leak_more(page):
     in_the_habit = page.analysis
+    assert "This holds for users who start in the habit" in page.verdict.value
     page.start.entry.value = "any"
     backward = HABITS.reverse(start="any")
     expected = tpl.temporal_privacy_leakage(np.full(8, 0.1), backward, HABITS)
     assert page.problems == []
+    assert "This holds for all users, wherever they start." in page.verdict.value
     assert np.array_equal(page.analysis.leakage.tpl, expected.tpl)
     assert (page.analysis.suprema.tpl > in_the_habit.suprema.tpl).all()
     page.adversary.entry.value = "forward only"
     assert page.start.entry.disabled
+    assert "This holds for" not in page.verdict.value
     page.forward.entry.value = "0,1\n1,0"
     page.adversary.entry.value = "both sides"
     assert page.problems[0].endswith("smooth the matrices, or let users start in the habit")
