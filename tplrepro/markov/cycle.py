@@ -583,7 +583,8 @@ class Cycle:
             )
 
     def known_matrices(self, steps: Sequence) -> list[TransitionMatrix]:
-        """The matrices of steps, all of which must have one."""
+        """The matrices of `steps`, the first of which has phase 0; ValueError if one has none, as
+        a loss function."""
         for number, step in enumerate(steps):
             if not isinstance(step, TransitionMatrix):
                 raise ValueError(

@@ -88,7 +88,8 @@ def as_chain_steps(transitions: Any) -> ChainSteps:
     A list of rows is a single matrix; what is in a list of matrices has two dimensions.
     """
     if isinstance(transitions, Cycle):
-        steps = transitions.known_matrices([*transitions.first, *transitions])
+        first = transitions.known_matrices(transitions.first)
+        steps = [*first, *transitions.known_matrices([*transitions])]
         states = transitions.states
         return ChainSteps(steps, False, states, len(transitions.first), transitions)
     changes = isinstance(transitions, (list, tuple)) and all(map(_is_matrix, transitions))

@@ -150,6 +150,14 @@ def test_a_cycle_is_the_list_of_its_steps(n_first):
         assert (found.posterior == expected.posterior).all()
 
 
+def test_an_error_names_the_phase_of_a_step_without_a_matrix_also_after_a_first_step():
+    matrix = tpl.TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
+    loss = tpl.PrivacyLossFunction(matrix)
+    cycle = tpl.Cycle([matrix, loss], ["night", "day"], first=[matrix])
+    with pytest.raises(ValueError, match="at phase 'day'"):
+        tpl.condition_on(cycle, [0.5, 0.5], [[1, 1], [1, 0]])
+
+
 def test_a_bound_for_several_laws_is_no_chain():
     backward = tpl.Cycle([[[0.9, 0.1], [0.3, 0.7]]]).reverse(start="any")
     with pytest.raises(ValueError, match="each step must have a matrix here, found AnyLaw"):
