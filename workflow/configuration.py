@@ -102,7 +102,7 @@ def _entry(name: str, facts: Any, profiles: Collection[str]) -> Notebook:
     profiles are keys of it."""
     where = f"notebooks.yaml: {name}"
     allowed = ("data", "figure", "notebook", "parameters", "timing", *profiles)
-    facts = dict(_only(_mapping(facts, where), where, *allowed))
+    facts = dict(_with_known_keys(_mapping(facts, where), where, *allowed))
     common = _mapping(facts.pop("parameters", {}), f"{where}: parameters")
     parameters = {}
     for profile in profiles:
@@ -164,7 +164,7 @@ def read_profile(name: str, root: Path = ROOT) -> Profile:
         raise ConfigurationError(
             f"PROFILE must be one of {known}, found {name!r}; write PROFILE=quick"
         )
-    facts = _only(profiles[name] or {}, f"profiles.yaml: {name}", "alone", "hours")
+    facts = _with_known_keys(profiles[name] or {}, f"profiles.yaml: {name}", "alone", "hours")
     profile = Profile(name, **facts)
     if type(profile.hours) not in (int, float) or not 0 < profile.hours < math.inf:
         raise ConfigurationError(
@@ -193,9 +193,9 @@ def writing_problems(folder: Path, megabytes: int = 16) -> list[str]:
     return []
 
 
-def _only(facts: dict[str, Any], where: str, *allowed: str) -> dict[str, Any]:
-    """The facts; ConfigurationError, which names the place `where`, for a key that is not allowed
-    there."""
+def _with_known_keys(facts: dict[str, Any], where: str, *allowed: str) -> dict[str, Any]:
+    """The facts as they are; ConfigurationError, which names the place `where`, for a key that is
+    not one of those allowed there."""
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
         raise ConfigurationError(

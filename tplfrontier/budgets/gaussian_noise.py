@@ -265,9 +265,9 @@ def _find_zero(logarithms: np.ndarray, losses: np.ndarray) -> float:
 
 
 def _point_after(step: _BudgetStep | None, before: _Point | None, budget: _Point) -> _Point:
-    """A step of Eq. (13) of [1] with the approximation for L, and its derivative: `before` is the
-    leakage one release earlier. The budget alone if the side has no step, or there is no earlier
-    release."""
+    """The leakage right after a release of `budget`, by Eq. (13) of [1] with the approximation
+    `step` for L: that of `before`, the leakage one release earlier, plus the budget, each with its
+    derivative. The budget alone if the side has no step (None), or no earlier release."""
     if step is None or before is None:
         return budget
     after = step.follow(before)

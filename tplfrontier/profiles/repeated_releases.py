@@ -356,8 +356,9 @@ def repeat_steps(
 def repeat_step(
     after: Callable[[Profile], Profile], base: Profile, forgotten: float
 ) -> Iterator[Bound]:
-    """The profiles after 1, 2, ... equal steps, constant in the end. `after` leads from a profile
-    to the next, and shrinks changes by the share `forgotten`, at least."""
+    """The profiles after 1, 2, ... equal steps from `base` on, without end; from some step on all
+    are one bound. `after` leads from a profile to the next; it shrinks changes at least by the
+    share `forgotten`, which pairs of profiles do not need."""
     if isinstance(base, PairProfiles):
         return _repeat_step_of_pairs(after, base)
     return _repeat_affine_step(after, base, forgotten)

@@ -368,11 +368,13 @@ class KindsOfUnits:
 
     @classmethod
     def of(cls, units: np.ndarray, kinds: np.ndarray, n_units: int) -> KindsOfUnits:
-        """How often each of `n_units` units takes each kind of step; `units` and `kinds` (m,) are
-        those of single steps."""
+        """Count the m steps of `n_units` units; `units` (m,) holds the number of the unit of each
+        step, `kinds` (m,) its kind."""
         codes, distinct = pd.factorize(kinds)
         shape = (n_units, len(distinct))
-        return cls(distinct, csr_array((np.ones(codes.size), (units, codes)), shape=shape))
+        each_once = np.ones(codes.size)
+        counts = csr_array((each_once, (units, codes)), shape=shape)  # adds up equal places
+        return cls(distinct, counts)
 
     @classmethod
     def joined(cls, parts: list[KindsOfUnits]) -> KindsOfUnits:

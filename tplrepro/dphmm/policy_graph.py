@@ -214,8 +214,8 @@ class PolicyGraph(FrozenArrays):
         """This graph with a null node N, "no such record", connected to `states` (by default all
         possible ones).
 
-        It protects the existence of a record (Definition 3.4 of [5]). Append its answer, zeros, to
-        f.
+        It protects the existence of a record (Definition 3.4 of [5]). Append its answer, a
+        row of zeros, to f.
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]

@@ -155,7 +155,8 @@ class SymbolChain(FrozenArrays):
 
 
 def _least_positive(values: Any) -> float:
-    """The minimum if it is not 0, else the least positive value, at most 1."""
+    """The minimum if it is not 0, else the least positive value, 1 if there is none above 0: a
+    factor of a bound on what may underflow."""
     minimum = np.min(values)
     if minimum == 0:
         minimum = np.min(values, where=values > 0, initial=1.0)

@@ -26,8 +26,11 @@ PUBLISHED = "paper"
 
 
 def publish(root: Path = ROOT) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Copy the figures; the records of those copied, by name, and a sentence for each one
-    refused."""
+    """Copy the figures of the published profile from build/ to figures/, those of current notebooks
+    only: the records of those copied, by name, and a sentence for each one refused.
+
+    If nothing is stale or refused, other files of figures/ are removed.
+    """
     notebooks = read_notebooks(root)
     stale = outdated(notebooks, read_profile(PUBLISHED, root), root)
     source = root / "build" / PUBLISHED / "figures"
