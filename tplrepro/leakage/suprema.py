@@ -60,7 +60,7 @@ class Suprema(FrozenArrays):
     """The suprema of BPL or of FPL, nats, rounded up; inf where there is none.
 
     `first` (m,) are those at each of the first time points, `phases` (p,) those of all later time
-    points at each phase.
+    points at each phase. That of one matrix alone is as `PrivacyLossFunction.supremum` rounds it.
     """
 
     first: np.ndarray
