@@ -522,11 +522,11 @@ def level_before(alpha, L_b, L_f):
     return low
 
 
-def largest_floors(alpha, sides, shape):
+def largest_floors(alpha, sides, shape, halvings=45):
     """The largest multiple of a shape that a filter takes as floors."""
     low = 0.0
     high = alpha
-    for _ in range(45):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         try:
             tpl.TemporalFilter(alpha, *sides, floor=middle * shape)
@@ -918,7 +918,7 @@ def test_no_floor_next_to_the_critical_budget_of_one_matrix_exceeds_the_level(al
     with localcontext(prec=60):
         for stay in rng.uniform(0.1, 0.99, 20).tolist():
             P = rounded(np.array([[stay, 1.0 - stay], [0.0, 1.0]]))
-            (floor,) = largest_floors(alpha, (P, None), np.ones(1))
+            (floor,) = largest_floors(alpha, (P, None), np.ones(1), halvings=60)
             growth = Decimal(floor).exp()
             missing = 1 - growth * Decimal(P[0, 0])
             assert missing > 0
