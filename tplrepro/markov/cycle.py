@@ -368,6 +368,9 @@ class Cycle:
         """
         matrices = self.known_matrices(self._steps)
         period_product = product_of(matrices)
+        if period_product.is_sparse and period_product.n_states <= MOST_STATES:
+            # That of a sparse matrix has the digits of the sum, not those of unlikely states.
+            period_product = TransitionMatrix(period_product.toarray(), period_product.states)
         laws = [period_product.stationary()]
         for matrix in matrices[:-1]:
             law = laws[-1] @ matrix
@@ -426,12 +429,11 @@ class Cycle:
         matrices = self.known_matrices(self._steps)
         if len(matrices) == 1 and matrices[0].is_sparse:
             return [matrices[0].reverse()]
-        laws = self.laws()
-        return [reverse_step(matrix, law) for matrix, law in zip(matrices, laws, strict=True)]
+        return _reverse_steps(matrices, self.laws())
 
     def _reverse_of_known_law(self, matrices: list[TransitionMatrix], law: np.ndarray) -> Cycle:
-        backward = self._reverse_of_habit()
         laws_of_habit = self.laws()
+        backward = _reverse_steps(matrices, laws_of_habit)
         p = len(matrices)
         n = law.size
         most_exact = MOST_ENTRIES // n**2
@@ -457,8 +459,8 @@ class Cycle:
             return self._with_steps(unknown)
         # Nothing is known until each state can have led to each other one; from then on the law
         # comes nearer and nearer to that of the habit.
-        backward = self._reverse_of_habit()
         laws_of_habit = self.laws()
+        backward = _reverse_steps(matrices, laws_of_habit)
         p = len(matrices)
         first: list = []
         product = np.eye(matrices[0].n_states)
@@ -631,6 +633,11 @@ def reverse_step(matrix: TransitionMatrix, law: np.ndarray) -> TransitionMatrix:
     rows = np.arange(reached.size)
     rows[reached <= 0.0] = int(np.argmax(reached))
     return TransitionMatrix(joint.T[rows], matrix.states, normalize=True)
+
+
+def _reverse_steps(matrices: list[TransitionMatrix], laws: np.ndarray) -> list[TransitionMatrix]:
+    """Bayes' rule for each step, from the law of its earlier state."""
+    return [reverse_step(matrix, law) for matrix, law in zip(matrices, laws, strict=True)]
 
 
 def hilbert_distance(law: np.ndarray, other: np.ndarray) -> float:

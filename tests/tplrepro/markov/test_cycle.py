@@ -1,6 +1,7 @@
 """Cycles of matrices: laws that repeat, reversal under each start, and what a user may type."""
 
 from datetime import timedelta
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -218,3 +219,19 @@ def test_both_sides_have_steps_of_one_length():
         with pytest.raises(ValueError, match="must have steps of one length, found .*:00:00 and"):
             tpl.temporal_privacy_leakage(0.1, backward, forward, horizon=4)
     assert tpl.temporal_privacy_leakage(0.1, DAY, hours, horizon=4).tpl.size == 4
+
+
+def test_a_sparse_matrix_knows_how_far_a_start_is_from_the_habit():
+    """The law of a sparse matrix has an error of up to 1e-14 / (1 - its second eigenvalue)."""
+    rows = np.array([[1.0 - 2.0**-9, 2.0**-9], [3 * 2.0**-10, 1.0 - 3 * 2.0**-10]])
+    start = [0.999, 0.001]
+    sparse = tpl.Cycle([tpl.TransitionMatrix(csr_array(rows))]).reverse(start)
+    dense = tpl.Cycle([rows]).reverse(start)
+    habit = Fraction(3, 5)
+    first = Fraction(start[0])
+    rest = (1 - Fraction(5, 2**10)) ** len(sparse.first)
+    law = habit + (first - habit) * rest
+    odds = law * (1 - habit) / ((1 - law) * habit)
+    assert sparse[0].distance >= abs(np.log1p(float(odds - 1)))
+    assert sparse[0].distance == dense[0].distance
+    assert (sparse[0].backward.toarray() == dense[0].backward.toarray()).all()
