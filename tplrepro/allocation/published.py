@@ -321,7 +321,10 @@ def _levels_of_links(target: float, before: list, after: list) -> _Levels:
         bpl.append(solved[link].bpl_before)
         fpl.append(solved[link].fpl_after)
     bpl.append(target)
-    is_free = [_is_identity(b) and _is_identity(f) for b, f in zip(before, after, strict=True)]
+    is_free = [
+        _is_identity(loss_b, target) and _is_identity(loss_f, target)
+        for loss_b, loss_f in zip(before, after, strict=True)
+    ]
     step = 0
     for free, run in groupby(is_free):
         end = step + len([*run])
@@ -336,8 +339,9 @@ def _levels_of_links(target: float, before: list, after: list) -> _Levels:
     return _Levels(bpl, fpl)
 
 
-def _is_identity(loss: PrivacyLossFunction | None) -> bool:
-    return loss is not None and loss.is_identity
+def _is_identity(loss: PrivacyLossFunction | None, level: float) -> bool:
+    """Whether a leakage up to a level leaks in full, as a tiny one may near the habit."""
+    return loss is not None and (loss.is_identity or loss.at(level) >= level)
 
 
 def _levels_of_link(
@@ -345,9 +349,9 @@ def _levels_of_link(
 ) -> _Link:
     """The BPL before a step and the FPL after it that give both its ends a TPL of `target`, from
     the loss functions of the backward and the forward side, or None."""
-    if _is_identity(loss_b):
+    if _is_identity(loss_b, target):
         return _Link(target, 0.0)
-    if _is_identity(loss_f):
+    if _is_identity(loss_f, target):
         return _Link(0.0, target)
 
     def forward_level(a_b: float) -> float:  # Eq. (26)

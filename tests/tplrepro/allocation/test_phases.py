@@ -222,3 +222,16 @@ def test_a_cycle_warns_where_equal_leakage_is_impossible_over_its_first_step_alo
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tpl.allocate_by_quantification(1.0, tpl.Cycle([MODERATE] * 2), tpl.Cycle([exact] * 2), 2)
+
+
+def test_a_step_near_the_habit_that_leaks_tiny_budgets_in_full_leaves_equal_leakage_possible():
+    """Its loss is at least twice the distance from the habit, but never more than the leakage."""
+    rows = [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]  # without a common state
+    habits = tpl.Cycle([[*rows, [1 / 3, 1 / 3, 1 / 3]], [*rows, [0.4, 0.3, 0.3]]])
+    back = tpl.Cycle(list(habits.reverse([0.2, 0.3, 0.5])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        budgets = tpl.allocate_by_quantification(1e-4, back, habits, 4)
+    tpls = tpl.temporal_privacy_leakage(budgets, back, habits).tpl
+    np.testing.assert_allclose(tpls, 1e-4, rtol=1e-12)
+    assert tpls.max() <= 1e-4
