@@ -538,7 +538,8 @@ def largest_floors(alpha, sides, shape, halvings=45):
 
 def next_budget(rng, remaining, floor):
     """All that remains, the floor, hardly anything, or anything between."""
-    choices = [remaining, floor, min(1e-9, remaining), max(remaining * rng.random(), floor)]
+    share = max(remaining * rng.random(), floor)
+    choices = [remaining, remaining, remaining, floor, min(1e-9, remaining), share]
     return float(rng.choice(choices))
 
 
@@ -553,11 +554,11 @@ def check_paths(rng):
     shape = rng.random(p) * (rng.random(p) < 0.7)
     shape[0] += 0.1
     sides = chain.backward, chain.habits
-    floors = largest_floors(alpha, sides, shape) * rng.choice([0.0, 0.5, 1.0])
+    floors = largest_floors(alpha, sides, shape) * rng.choice([0.0, 1.0, 1.0])
     account = tpl.TemporalFilter(alpha, *sides, floor=floors)
     horizon = int(rng.integers(3, 18))
     unknown = int(rng.integers(horizon)) if rng.random() < 0.3 else horizon
-    budgets = spend_on_path(rng, account, floors, unknown)
+    budgets = spend_on_path(rng, account, floors, unknown, pauses=rng.choice([0.0, 0.3]))
     if unknown < horizon:
         after = copy(account)
         after.state = account.exhausted(3)
@@ -569,14 +570,18 @@ def check_paths(rng):
 
 
 def spend_on_path(rng, account, floors, length, start=0, pauses=0.3):
-    """The budgets of so many times, 0 without a release."""
+    """The budgets of so many times, 0 without a release: those of all times from a turn on may be
+    the floors, which shows whether these were kept."""
+    turn = start + int(rng.integers(2 * length + 1))
     budgets = []
     for time in range(start, start + length):
         floor = floors[time % floors.size]
         remaining = account.remaining
         assert remaining >= floor, time
         budget = next_budget(rng, remaining, floor)
-        if budget > 0.0 and rng.random() >= pauses:
+        if time >= turn:
+            budget = float(floor)
+        if budget > 0.0 and (time >= turn or rng.random() >= pauses):
             account.spend(budget)
             budgets.append(budget)
         else:
