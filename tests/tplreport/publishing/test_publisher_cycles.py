@@ -386,3 +386,17 @@ def test_chains_turn_with_their_floors():
     turned = chain.turned(20)
     assert turned.forward.phases[:5] == ["20:00", "21:00", "22:00", "23:00", "00:00"]
     assert turned.floors_from(2, 4) == [(22, 1), (23, 1), (0, 1), (1, 1)]
+
+
+def test_before_its_first_time_a_publisher_says_what_remains_at_any_hour(path):
+    from_noon = HABITS.starting_at("12:00")
+    made = tr.Publisher(path, forward=from_noon, start="habit", floor=0.02, **SETTINGS)
+    remaining = []
+    for phase in HABITS.phases:
+        turned = HABITS.starting_at(phase)
+        account = tpl.TemporalFilter(1.0, turned.reverse(), turned, floor=0.02)
+        remaining.append(account.remaining)
+    assert made.remaining == pytest.approx(min(remaining), rel=1e-12)
+    assert made.remaining < remaining[12] - 0.01
+    made.publish("2024-05-01 17:00", 1)
+    assert made._chain.forward.phases[0] == "17:00"
