@@ -244,6 +244,8 @@ class Header:
     separator: str
     names: list[str]
     kind: str  # what the file seems to be
+    lines: int = 1  # before the first row
+    first_row: Sequence[str] = ()
 
 
 def read_header(path: str | Path) -> Header:
@@ -254,8 +256,9 @@ def read_header(path: str | Path) -> Header:
 
 def parse_header(head: bytes, path: str | Path) -> Header:
     """The header of a table, by its first lines."""
+    head, named = split_separator_line(head)
     text = _checked_first_line(head, path)
-    separator = max(",;\t|", key=text.count)
+    separator = named or max(",;\t|", key=text.count)
     lines = head.decode(errors="replace").splitlines()[:2]
     names, *second = (
         [field.strip() for field in _fields([line], separator, path)[0]] for line in lines
@@ -263,7 +266,26 @@ def parse_header(head: bytes, path: str | Path) -> Header:
     has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
     if has_row_names and len(second[0]) == len(names) + 1:
         names = ["", *names]  # R leaves out the name of the column of row names
-    return Header(separator, names, describe_content(head))
+    n_lines = 1
+    if named:
+        n_lines = 2
+    first_row: list[str] = []
+    if second:
+        first_row = second[0]
+    return Header(separator, names, describe_content(head), n_lines, first_row)
+
+
+def split_separator_line(content: bytes) -> tuple[bytes, str]:
+    """The content after a first line such as "sep=;", which Excel writes and heeds, and that
+    separator; "" if there is none.
+
+    >>> split_separator_line(b"sep=;\\r\\na;b\\n"), split_separator_line(b"a;b\\n")
+    ((b'a;b\\n', ';'), (b'a;b\\n', ''))
+    """
+    found = re.match(rb'"?sep=([,;\t|])"?\r?\n', content, re.IGNORECASE)
+    if found is None:
+        return content, ""
+    return content[found.end() :], found[1].decode()
 
 
 def _checked_first_line(head: bytes, path: str | Path) -> str:
@@ -330,13 +352,31 @@ def table_blocks(
     nulls: Sequence[str] = ("",)
     if "latitude" in places:
         nulls = MISSING
+    degrees = [places[name] for name in ("latitude", "longitude") if name in places]
     parse = partial(
-        parse_table, columns=columns, delimiter=header.separator, nulls=nulls, quotes=quotes
+        parse_table,
+        columns=columns,
+        delimiter=header.separator,
+        nulls=nulls,
+        quotes=quotes,
+        decimal_point=_decimal_point(header, degrees),
     )
     selected = [str(place) for place in places.values()]
-    for rows in read_rows(path, parse, defects, header=not is_numbered, quotes=quotes):
+    n_lines = header.lines
+    if is_numbered:
+        n_lines -= 1
+    for rows in read_rows(path, parse, defects, header=n_lines, quotes=quotes):
         rows.table = rows.table.select(selected).rename_columns(list(places))
         yield rows
+
+
+def _decimal_point(header: Header, places: Sequence[int]) -> str:
+    """The decimal point of the numbers in these columns, by the first row: a comma where it does
+    not separate columns."""
+    first = [header.first_row[place] for place in places if place < len(header.first_row)]
+    if header.separator != "," and any(re.fullmatch(r"[-+]?\d+,\d+", text) for text in first):
+        return ","
+    return "."
 
 
 def _positions_as_numbers(
@@ -659,6 +699,7 @@ def parse_counts(
     """
     content = content.removeprefix(MARK)
     header = parse_header(content, source)
+    content, _ = split_separator_line(content)
     separator = header.separator
     names = header.names
     if columns and not {*map(str, columns)} & {*names}:

@@ -347,9 +347,9 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
 
 
 def read_rows(
-    path: str | Path, parse: Parse, defects: Defects, header: bool = False, quotes: bool = False
+    path: str | Path, parse: Parse, defects: Defects, header: int = 0, quotes: bool = False
 ) -> Iterator[Rows]:
-    """The rows of a file, block by block; with `header` the first line is skipped.
+    """The rows of a file, block by block, after so many lines of a header.
 
     `parse` makes a table of a block's lines; what it rejects is an error that names the line. With
     `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order
@@ -360,7 +360,7 @@ def read_rows(
 
 
 def _parsed(
-    path: str | Path, parse: Parse, header: bool, quotes: bool
+    path: str | Path, parse: Parse, header: int, quotes: bool
 ) -> Iterator[tuple[pa.Table | None, bytes, int]]:
     """The tables of all blocks of a file, None for a block that `parse` rejects, with the block and
     the number of its first line; `header` and `quotes` as in `read_rows`."""
@@ -371,8 +371,9 @@ def _parsed(
     for block, first_line in blocks:
         _check_line_ends(block, first_line, path)
         if first_line == 1 and header:
-            block = block.partition(b"\n")[2]
-            first_line = 2
+            for _ in range(header):
+                block = block.partition(b"\n")[2]
+            first_line += header
         elif first_line == 1 and quotes:
             block = block.removeprefix(b"\xef\xbb\xbf")
         yield attempt(parse, block), block, first_line
@@ -495,6 +496,7 @@ def parse_table(
     delimiter: str,
     nulls: Sequence[str] = (),
     quotes: bool = False,
+    decimal_point: str = ".",
 ) -> pa.Table:
     """Parse lines with pyarrow into the columns of a file.
 
@@ -511,6 +513,7 @@ def parse_table(
         include_columns=list(wanted),
         null_values=[*nulls],
         strings_can_be_null=bool(nulls),
+        decimal_point=decimal_point,
     )
     reading = pa.csv.ReadOptions(column_names=list(columns), block_size=PARSED_BYTES)
     try:

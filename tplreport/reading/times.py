@@ -25,6 +25,7 @@ import pyarrow.compute
 from pandas.tseries.api import guess_datetime_format
 
 from tplreport.reading.rows_by_user import MISSING, arrow_of
+from tplrepro.display import count_noun
 
 ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
@@ -40,6 +41,8 @@ UNITS = {"s": (1, 1), "ms": (1, 10**3), "us": (1, 10**6), "ns": (1, 10**9)}
 UNITS |= {"min": (60, 1), "h": (3600, 1), "D": (86_400, 1), "excel": (86_400, 1)}
 EXCEL_1970 = 25_569
 LATEST = 1e11  # seconds since 1970: the year 5138
+#: A time of day after 24:00, as timetables have them, and before it perhaps a date.
+LATE = r"^(.*[T ])?(2[4-9]|[34]\d):([0-5]\d(:[0-5]\d)?)$"
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 #: Formats of dates and of times of day that are tried beside those that pandas guesses.
@@ -274,7 +277,14 @@ def check_filled(missing: np.ndarray, column: pd.Series, name: str, place: Place
         shown = "nothing"
         if isinstance(found, str) and found.strip():
             shown = repr(found)
-        raise ValueError(f"{name} must not be empty, found {shown} in {place(row)}; drop it")
+        more = int(missing.sum()) - 1
+        others = ""
+        if more:
+            others = f" and in {count_noun(more, 'row', ',')} of the {len(missing):,} read with it"
+        raise ValueError(
+            f"{name} must not be empty, found {shown} in {place(row)}{others}; drop it, and note "
+            "that a step across it would be false"
+        )
 
 
 def _times(
@@ -309,12 +319,36 @@ def _times_of_texts(
         clock, _ = parse_times(there, time_format and re.sub(" ?%z", "", time_format))
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
+        late = _times_after_midnight(texts.to_pandas(), time_format)
+        if late is not None:
+            return late, late
         column = texts.to_pandas()
         no_number = pd.to_numeric(column, errors="coerce").isna().to_numpy()
         if no_number.mean() < 0.5 and not time_format:
             wrong = no_number  # unlike the others
         raise _unlike_times(column, int(np.argmax(wrong)), time_format, place)
     return instants, clock
+
+
+def _times_after_midnight(texts: pd.Series, time_format: str | None) -> np.ndarray | None:
+    """The times of texts some of which are clocks from 24:00 to 49:59, of the day of service, or,
+    if none has a date, of one day; None if there are none of these, or others cannot be read."""
+    found = texts.str.extract(LATE)
+    is_late = found[1].notna()
+    if not is_late.any():
+        return None
+    hours = found.loc[is_late, 1].astype(int)
+    prefix = found.loc[is_late, 0].fillna("")
+    texts = texts.copy()
+    texts[is_late] = prefix + (hours % 24).map("{:02}".format) + ":" + found.loc[is_late, 2]
+    if not time_format and texts.str.fullmatch(CLOCK).all():
+        texts = "1970-01-01 " + texts.str.replace(r"^(\d:)", r"0\1", regex=True)
+    instants, has_offset = parse_times(pa.array(texts, pa.string()), time_format)
+    if np.isnat(instants).any() or has_offset.any():
+        return None
+    days = np.zeros(len(texts), "timedelta64[D]")
+    days[is_late.to_numpy()] = (hours // 24).to_numpy().astype("timedelta64[D]")
+    return instants + days
 
 
 def _unlike_times(

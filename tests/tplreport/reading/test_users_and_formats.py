@@ -78,3 +78,52 @@ def test_a_step_of_numbered_weeks_is_a_number(tmp_path):
     assert read_sequences(path, step="2").lengths.tolist() == [4, 4, 4]
     with pytest.raises(ValueError, match="step must be a positive duration with its unit"):
         read_sequences(path, step="2", time_unit="D")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_line_of_excel_names_the_separator(tmp_path, end):
+    path = tmp_path / "visits.csv"
+    rows = VISITS.rename(columns={"card": "user"})
+    text = rows.to_csv(index=False, sep=";", lineterminator=end)
+    path.write_bytes(f"sep=;{end}{text}".encode())
+    assert listed(read_sequences(path)) == listed(read_sequences(rows))
+    path.write_bytes(f"sep=;{end}{text}k4;;a{end}".encode())
+    with pytest.raises(ValueError, match="time must not be empty, found nothing in line 15 of"):
+        read_sequences(path)
+
+
+def test_degrees_may_have_decimal_commas(tmp_path):
+    rows = pd.DataFrame(
+        {"user": 1, "time": range(6), "lat": [41.9, 41.95] * 3, "lon": [12.55, 12.45] * 3}
+    )
+    found = []
+    for name, decimal in (("points.csv", "."), ("commas.csv", ",")):
+        rows.to_csv(tmp_path / name, index=False, sep=";", decimal=decimal)
+        found.append(listed(read_sequences(tmp_path / name, cell_km=1.0)))
+    assert found[0] == found[1]
+    assert len({*found[0][0][1]}) == 2
+
+
+@pytest.mark.parametrize("day", ["2024-05-01 ", "01.05.2024 ", ""])
+def test_clocks_after_midnight_are_of_the_day_of_service(tmp_path, day):
+    path = tmp_path / "trips.csv"
+    clocks = [f"{hour}:{minute:02}:00" for hour in (9, 23, 24, 25) for minute in (0, 20, 40)][3:]
+    rows = pd.DataFrame(
+        {"user": 1, "time": [day + one for one in clocks], "state": list("abbabaaba")}
+    )
+    rows.to_csv(path, index=False)
+    options = {"time_format": "%d.%m.%Y %H:%M:%S"} if "." in day else {}
+    found = read_sequences(path, step="20min", **options)
+    assert found.lengths.tolist() == [9]
+    first, last = map(pd.Timestamp, found.reading.span)
+    assert last - first == pd.Timedelta("160min")
+    assert (first.hour, last.hour) == (23, 1)
+
+
+@pytest.mark.parametrize("column", ["user", "time"])
+def test_empty_users_and_times_are_counted(column):
+    rows = VISITS.rename(columns={"card": "user"}).astype(object)
+    rows.loc[[2, 5, 9], column] = None
+    message = f"{column} must not be empty, found nothing in row 2 of .* and in 2 rows of the 12 "
+    with pytest.raises(ValueError, match=message):
+        read_sequences(rows)
