@@ -36,6 +36,14 @@ KINDS = (
     USERS_DIFFER,
     SHIFTED,
 )
+#: Of the table by kind: what happened in how many worlds.
+RHYTHM_FOUND = "rhythm found"
+DOUBTED = "doubted"
+BROKEN = "above α unwarned"
+ONE_CHAIN_BREAKS = "above α by one chain"
+MODEL_BREAKS = "above α without checks"
+#: The error of the recommended plan over that of α/T, in the median.
+SHARE_OF_ERROR = "error / that of α/T"
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,31 @@ def judge_rhythms(worlds: int, *, rng: np.random.Generator) -> pd.DataFrame:
         outcome = simulate(KINDS[number % len(KINDS)], rng=rng)
         rows.append(asdict(outcome) | {"is_broken": outcome.is_broken})
     return pd.DataFrame(rows)
+
+
+def summarize_by_kind(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """A row for each kind of world among the `outcomes` of `judge_rhythms`: their number, in how
+    many of them what happened, and the median error of the recommended plans."""
+    flags = pd.DataFrame(
+        {
+            "worlds": True,
+            RHYTHM_FOUND: outcomes["finds_rhythm"],
+            DOUBTED: outcomes["doubted"],
+            BROKEN: outcomes["is_broken"],
+            ONE_CHAIN_BREAKS: outcomes["pooled_tpl"] > outcomes["alpha"],
+            MODEL_BREAKS: outcomes["model_tpl"] > outcomes["alpha"],
+        },
+        index=outcomes.index,
+    )
+    kinds = outcomes["kind"]
+    table = flags.groupby(kinds, sort=False).sum()
+    table[SHARE_OF_ERROR] = shares_of_error(outcomes).groupby(kinds).median()
+    return table
+
+
+def shares_of_error(outcomes: pd.DataFrame) -> pd.Series:
+    """The error of each recommended plan over that of α/T; NaN where none is recommended."""
+    return (outcomes["error"] / outcomes["error_of_shares"]).where(outcomes["true_tpl"] > 0.0)
 
 
 def simulate(kind: str, *, rng: np.random.Generator) -> RhythmOutcome:

@@ -2,6 +2,7 @@
 them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tplrepro as tpl
@@ -53,3 +54,29 @@ def test_a_row_for_each_world_in_turn():
     table = rhythms.judge_rhythms(2, rng=np.random.default_rng(1))
     assert table["kind"].tolist() == list(rhythms.KINDS[:2])
     assert table["is_broken"].dtype == bool
+
+
+def test_kinds_are_counted_apart_and_withheld_plans_have_no_error():
+    outcomes = pd.DataFrame(
+        {
+            "kind": ["b", "a", "b", "b"],
+            "alpha": 1.0,
+            "finds_rhythm": [True, False, True, False],
+            "doubted": [False, False, True, True],
+            "is_broken": [True, False, False, False],
+            "true_tpl": [1.1, 0.5, 0.9, 0.0],
+            "model_tpl": [1.1, 0.5, 1.2, 0.8],
+            "pooled_tpl": [1.2, 0.5, 1.3, 1.4],
+            "error": [1.0, 4.0, 8.0, 3.0],
+            "error_of_shares": 10.0,
+        }
+    )
+    table = rhythms.summarize_by_kind(outcomes)
+    assert table.index.tolist() == ["b", "a"]
+    assert table["worlds"].tolist() == [3, 1]
+    assert table[rhythms.RHYTHM_FOUND].tolist() == [2, 0]
+    assert table[rhythms.DOUBTED].tolist() == [2, 0]
+    assert table[rhythms.BROKEN].tolist() == [1, 0]
+    assert table[rhythms.ONE_CHAIN_BREAKS].tolist() == [3, 0]
+    assert table[rhythms.MODEL_BREAKS].tolist() == [2, 0]
+    assert table[rhythms.SHARE_OF_ERROR].tolist() == pytest.approx([0.45, 0.4])
