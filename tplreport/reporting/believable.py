@@ -65,7 +65,8 @@ class JudgedChain:
         """
         time_of_day = judge_time_of_day(data, cycle)
         counted = CountedSteps.of(data, time_of_day.groups, first)
-        return cls(data, time_of_day, counted, smoothing)
+        steps_of_groups = [table.sum() for table in counted.tables()]
+        return cls(data, time_of_day.doubting_unseen(steps_of_groups), counted, smoothing)
 
     @cached_property
     def steps(self) -> Steps:

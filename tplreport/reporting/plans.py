@@ -173,7 +173,9 @@ def _pair_of_users(
     forward = []
     for group, steps in enumerate(steps_by_group(data, counted.groups)):
         shared = {"backward": matrices.backward[group], "forward": matrices.forward[group]}
-        of_group = loss_of_all_users(steps, prior_weight=weight, pooled=shared)
+        of_group = (PrivacyLossFunction(shared["backward"]), PrivacyLossFunction(shared["forward"]))
+        if len(steps):  # else nobody was seen at these hours
+            of_group = loss_of_all_users(steps, prior_weight=weight, pooled=shared)
         backward.append(of_group[0])
         forward.append(of_group[1])
     return counted.at_phases(backward), counted.at_phases(forward)

@@ -2,7 +2,8 @@
 phases by which a report judges and recommends."""
 
 from __future__ import annotations
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from tplreport.people.rhythm import HeldOutGain, PhaseCandidate, Rhythm, choose_rhythm
@@ -28,6 +29,21 @@ class TimeOfDay:
     check: Check
     groups: PhaseGroups | None = None  # None: all hours alike
     name: str = ""  # of the phases, such as "blocks of 6 hours"
+
+    def doubting_unseen(self, steps: list[float]) -> TimeOfDay:
+        """The same phases, doubted if no step was seen at one of them; `steps` are their numbers
+        by group of phases."""
+        unseen = steps.count(0)
+        if self.groups is None or not unseen:
+            return self
+        period = DAY
+        if self.groups.period == timedelta(weeks=1):
+            period = WEEK
+        words = (
+            f"no step was seen at {unseen} of {len(steps)} phases ({self.name}), whose habits are "
+            f"a guess: give data of each part of a {period}"
+        )
+        return replace(self, check=replace(self.check, verdict=DOUBTFUL, sentence=words))
 
 
 def judge_time_of_day(data: Sequences, cycle: str | None = AUTO) -> TimeOfDay:

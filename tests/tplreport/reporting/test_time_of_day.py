@@ -225,6 +225,21 @@ def test_a_cycle_that_is_asked_for_is_given_although_one_chain_would_do():
         tr.report(data, 1.0, 10, draws=0, cycle="month")
 
 
+@pytest.mark.parametrize(
+    ("users", "said"), [(1, "7 of 12 phases (blocks of 2 hours)"), (40, "1 of 2 phases")]
+)
+def test_phases_at_which_nobody_was_seen_are_doubted(users, said):
+    """Their chains are those of all hours, with which no plan but α/T is recommended."""
+    data = people(1, users, 1, [staying(0.7)])
+    morning = data.gather(data.offsets[:-1], data.offsets[:-1] + 10, np.arange(users))
+    found = tr.report(morning, 1.0, 12, draws=5, progress=False, cycle="day")
+    assert found.checks[0].verdict == checks.DOUBTFUL
+    assert f"no step was seen at {said}" in found.checks[0].sentence
+    assert "give data of each part of a day" in found.checks[0].sentence
+    assert found.recommendation.scheme == COMPOSED
+    assert {plan.against for plan in found.plans} >= {ESTIMATE, UPPER}
+
+
 def test_the_clock_is_that_of_the_zone_of_the_times():
     """A rhythm by the clock of New York, which is found in instants of UTC as well, and said."""
     data = people(5, 40, 14, [staying(0.97)] * 6 + [staying(0.6)] * 18)
