@@ -253,8 +253,10 @@ def _budgets_of_one_link(
     horizon: int,
 ) -> np.ndarray:
     """`budgets_of_links` (T,) where all steps of a side have one loss function, or None; 0 where L
-    is the identity on one side."""
-    if any(loss is not None and loss.is_identity for loss in (backward, forward)):
+    is the identity on one side up to alpha: a run of such steps has no budgets that are the same
+    for every horizon."""
+    target = _level_of_links(alpha)
+    if _is_identity(backward, target) or _is_identity(forward, target):
         return np.zeros(horizon)
     steps = min(horizon, 3) - 1
     few = budgets_of_links(alpha, [backward] * steps, [forward] * steps)
@@ -278,7 +280,7 @@ def budgets_of_links(alpha: float, before: list, after: list) -> np.ndarray:
     -------
     array (T,), nats
     """
-    levels = _levels_of_links(alpha * (1.0 - 2.0 * SAFETY), before, after)
+    levels = _levels_of_links(_level_of_links(alpha), before, after)
     last = len(before)
     budgets = np.empty(last + 1)
     budgets[0] = levels.bpl[0]
@@ -303,6 +305,11 @@ class _Link(NamedTuple):
 
     bpl_before: float
     fpl_after: float
+
+
+def _level_of_links(alpha: float) -> float:
+    """The TPL that links aim at, below alpha by more than the rounding errors of the recursion."""
+    return alpha * (1.0 - 2.0 * SAFETY)
 
 
 def _levels_of_links(target: float, before: list, after: list) -> _Levels:

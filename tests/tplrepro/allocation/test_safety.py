@@ -110,6 +110,12 @@ def test_no_budgets_of_some_random_problems_exceed_alpha(allocation):
     assert_all_safe(allocation, range(FEW[allocation]))
 
 
+@pytest.mark.parametrize("k", [239, 461, 866, 1971])
+def test_a_chain_that_is_the_identity_to_rounding_keeps_alpha_for_more_than_three_times(k):
+    """The budgets of three times, of which each has a third of alpha, are no plan for four."""
+    assert_safe("quantification", *problem("quantification", k))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY, CHUNK))
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
