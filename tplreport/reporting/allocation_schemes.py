@@ -18,8 +18,7 @@ from tplrepro.allocation.published import (
     allocate_by_quantification,
     allocate_by_upper_bound,
 )
-from tplrepro.leakage.temporal import is_cycle, safely_below
-from tplrepro.markov.cycle import Cycle, as_cycle
+from tplrepro.leakage.temporal import LossCycles, is_cycle, loss_cycles, safely_below
 
 COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
@@ -56,18 +55,23 @@ def _allocate_by_upper_bound(alpha: float, backward: Any, forward: Any, horizon:
     each phase, in turn."""
     if not is_cycle(backward) and not is_cycle(forward):
         return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
-    cycle = max(as_cycle(backward), as_cycle(forward), key=len)
-    if len(cycle) <= MOST_FOR_LEAST_ERROR:
+    losses = loss_cycles(backward, forward)
+    if len(losses) <= MOST_FOR_LEAST_ERROR:
         of_phases = allocate_by_upper_bound(alpha, backward, forward, shape="least error")
     else:
-        of_phases = _budgets_of_long_cycle(alpha, as_cycle(backward), as_cycle(forward))
+        of_phases = _budgets_of_long_cycle(alpha, losses)
     return np.resize(of_phases, horizon)
 
 
-def _budgets_of_long_cycle(alpha: float, backward: Cycle, forward: Cycle) -> np.ndarray:
-    """Budgets (p,) of the phases of a week, nearly of least error: the best of `POWERS` of those
-    that each step would have if it were that of all hours."""
-    steps = list(zip(backward.over(len(forward)), forward, strict=True))
+def _budgets_of_long_cycle(alpha: float, losses: LossCycles) -> np.ndarray:
+    """Budgets (p,) of a cycle of many phases, nats.
+
+    Each phase's share is a power from `POWERS` of the budget that its step alone would allow for
+    ever; the power with the least sum of 1 / budget wins.
+    """
+    backward = losses.cycle_of(losses.backward)
+    forward = losses.cycle_of(losses.forward)
+    steps = list(zip(losses.backward.steps, losses.forward.steps, strict=True))
     alone = {step: _budget_of_one_step(alpha, *step) for step in dict.fromkeys(steps)}
     of_phases = np.array([alone[step] for step in steps])
     most = of_phases.max()
