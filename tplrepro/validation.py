@@ -135,7 +135,7 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 
 
 def _as_labels(states: Any) -> range | tuple:
-    """The numbers 0..n-1 as a range, other labels as a tuple; TypeError for what has no order."""
+    """A range 0..n-1 as it is, other labels as a tuple; TypeError for a set."""
     if isinstance(states, (set, frozenset)):
         raise TypeError("a set has no order")
     if isinstance(states, range) and states == range(len(states)):

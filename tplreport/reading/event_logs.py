@@ -184,8 +184,8 @@ class _Parser:
         self.expat.StartDoctypeDeclHandler = self._refuse
 
     def events(self) -> Iterator[tuple[int, str, str, int]]:
-        """Number of the trace, activity, time and line of each event; `names` is complete after the
-        last event."""
+        """Of each event: number of its trace from 0, activity, time as text as in the file (both ""
+        if absent), and the line where it ends. `names` is complete after the last event."""
         fed = 0
         head = b""
         for block in chain(

@@ -506,7 +506,10 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
 
 def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
     """DataFormatError if no column of users has a usual name and there are columns that may be
-    those of users; each file of a folder is a user's."""
+    those of users; each file of a folder is a user's.
+
+    Called where user= is not given; nothing is checked where columns are given by number.
+    """
     if isinstance(data, Path) and data.is_dir():
         return
     names = column_names(data)

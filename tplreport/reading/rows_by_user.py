@@ -346,7 +346,7 @@ class Codes:
 
     @property
     def labels(self) -> np.ndarray:
-        """The label of each code."""
+        """The label of each code; numbers as text unless all labels are numbers."""
         labels = [*self.code_of]
         kinds = {*map(type, labels)}
         if not kinds <= {int} and not kinds <= {int, float}:

@@ -340,7 +340,9 @@ def report(
     sensitivity : float > 0, by how much one person's move changes the counts of a time point, in L1
     smoothing : float >= 0, pseudo-steps added to each row of counts, spread over the n states
     confidence : probability that the true chain is among those that the recommended plan withstands
-    draws : bootstrap draws of users (of the posterior for one user); 0: none
+    draws : bootstrap draws of users (of the posterior for one user); 0, or at least 3
+        They give an interval of the leakage, of level 1 - 2 / draws whatever `confidence` is. None
+        is drawn with draws = 0, with smoothing = 0 or with more than 500 states.
     count : the usual size of a released count; None: users by states
     against : whom the recommended plan withstands
         "the upper end", "the worst user's habits" or "any prior on both sides", which holds for

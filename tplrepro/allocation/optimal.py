@@ -250,7 +250,8 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
     first, last : int
         How many releases at each end are all knots.
     growth : float
-        By which factor the distances between the others grow inwards, > 1.
+        By which factor the distances between the others grow inwards, > 1; near the middle they may
+        be shorter.
 
     Returns
     -------

@@ -607,8 +607,8 @@ def _order_corners(
     Corners within `ROUNDING` of the line between their neighbours are dropped one at a time: of two
     that are close, one stays. So rounding changes neither the order nor the choice.
     """
-    angles = _angles_from_left(coordinates[corners], to_coordinates)
-    corners = corners[np.argsort(angles)]
+    order = _order_from_left(coordinates[corners], to_coordinates)
+    corners = corners[np.argsort(order)]
     distances = np.linalg.norm(coordinates[corners], axis=1)
     farthest = int(np.argmax(distances))
     from_farthest = np.roll(corners, -farthest)
@@ -618,10 +618,13 @@ def _order_corners(
     return corners[is_kept]
 
 
-def _angles_from_left(coordinates: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
-    """The angles (c,) in the plane of vectors with these coordinates (c, 2) from the direction (-1,
-    0), in (0, 2 pi], counter-clockwise; `to_coordinates` (2, 2) leads from the plane to
-    coordinates."""
+def _order_from_left(coordinates: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
+    """Numbers (c,) in about (0, 2 pi] by which vectors with these coordinates (c, 2) are in
+    counter-clockwise order in the plane, from the direction (-1, 0), which is last.
+
+    They are angles in the coordinates, not in the plane; `to_coordinates` (2, 2) leads from the
+    plane to the coordinates.
+    """
     x, y = -to_coordinates[0]  # the coordinates of (-1, 0)
     turn_left_to_front = np.array([[x, -y], [y, x]])
     turned = coordinates @ turn_left_to_front

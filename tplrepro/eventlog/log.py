@@ -102,7 +102,9 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     Raises
     ------
     ValueError
-        If a column is missing or has no value in some row, or the log has no event.
+        If the log is no DataFrame or has no event, lacks a column or a value in it, has times that
+        are no datetimes, uses START or END as an activity, or marks complete cases by anything but
+        True and False.
     """
     wanted = [CASE, ACTIVITY]
     if timed:
@@ -148,7 +150,8 @@ def _warn_of_skipped_events(log: pd.DataFrame) -> None:
 
 
 def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
-    """Refuse a log without events, or without one of the wanted columns in every row."""
+    """ValueError for what is no DataFrame, has no event, lacks a wanted column or a value in it,
+    has times that are no datetimes, or uses START or END as an activity."""
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
             f"an event log must be a DataFrame, found {type(log).__name__}; "

@@ -205,7 +205,7 @@ def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Su
     ----------
     losses : LossCycle of the backward side
     budgets : array (p,), of each phase, >= 0 and not all 0, nats
-    n_first : int, the number of first time points, at least that of the first steps of `losses`
+    n_first : int >= len(losses.first); how many first time points get a supremum of their own
 
     Returns
     -------
@@ -234,7 +234,7 @@ def forward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Sup
     ----------
     losses : LossCycle of the forward side
     budgets : array (p,), of each phase, >= 0 and not all 0, nats
-    n_first : int, the number of first time points, at least that of the first steps of `losses`
+    n_first : int >= len(losses.first); how many first time points get a supremum of their own
 
     Returns
     -------

@@ -373,8 +373,8 @@ class LossCycle:
         return n_first + (time - n_first) % len(self.steps)
 
     def over_interval(self, start: int, length: int) -> list:
-        """L of each of `length` steps from a time point on; of more than a period of them, of the
-        first steps and those of one period."""
+        """L of each of `length` steps from time `start` on; the list ends once it holds the rest of
+        the first steps and one period, after which it would repeat."""
         until_repeated = max(len(self.first) - start, 0) + len(self.steps)
         end = start + min(length, until_repeated)
         return [self.at(time) for time in range(start, end)]

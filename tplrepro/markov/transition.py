@@ -255,7 +255,7 @@ class TransitionMatrix(FrozenArrays):
         rng : int, numpy.random.Generator or None
             A seed, a generator, or None for a matrix that nobody can repeat.
         zeros : float
-            The share of entries, in [0, 1), that are set to 0; one in each row stays.
+            The probability, in [0, 1), with which an entry is set to 0; one in each row is kept.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class TransitionMatrix(FrozenArrays):
         Raises
         ------
         ValueError
-            If `n` is no positive whole number, or `zeros` no such share.
+            If `n` is no positive whole number, or `zeros` no such probability.
 
         Examples
         --------

@@ -116,6 +116,7 @@ class KNormNoise:
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off
         it."""
+        # `norm` is that of the widened K, `volume` is K's.
         d = self.body.dimension
         log_volume = np.log(self.body.volume)
         log_scale = d * np.log(self.epsilon / self._widening)

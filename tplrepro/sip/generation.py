@@ -98,7 +98,7 @@ class _Solved:
     """The programme over some outputs, solved for classes of inputs.
 
     If some symbols are output unchanged, they form the last class, and w has one more column: the
-    nearest one of them.
+    cheapest one of them.
     """
 
     outputs: np.ndarray  # (m,)
@@ -125,8 +125,11 @@ class _Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class _NearestUnchanged:
-    """Of each symbol, the cheapest output among those that are output unchanged, and its cost."""
+class _CheapestUnchanged:
+    """Of each symbol, the unchanged one that is its output of least cost, and that cost.
+
+    Costs are those of `_Generation.costs`, which adds to the distance the output's mean one.
+    """
 
     output: np.ndarray  # (k,)
     cost: np.ndarray  # (k,)
@@ -166,7 +169,7 @@ class _Generation:
         most_outputs = min(MOST_OUTPUTS, most_by_budget, most_by_memory)
         self.most_outputs = int(max(8, most_outputs))
         if self.n_unchanged:
-            self.unchanged = self._find_nearest_unchanged()
+            self.unchanged = self._find_cheapest_unchanged()
 
     def _count_unchanged(self) -> int:
         """How many of the first symbols are always output unchanged."""
@@ -176,15 +179,16 @@ class _Generation:
             return n_common
         return 0
 
-    def _find_nearest_unchanged(self) -> _NearestUnchanged:
-        """Compare all symbols with as many that are output unchanged as memory allows."""
+    def _find_cheapest_unchanged(self) -> _CheapestUnchanged:
+        """Of each of the k symbols, the output of least cost among the unchanged ones, and that
+        cost. Only the most probable unchanged ones that memory allows are tried."""
         most_tried = max(1, MOST_DISTANCES // self.k)
         n_tried = min(self.n_unchanged, most_tried)
         distances = self.distances(np.arange(self.k), np.arange(n_tried))
         costs = self.costs(distances, self.b)
         cheapest = np.argmin(costs, axis=1)
         least = np.take_along_axis(costs, cheapest[:, None], axis=1)
-        return _NearestUnchanged(output=cheapest, cost=least[:, 0])
+        return _CheapestUnchanged(output=cheapest, cost=least[:, 0])
 
     def distances(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Distances (n, m) between symbols x (n,) and y (m,), by their numbers."""
@@ -246,7 +250,7 @@ class _Generation:
         are output unchanged."""
         table = self.distances(np.arange(self.k), outputs)
         costs = self.costs(table, self.b)
-        if self.n_unchanged:  # one more output: the nearest symbol that is output unchanged
+        if self.n_unchanged:  # one more output: the cheapest symbol that is output unchanged
             costs = np.column_stack([costs, self.unchanged.cost])
         check_entries(costs, "distances between possible symbols")
         if kappa is None:
@@ -293,9 +297,9 @@ class _Generation:
         which are changed; symbols that are output unchanged form the last one."""
         key = self._preferences(costs)
         if self.n_unchanged:
-            nearest = self.unchanged.output
-            n_nearest = int(nearest.max()) + 1
-            key = key * n_nearest + nearest
+            cheapest = self.unchanged.output
+            n_cheapest = int(cheapest.max()) + 1
+            key = key * n_cheapest + cheapest
         separate = np.arange(self.n_unchanged, self.end_of_separate)
         key[separate] = -1 - separate
         last = key.max() + 1
@@ -427,15 +431,15 @@ class _Generation:
     def _with_unchanged_outputs(self, table: np.ndarray, solved: _Solved) -> np.ndarray:
         """The rows (c - 1, m + n_unchanged) of the other symbols.
 
-        They come from a table (c, m + 1) whose last column is the nearest symbol that is output
+        They come from a table (c, m + 1) whose last column is the cheapest symbol that is output
         unchanged.
         """
         m = solved.n_outputs
-        to_nearest = table[:, -1]
+        to_cheapest = table[:, -1]
         to_unchanged = np.zeros((len(table), self.n_unchanged))
-        # The symbols of a class have the same nearest one, except in the last class, whose row is
+        # The symbols of a class have the same cheapest one, except in the last class, whose row is
         # not used.
-        to_unchanged[solved.class_of, self.unchanged.output] = to_nearest[solved.class_of]
+        to_unchanged[solved.class_of, self.unchanged.output] = to_cheapest[solved.class_of]
         rows = np.column_stack([table[:, :m], to_unchanged])
         return rows[:-1]
 

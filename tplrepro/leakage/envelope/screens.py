@@ -202,7 +202,8 @@ def add_excesses(q, m, start, stop, room, totals):
     in use, with q_k = q[k, i] in steps (n, n), for each row i.
 
     It is the sum of max(q_k, level_k) less that of level_k, both modulo 2^16, and is itself below
-    2^16.
+    2^16. `stop` is rounded up to whole LANES; `set_levels` leaves levels of 65535 there, which
+    nothing exceeds.
     """
     columns, levels, _, part = room
     n_lanes = -(-(stop - start) // LANES)
