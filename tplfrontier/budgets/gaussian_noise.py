@@ -75,6 +75,8 @@ def allocate_noise(
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, list, Cycle, or None
         Pr(l^{t-1} | l^t): row by row the probabilities of the value before. A list of T - 1
         holds the matrix of each step between two time points. None: the adversary does not know it.
+        The promise is to users whose first state has the law that this side assumes: for a
+        `reverse()` without a start, those who start in the habit.
     forward : as `backward`
         Pr(l^t | l^{t-1}): row by row the probabilities of the value after.
     horizon : int >= 1

@@ -66,7 +66,8 @@ class EventAccountant(Account):
     ----------
     backward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, Cycle or None
         Pr(l^{t-1} | l^t). The first time point is at phase 0 of a cycle. None: the adversary does
-        not know it.
+        not know it. The profiles are those of users whose first state has the law that this side
+        assumes: for a `reverse()` without a start, those who start in the habit.
     forward : as `backward`
         Pr(l^t | l^{t-1}).
     grid : float, optional

@@ -337,7 +337,8 @@ class PrivacyLossFunction:
         """The supremum over time of BPL or FPL, each budget `epsilon` > 0 (Theorem 11 of [1],
         Theorem 5 of [2]).
 
-        Elementwise, in nats; inf where the leakage grows without bound.
+        Elementwise, in nats; inf where the leakage grows without bound. Of a backward matrix it is
+        that of users whose first state has the law that the matrix assumes (`Cycle.reverse`).
         """
         budgets = check_epsilon(epsilon)
         return _elementwise(self._supremum, budgets)

@@ -535,6 +535,10 @@ class TransitionMatrix(FrozenArrays):
 
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution
         of l^{t-1}, by default the stationary one. Every state must be reached.
+
+        By default it is the backward matrix of users who start in the habit: whose first state has
+        the stationary distribution, whatever their data are. For those who start elsewhere, leakage
+        may be several times as large: see `Cycle(P).reverse(start=...)`.
         """
         prior = self._initial_or_stationary(initial)
         is_stored = self.is_sparse and not self.background.any()
