@@ -258,9 +258,9 @@ def read_table(
     else:
         states = _wanted_states(state, latitude, longitude, positions)
         wanted = _wanted_observation(data, user, time, states, until, order=order)
-    if user is None and not states_of_row:
-        _check_users(data, wanted)
-    elif user == NO_USER and NO_USER not in column_names(data):
+        if user is None:
+            _check_users(data, wanted)
+    if user == NO_USER and NO_USER not in column_names(data):
         del wanted["user"]
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
@@ -510,29 +510,21 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
 
     Called where user= is not given; nothing is checked where columns are given by number.
     """
-    if isinstance(data, Path) and data.is_dir():
+    is_folder = isinstance(data, Path) and data.is_dir()
+    is_by_number = any(isinstance(one, int) for one in wanted.values())
+    if is_folder or is_by_number:
         return
     names = column_names(data)
-    plain = [*map(plain_name, names)]
-    if {*plain} & {*USUAL_NAMES["user"]}:
+    if {*map(plain_name, names)} & {*USUAL_NAMES["user"]}:
         return
-    given = [*map(str, wanted.values())]
-    taken = {*given}.union(*(name.split("+") for name in given))
-    usual = {one for names_of_one in USUAL_NAMES.values() for one in names_of_one}
-    others = [
-        name
-        for name, short in zip(names, plain, strict=True)
-        if names.count(name) == 1 and str(name) not in taken and short not in {*usual, ""}
-    ]
-    head = first_rows(data, others)[others].dropna(axis=1, how="all")
-    others = [name for name in others if name in head and not looks_like_times(head[name])]
-    if not others or any(isinstance(one, int) for one in wanted.values()):
+    head = _head_of_other_columns(data, names, wanted)
+    if head.columns.empty:
         return
-    likely = [name for name in others if _may_be_users(head[name])]
     shown = ", ".join(map(repr, names[:12]))
+    likely = [repr(name) for name in head if _may_be_users(head[name])]
     hint = ""
     if likely:
-        hint = f"; {' and '.join(map(repr, likely))} may name users"
+        hint = f"; {' and '.join(likely)} may name users"
     source: Any = data
     if isinstance(data, pd.DataFrame):
         source = data.attrs.get("source", "the DataFrame")
@@ -541,6 +533,25 @@ def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
         f"their column by user=, or give user={NO_USER!r} if all rows are one person's",
         source,
     )
+
+
+def _head_of_other_columns(
+    data: Path | pd.DataFrame, names: list, wanted: Mapping[str, Hashable]
+) -> pd.DataFrame:
+    """The first values of the columns, of all `names`, that are not `wanted`, have no usual name
+    of another thing, and hold neither nothing nor times."""
+    given = [*map(str, wanted.values())]
+    taken = {*given}.union(*(name.split("+") for name in given))
+    usual = {one for names_of_one in USUAL_NAMES.values() for one in names_of_one}
+    others = [
+        name
+        for name in names
+        if names.count(name) == 1
+        and str(name) not in taken
+        and plain_name(name) not in {*usual, ""}
+    ]
+    head = first_rows(data, others)[others].dropna(axis=1, how="all")
+    return head[[name for name in head if not looks_like_times(head[name])]]
 
 
 def _may_be_users(column: pd.Series) -> bool:
