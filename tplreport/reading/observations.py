@@ -258,24 +258,26 @@ def read_table(
     else:
         states = _wanted_states(state, latitude, longitude, positions)
         wanted = _wanted_observation(data, user, time, states, until, order=order)
-        if user is None:
-            _check_users(data, wanted)
-    if user == NO_USER and NO_USER not in column_names(data):
-        del wanted["user"]
+    _heed_user(user, data, wanted, is_table=not states_of_row)
     source = open_source(data, wanted)
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
-    blocks = with_progress(source.blocks, "reading", "row", size=len, show=progress)
-    try:
-        _gather(table, blocks, time_format)
-    except pd.errors.OutOfBoundsDatetime as error:
-        raise unlike_columns(error, source.name) from None
+    _gather_rows(table, source, time_format, progress)
     if missing is None:
         _warn_of_missing(table)
     _warn_of_case(table)
     if isinstance(data, pd.DataFrame):
         _heed_notes(table, source.name, data.attrs)
     return table
+
+
+def _gather_rows(table: Table, source: Source, time_format: str | None, progress: bool) -> None:
+    """Add all rows of a source to the table; with `progress`, a bar is shown if that takes long."""
+    blocks = with_progress(source.blocks, "reading", "row", size=len, show=progress)
+    try:
+        _gather(table, blocks, time_format)
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise unlike_columns(error, source.name) from None
 
 
 def _heed_notes(table: Table, name: str, notes: Mapping) -> None:
@@ -502,6 +504,15 @@ def _check_times(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> N
     raise DataFormatError(
         f"there must be times, found none among the columns {columns}{found}: {remedy}", source
     )
+
+
+def _heed_user(user: Any, data: Any, wanted: dict[str, Hashable], *, is_table: bool) -> None:
+    """Look for columns that may be those of users, if none is named in a table with a row for each
+    observation; want none if all rows are one person's."""
+    if user is None and is_table:
+        _check_users(data, wanted)
+    if user == NO_USER and NO_USER not in column_names(data):
+        del wanted["user"]
 
 
 def _check_users(data: Path | pd.DataFrame, wanted: Mapping[str, Hashable]) -> None:
