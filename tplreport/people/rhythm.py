@@ -89,7 +89,6 @@ class Rhythm:
 
     candidates: tuple[PhaseCandidate, ...]  # from few phases to many; the first is one chain
     chosen: PhaseCandidate
-    stay: HeldOutGain  # of the time already spent in a state, over the chosen phases
     unit: str  # what errors are taken over: "user" or "stretch of time"
     sequences: Sequences
     smoothing: float
@@ -103,6 +102,11 @@ class Rhythm:
     def groups(self) -> PhaseGroups:
         """Which steps of a day or week share a matrix, and what their phases are called."""
         return group_phases(self.chosen.phase, self.sequences.step)
+
+    @cached_property
+    def stay(self) -> HeldOutGain:
+        """The gain of the time already spent in a state over the chosen phases."""
+        return _gain_of_stay(_draw_users(self.sequences), self.groups)
 
     @cached_property
     def cycle(self) -> Cycle:
@@ -150,8 +154,7 @@ def choose_rhythm(sequences: Any, smoothing: float = 0.0) -> Rhythm:
     tried = _candidates(data.step)
     groups = [group_phases(phase, data.step) for phase in tried]
     finest = _common_refinement(groups)
-    drawn = _draw_users(data)
-    table = StepTable.of(drawn, finest.of_values)
+    table = StepTable.of(_draw_users(data), finest.of_values)
     contexts = [_group_of_refinement(group, finest)[table.context] for group in groups]
     gains = table.gains_over_pooled(contexts)
     n_tried = max(len(tried) - 1, 1)
@@ -160,8 +163,7 @@ def choose_rhythm(sequences: Any, smoothing: float = 0.0) -> Rhythm:
         for phase, group, own in zip(tried, groups, gains, strict=True)
     ]
     chosen = _choose(candidates, gains)
-    stay = _gain_of_stay(drawn, groups[chosen])
-    return Rhythm(tuple(candidates), candidates[chosen], stay, table.unit, data, smoothing)
+    return Rhythm(tuple(candidates), candidates[chosen], table.unit, data, smoothing)
 
 
 def _draw_users(data: Sequences) -> Sequences:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction
+from tplrepro.leakage.loss_function import DOWN, ROUNDING, UP, PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import LossOverSteps, keep_leading_digits
 from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
 from tplrepro.validation import (
@@ -56,10 +56,6 @@ from tplrepro.validation import (
 
 if TYPE_CHECKING:
     from tplrepro.leakage.suprema import Suprema
-
-# They exceed the rounding of the few operations between two bounds.
-UP = 1.0 + 2.0**-50
-DOWN = 1.0 - 2.0**-50
 
 
 class LeakageExceededError(ValueError):

@@ -41,6 +41,9 @@ ROUNDING = 4e-15
 #: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of
 #: 1 - e^-alpha (`envelope`).
 TIES = 2e-15
+#: Factors that exceed the rounding of the few operations between two bounds.
+UP = 1.0 + 2.0**-50
+DOWN = 1.0 - 2.0**-50
 
 
 class Witness(NamedTuple):

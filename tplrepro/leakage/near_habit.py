@@ -20,12 +20,9 @@ from math import exp, expm1
 
 import numpy as np
 
-from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
+from tplrepro.leakage.loss_function import DOWN, UP, PrivacyLossFunction, Witness
 from tplrepro.leakage.prior_free import PriorFreeLoss
 
-# They exceed the rounding of the few operations of a line below.
-UP = 1.0 + 2.0**-50
-DOWN = 1.0 - 2.0**-50
 #: Of a larger distance, e^h is large enough for all purposes.
 MOST_DISTANCE = 700.0
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.accumulation import has_table
+from tplrepro.leakage.loss_function import UP
 from tplrepro.leakage.temporal import (
     REQUIRED,
     Correlation,
@@ -36,7 +37,7 @@ from tplrepro.leakage.temporal import (
     loss_cycles,
     table_as_text,
 )
-from tplrepro.leakage.timeline import UP, leakage_rounded_up
+from tplrepro.leakage.timeline import leakage_rounded_up
 from tplrepro.validation import LARGEST, FrozenArrays, check_range
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.accumulation import accumulate_leakages
-from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.loss_function import UP, PrivacyLossFunction
 from tplrepro.leakage.loss_over_steps import (
     Interval,
     LossOfIntervals,
@@ -39,8 +39,6 @@ from tplrepro.validation import check_budgets, check_horizon
 
 # Of 1,024 steps of a cycle and more, fewer with these leading binary digits bound L: few are kept.
 DIGITS = 10
-# exceeds the rounding of the few operations between two leakages, and of their sum
-UP = 1.0 + 2.0**-50
 
 
 def leakage_at_all_times(
