@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from tplreport.publishing.clock import CycleOnClock
-from tplreport.publishing.losses_as_json import as_json, check_labels, side_from_json, side_to_json
+from tplreport.publishing.losses_as_json import (
+    as_json,
+    check_labels,
+    side_from_json,
+    side_to_json,
+    side_without_matrices_of_hulls,
+)
 from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycles, loss_cycles
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
 
@@ -126,6 +132,17 @@ def start_as_json(start: Start | None) -> Any:
     if isinstance(start, str):
         return start
     return np.asarray(start, dtype=float).tolist()
+
+
+def without_matrices_of_hulls(settings: Mapping) -> dict:
+    """The settings as files have them now: those of before held the shares from which a hull was
+    made."""
+    cycle = settings.get("cycle") or {"phases": [0]}
+    p = len(cycle["phases"])
+    sides = {
+        name: side_without_matrices_of_hulls(settings[name], p) for name in ("backward", "forward")
+    }
+    return {**settings, **sides}
 
 
 def is_made_with(

@@ -1,4 +1,9 @@
-"""Loss functions as JSON: one for all steps, or those of a cycle, each of them once."""
+"""Loss functions as JSON: one for all steps, or those of a cycle, each of them once.
+
+Of a loss function that is known by its hull alone, such as that of counts, the matrix is not
+written: it may hold the shares of private data, and nothing is computed from it. Files that
+were made before hold it, and are read.
+"""
 
 import json
 from collections.abc import Iterable
@@ -86,9 +91,23 @@ def _numbered(numbers: list[int | None], made: list) -> list:
     return [None if number is None else made[number] for number in numbers]
 
 
+def side_without_matrices_of_hulls(content: dict | None, p: int) -> dict | None:
+    """What `side_to_json` writes of a side, of which a file of before may hold more."""
+    if content is None:
+        return None
+    losses = content.get("losses", [content])
+    if any("hull" in loss and _has_matrix(loss) for loss in losses):
+        return side_to_json(side_from_json(content, p))
+    return content
+
+
+def _has_matrix(content: dict) -> bool:
+    return "rows" in content or "indptr" in content
+
+
 def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
-    """A loss function by its kind, its matrix, the labels of its states, and its hull if that is of
-    more."""
+    """A loss function by its kind, the labels of its states, and its matrix, or its hull if that is
+    of more."""
     if loss is None:
         return None
     states = loss.matrix.states
@@ -99,7 +118,7 @@ def loss_to_json(loss: PrivacyLossFunction | None) -> dict | None:
         content["states"] = states.stop
     if not loss.of_matrix:
         content["hull"] = loss.hull
-    if loss.matrix.is_sparse:
+    elif loss.matrix.is_sparse:
         parts = {"data": values.data, "indices": values.indices, "indptr": values.indptr}
         content |= parts | {"background": loss.matrix.background}
     else:
@@ -127,7 +146,9 @@ def loss_from_json(content: dict | None) -> PrivacyLossFunction | None:
         return None
     states = content["states"]
     if isinstance(states, int):  # their number
-        states = None
+        states = range(states)
+    if "hull" in content:
+        return PrivacyLossFunction.of_hull(_names_of(states), np.array(content["hull"]))
     if "rows" in content:
         matrix = TransitionMatrix(content["rows"], states)
     else:
@@ -136,6 +157,12 @@ def loss_from_json(content: dict | None) -> PrivacyLossFunction | None:
         n = len(content["background"])
         parts = csr_array((content["data"], content["indices"], content["indptr"]), shape=(n, n))
         matrix = TransitionMatrix(parts, states, background=content["background"])
-    if "hull" in content:
-        return PrivacyLossFunction.of_hull(matrix, np.array(content["hull"]))
     return LOSSES[content["loss"]](matrix)
+
+
+def _names_of(states: Any) -> TransitionMatrix:
+    """A matrix that names the states of a hull, and says nothing else: its rows are equal."""
+    from scipy.sparse import csr_array
+
+    n = len(states)
+    return TransitionMatrix(csr_array((n, n)), states, background=np.full(n, 1.0 / n))

@@ -29,7 +29,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from tplreport.files import check_spares, write_whole
-from tplreport.publishing.chain import OF_BACKWARD, Chain, condition_of_promise
+from tplreport.publishing.chain import (
+    OF_BACKWARD,
+    Chain,
+    condition_of_promise,
+    without_matrices_of_hulls,
+)
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, release_counts
 from tplreport.publishing.mark import (
@@ -229,7 +234,7 @@ class Publisher:
             self._file.create(settings)
         with self._reading() as store:
             store.check_pages()
-            self.settings = store.read("settings")
+            self.settings = without_matrices_of_hulls(store.read("settings"))
             self._file.identity = store.state.identity
             clock = self._clock(store)
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
