@@ -21,7 +21,7 @@ from workflow.configuration import (
 )
 
 # Data sets that have no official file to download, only a folder below TPLREPRO_DATA.
-OTHER_DATA = ("eventlogs",)
+OTHER_DATA = ("eventlogs", "authors")
 KNOWN_DATA = sorted({*SOURCES, *OTHER_DATA})
 
 
