@@ -107,7 +107,8 @@ COLUMNS = {
     ),
     "missing": Option(
         str,
-        "texts that stand for no value, such as NA,null; by default the usual ones, with a warning",
+        "drop: leave out rows without a user, a time or an end; state: a missing state is a state; "
+        "or texts that stand for no value, such as NA,null; or both, such as drop,NA",
     ),
     "box": Option(
         str, "south,north,west,east of the cells in degrees; a position outside ends a sequence"

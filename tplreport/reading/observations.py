@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.rows_by_user import MISSING, Codes, RowsByUser, Spill, plain_label
+from tplreport.reading.rows_by_user import (
+    MISSING,
+    Codes,
+    Labels,
+    RowsByUser,
+    Spill,
+    plain_label,
+)
 from tplreport.reading.table import (
     USUAL_NAMES,
     Source,
@@ -54,7 +61,7 @@ from tplreport.reading.time_steps import (
 from tplreport.reading.times import (
     LOCAL,
     UNITS,
-    check_filled,
+    Absent,
     check_seconds,
     looks_like_times,
     parse_numbers,
@@ -70,11 +77,16 @@ from tplrepro.validation import check_choice, warn_caller
 
 if TYPE_CHECKING:
     from tplreport.reading.grid import Box, Grid
+    from tplreport.reading.missing import Lacking
 
 POSITION = ("latitude", "longitude")
 ORDERS = ("rows", "times")
 #: As `user`: all rows are one person's.
 NO_USER = "none"
+#: As `missing`: rows without a value are left out, or a missing state is a state, of this name.
+DROP = "drop"
+AS_STATE = "state"
+NO_STATE = "missing"
 SAME_TIME = ("first", "last", "rows")
 
 
@@ -92,6 +104,7 @@ class WhatWasRead:
     last: dict[str, str]
     clock: str | None = None  # whose hours the times of the sequences are, if they have any
     step: str | None = None  # from row to row, where each row is a step
+    stateless: int = 0  # rows without a state, which are a state of its own
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -109,6 +122,8 @@ class WhatWasRead:
             times += f"; each row is a step, of {self.step}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
+        if self.stateless:
+            reasons += f"; {self.stateless:,} of them without a state, as state {NO_STATE!r}"
         return (
             f"Read: {columns}",
             f"Times: {times}",
@@ -134,6 +149,37 @@ class Observed(Sequences):
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Which texts stand for no value, and what becomes of rows with them."""
+
+    texts: frozenset[str]
+    are_usual: bool = True  # whether the texts are those that nobody had to name
+    is_dropped: bool = False  # rows without a user, a time or an end are left out
+    is_state: bool = False  # rows without a state are in a state of its own
+
+    @classmethod
+    def of(cls, missing: str | Iterable[str] | None) -> Missing:
+        """What `read_table` takes: texts, or one with commas between them, `DROP` or `AS_STATE`
+        among them, or None.
+
+        >>> Missing.of("state,-9").is_state, sorted(Missing.of("state,-9").texts)
+        (True, ['', '-9'])
+        """
+        if missing is None:
+            missing = []
+        elif isinstance(missing, str):
+            missing = missing.split(",")
+        words = [*missing]
+        texts = [word for word in words if word not in (DROP, AS_STATE)]
+        return cls(
+            texts=frozenset(["", *(texts or MISSING)]),
+            are_usual=not texts,
+            is_dropped=DROP in words,
+            is_state=AS_STATE in words,
+        )
+
+
 @dataclass(eq=False)
 class Table:
     """The rows of a file, by user, which `read_table` returns, and their states, which `to_states`
@@ -145,6 +191,9 @@ class Table:
     users: Codes
     states: Codes
     width: int  # states a row of the file holds
+    missing: Missing = field(default_factory=partial(Missing.of, None))
+    lacking: Lacking | None = None  # rows without a user, a time or an end, if there are any
+    stateless: int = 0  # rows without a state that have the others
     rows: RowsByUser = field(default_factory=RowsByUser)
     # of positions: least and largest latitude, and longitude
     edges: np.ndarray = field(default_factory=lambda: np.array([np.inf, -np.inf] * 2))
@@ -224,7 +273,12 @@ def read_table(
     time_format : format of times that are text, as of `strptime`
     time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel", of times that are numbers
         The last are days of a spreadsheet.
-    missing : texts that stand for no value, such as "NA,null"; by default `MISSING`, with a warning
+    missing : "drop" or "state", or texts that stand for no value, or both, such as "drop,NA,-9"
+        Texts are by default `MISSING`, with a warning. A row without a state ends a sequence, and
+        with "state" it is in a state "missing" of its own. Rows without a user, a time or an end
+        are an error, and with "drop" left out: a user's sequence ends where a row without a time
+        stands, if the user's rows are in order of time, and at the begin of a spell without an
+        end; a row without a user may be anybody's, and ends none.
     progress : bool; show how many rows were read
 
     Returns
@@ -263,7 +317,8 @@ def read_table(
     table = _empty_table(source, len(states_of_row) or 1, missing, time_unit)
     table.counts_rows = order == "times"
     _gather_rows(table, source, time_format, progress)
-    if missing is None:
+    _heed_lacking(table)
+    if table.missing.are_usual:
         _warn_of_missing(table)
     _warn_of_case(table)
     if isinstance(data, pd.DataFrame):
@@ -370,14 +425,9 @@ def _empty_table(
 ) -> Table:
     """A table without rows, for rows that hold `width` states.
 
-    `missing` are the texts that stand for no value, or one text with commas between them; None: the
-    usual ones.
+    `missing` is as for `Missing.of`.
     """
-    if missing is None:
-        missing = MISSING
-    elif isinstance(missing, str):
-        missing = missing.split(",")
-    absent = frozenset([*missing, ""])
+    chosen = Missing.of(missing)
     place = source.place
     if width > 1:
         place = lambda row: source.place(row // (width + 1))  # noqa: E731
@@ -385,21 +435,39 @@ def _empty_table(
         source=source.name,
         columns={thing: name for thing, name in source.columns.items() if name is not None},
         place=place,
-        users=Codes("user", absent),
-        states=Codes("state", absent),
+        users=Codes("user", chosen.texts),
+        states=Codes("state", chosen.texts),
         width=width,
+        missing=chosen,
         unit=time_unit,
     )
 
 
 def _warn_of_missing(table: Table) -> None:
     """Warn of states that are texts which stand for no value by default."""
+    effect = "each ends a sequence"
+    if table.missing.is_state:
+        effect = f"each is in state {NO_STATE!r}"
     for text, count in table.states.absent.items():
         if text:
             warn_caller(
                 f"{count_noun(count, 'row', ',')} of {table.source} with state {text!r}, which "
-                "stands for a missing value: each ends a sequence; give missing='' if it is a state"
+                f"stands for a missing value: {effect}; give missing='' if it is a state"
             )
+
+
+def _heed_lacking(table: Table) -> None:
+    """ValueError for rows without a user, a time or an end, unless they are to be left out."""
+    if table.lacking is None:
+        return
+    if not table.missing.is_dropped:
+        table.lacking.check(table.place, table.rows.n_rows)
+    table.lacking.warn(table.source)
+    if not table.rows.counts.size:
+        raise ValueError(
+            f"there must be rows with a user and a time, found none in {table.source}; check the "
+            "columns"
+        )
 
 
 def _warn_of_case(table: Table) -> None:
@@ -619,15 +687,15 @@ def _gather(table: Table, blocks: Iterable[pd.DataFrame], time_format: str | Non
             }
             if "time" in block:
                 table.zones.add(zone_of(block["time"]))
-            block = with_instants(block, time_format, place, kinds)
+            block, absent = with_instants(block, time_format, place, kinds, table.missing.texts)
             table.has_offsets |= LOCAL["time"] in block
             if not is_wide:
                 added = block
-            _add_block(table, added, place, lookups)
+            _add_block(table, added, place, lookups, absent)
             if not table.first_row:
-                table.first_row = _shown_row(block, 0, table)
-            table.last_row = _shown_row(block, -1, table)
-            begin += len(block)
+                table.first_row = _shown_row(block, 0, table, absent)
+            table.last_row = _shown_row(block, len(block) - 1, table, absent)
+            begin += len(added)
     if not begin:
         raise ValueError(
             f"there must be observations, found no row in {table.source}; check the file and the "
@@ -645,30 +713,60 @@ def _add_block(
     block: pd.DataFrame,
     place: Callable[[int], str],
     lookups: Mapping[str, Callable[[], Any]],
+    absent: Mapping[str, Absent],
 ) -> None:
     """Add the rows of a block to the table, with codes of their users and states, and widen its
     span of times and positions.
 
     `place` tells where a row of the block stands; `lookups` give, for user and state, what
-    `Codes.factorized` found in the block.
+    `Codes.factorized` found in the block; `absent` are the rows without a time, by its column.
     """
     coded = ("user", "state", *POSITION)
     columns = {name: block[name].to_numpy() for name in block if name not in coded}
     columns["user"] = np.zeros(len(block), np.int32)
     if "user" in block:
         columns["user"] = table.users.of(block["user"], place, lookups["user"])
-        check_filled(columns["user"] < 0, block["user"], "user", place)
+        is_nobody = columns["user"] < 0
+        if is_nobody.any():
+            absent = {**absent, "user": Absent.of(is_nobody, block["user"])}
     elif table.width > 1:
         columns["user"] = columns["time"] // (table.width + 1)
+    is_left_out = _leave_out(table, columns["user"], absent)
+    columns["user"][is_left_out] = -1
     if "state" in block:
-        columns["cell"] = table.states.of(block["state"], place, lookups["state"])
+        lookup = partial(_labels_of_kept, lookups["state"], is_left_out)
+        columns["cell"] = table.states.of(block["state"], place, lookup)
     for k, name in enumerate(block.columns.intersection(POSITION)):
         degrees = _degrees(block[name], name, place)
+        degrees = np.where(is_left_out, np.nan, degrees)
         columns[name] = degrees
         _widen_edges(table.edges[2 * k : 2 * k + 2], degrees)
     if "time" in block and table.width == 1:
-        _widen_span(table, columns["time"])
+        _widen_span(table, columns["time"][~is_left_out])
+    is_stateless = _lacks_state(pd.DataFrame(columns, copy=False), table.width)
+    table.stateless += int((is_stateless & ~is_left_out).sum())
     table.rows.add(columns)
+
+
+def _leave_out(table: Table, users: np.ndarray, absent: Mapping[str, Absent]) -> np.ndarray:
+    """Which rows (m,) of a block are left out, as they have no user or no time; the table notes
+    all that lack something.
+
+    `users` are codes, -1 for none; `absent` are the rows that lack something, by its column.
+    """
+    if not absent:
+        return np.zeros(len(users), dtype=bool)
+    if table.lacking is None:
+        from tplreport.reading.missing import Lacking
+
+        table.lacking = Lacking()
+    return table.lacking.add(users, absent, table.rows.n_rows)
+
+
+def _labels_of_kept(lookup: Callable[[], Labels], is_left_out: np.ndarray) -> Labels:
+    """What a lookup found, without the labels of rows that are left out."""
+    found = lookup()
+    return replace(found, of_rows=np.where(is_left_out, -1, found.of_rows))
 
 
 def _widen_edges(edges: np.ndarray, degrees: np.ndarray) -> None:
@@ -679,15 +777,22 @@ def _widen_edges(edges: np.ndarray, degrees: np.ndarray) -> None:
 
 def _widen_span(table: Table, times: np.ndarray) -> None:
     """Change the first and the last time of a table to cover further ones."""
+    if not times.size:
+        return
     table.span = [min([times.min(), *table.span]), max([times.max(), *table.span])]
 
 
-def _shown_row(block: pd.DataFrame, row: int, table: Table) -> dict[str, str]:
-    """Row number `row` of a block (-1: the last), as it was understood: texts by role."""
+def _shown_row(
+    block: pd.DataFrame, row: int, table: Table, absent: Mapping[str, Absent]
+) -> dict[str, str]:
+    """Row number `row` of a block, as it was understood: texts by role; `absent` are the rows
+    without a time, by its column."""
     shown = {}
     for name in block:
         value = block[name].iloc[row]
-        if name in LOCAL:
+        if name in absent and row in absent[name].rows:
+            shown[name] = str(None)
+        elif name in LOCAL:
             shown[name] = str(value)
         elif name not in LOCAL.values():
             shown[name] = str(plain_label(value, table.users.missing))
@@ -745,19 +850,59 @@ def to_states(
         For measured numbers without bins, and bins of what is no number.
     """
     if grid is not None:
-        return replace(
+        found = replace(
             table,
             cells_of=lambda part: grid.cell(part["latitude"], part["longitude"]),
             labels_of=grid.labels,
         )
+        return _with_state_of_none(found, grid.n_cells)
     cell_of, labels = _binned(table, bins, binning)
     declared = np.unique(cell_of[:-1]) if table.states.is_declared else table.declared
-    return replace(
+    found = replace(
         table,
         cells_of=lambda part: cell_of[part["cell"].to_numpy()],
         labels_of=lambda seen: labels[seen],
         declared=declared,
     )
+    return _with_state_of_none(found, len(labels))
+
+
+def _with_state_of_none(table: Table, cell: int) -> Table:
+    """The table with this cell, of the label `NO_STATE`, for rows without a state, if they are to
+    have one; ValueError if another state has that label."""
+    if not table.missing.is_state or not table.stateless:
+        return table
+    cells_of = table.cells_of
+    labels_of = table.labels_of
+
+    def cells_with_none(part: pd.DataFrame) -> np.ndarray:
+        """The cells of rows, that of rows without a state among them."""
+        return np.where(_lacks_state(part, table.width), cell, cells_of(part)).astype(np.int32)
+
+    def labels_with_none(cells: np.ndarray) -> np.ndarray:
+        """The labels of cells as texts, the last one perhaps of those without a state."""
+        is_none = cells == cell
+        labels = [str(label) for label in labels_of(cells[~is_none])]
+        if NO_STATE in labels:
+            raise ValueError(
+                f"no state may be called {NO_STATE!r} beside missing={AS_STATE!r}, found one in "
+                f"{table.source}; give missing='{AS_STATE},{NO_STATE}' if it stands for no state, "
+                "or rename it"
+            )
+        return np.array([*labels, *[NO_STATE] * int(is_none.sum())])
+
+    return replace(table, cells_of=cells_with_none, labels_of=labels_with_none)
+
+
+def _lacks_state(rows: pd.DataFrame, width: int) -> np.ndarray:
+    """Which rows have no state, or position, that could have one: the row after each sequence of
+    `width` states, if that is more than one, has none."""
+    if "cell" not in rows:
+        return np.logical_or(*(np.isnan(rows[name].to_numpy()) for name in POSITION))
+    lacks = rows["cell"].to_numpy() < 0
+    if width > 1:
+        lacks = lacks & (rows["time"].to_numpy() % (width + 1) != width)
+    return lacks
 
 
 def to_sequences(
@@ -805,7 +950,15 @@ def to_sequences(
         )
     _check_cuts(table, step, max_gap, same_time)
     has_users = bool(table.users.code_of)
-    cutter = Cutter(step, max_gap, same_time or table.ties, table.place, has_users, zone=table.zone)
+    cutter = Cutter(
+        step,
+        max_gap,
+        same_time or table.ties,
+        table.place,
+        has_users,
+        zone=table.zone,
+        lacking=table.lacking,
+    )
     rows = table.rows
     of_users = with_progress(
         ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
@@ -943,12 +1096,16 @@ def _describe_reading(table: Table, dropped: Mapping[str, int], is_timed: bool) 
     }
     times = "rows in the order of the file"
     rows = table.rows.n_rows
+    reasons = {}
+    if table.lacking is not None:
+        reasons = table.lacking.reasons()
     if table.width > 1:
         states = [str(name) for role, name in table.columns.items() if role not in columns]
         columns["states"] = ", ".join(states)
         times = "each row is a sequence"
         rows //= table.width + 1
         dropped = {}
+        reasons = {reason: count // (table.width + 1) for reason, count in reasons.items()}
     span = None
     if table.span:
         times, span = _times_in_words(table, is_timed)
@@ -958,7 +1115,8 @@ def _describe_reading(table: Table, dropped: Mapping[str, int], is_timed: bool) 
         times=times,
         span=span,
         rows=rows,
-        dropped=dict(dropped),
+        dropped={**reasons, **dropped},
+        stateless=table.stateless if table.missing.is_state else 0,
         first=table.first_row,
         last=table.last_row,
     )
@@ -1143,13 +1301,16 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
     Without bins a cell is a state. With them, states must be numbers, which are put into `bins`
     ranges with equal counts (`binning` "quantiles") or of equal width ("width").
     """
-    labels = table.states.labels
+    codes = table.states.met
+    labels = table.states.labels_met
+    cell_of = np.full(len(table.states.code_of) + 1, -1, dtype=np.int32)
     numbers: np.ndarray | None = labels
     if labels.dtype.kind not in "iuf":
         numbers = parse_numbers(texts_of(pd.Series(labels)))
     if bins is None:
         _check_no_measure(table, labels, numbers)
-        return np.append(np.arange(len(labels), dtype=np.int32), np.int32(-1)), labels
+        cell_of[codes] = np.arange(len(codes))
+        return cell_of, labels
     check_choice(binning, "binning", ("quantiles", "width"))
     if numbers is None or bins < 2:
         raise ValueError(
@@ -1160,9 +1321,9 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
     if binning == "width":
         edges = np.unique(low + (numbers.max() - low) * shares)
     else:
-        edges = np.unique(_quantiles(numbers, table.states.counts, shares))
-    index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
-    return np.append(index, -1).astype(np.int32), _names_of_bins(edges)
+        edges = np.unique(_quantiles(numbers, table.states.counts[codes], shares))
+    cell_of[codes] = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
+    return cell_of, _names_of_bins(edges)
 
 
 def _check_no_measure(table: Table, labels: np.ndarray, numbers: np.ndarray | None) -> None:
@@ -1171,7 +1332,8 @@ def _check_no_measure(table: Table, labels: np.ndarray, numbers: np.ndarray | No
     if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
         return
     measured = int(np.argmax(numbers != np.floor(numbers)))
-    rows = (part["row"][part["cell"] == measured] for part in table.rows.parts())
+    code = table.states.met[measured]
+    rows = (part["row"][part["cell"] == code] for part in table.rows.parts())
     first_row = min(int(row) for rows_of_part in rows for row in rows_of_part)
     raise ValueError(
         f"states must be whole numbers or labels, found {labels[measured]} in "

@@ -103,16 +103,20 @@ class RowsByUser:
         self.counts = np.zeros(0, dtype=np.int64)  # rows of each user
 
     def add(self, columns: dict[str, np.ndarray]) -> None:
-        """Add the columns of a block; "user" holds codes from 0."""
+        """Add the columns of a block; "user" holds codes from 0, or -1 for a row that only
+        counts."""
         users = columns["user"]
         order = np.argsort(users, kind="stable")
+        order = order[np.searchsorted(users, 0, sorter=order) :]
         columns = columns | {"row": np.arange(self.n_rows, self.n_rows + len(users))}
         records = np.empty(len(order), [(name, column.dtype) for name, column in columns.items()])
         for name, column in columns.items():
             records[name] = column.take(order)
+        self.n_rows += len(users)
+        if not order.size:
+            return
         self.blocks.append(records)
-        self.n_rows += len(order)
-        counts = np.bincount(users, minlength=len(self.counts))
+        counts = np.bincount(users[order], minlength=len(self.counts))
         counts[: len(self.counts)] += self.counts
         self.counts = counts
 
@@ -347,8 +351,25 @@ class Codes:
     @property
     def labels(self) -> np.ndarray:
         """The label of each code; numbers as text unless all labels are numbers."""
+        return _of_one_type([*self.code_of])
+
+    @property
+    def met(self) -> np.ndarray:
+        """The codes of labels that a row has, or all if the column declares its labels."""
+        if self.is_declared:
+            return np.arange(len(self.code_of))
+        return np.flatnonzero(self.counts)
+
+    @property
+    def labels_met(self) -> np.ndarray:
+        """The labels of these codes, as those of `labels`."""
         labels = [*self.code_of]
-        kinds = {*map(type, labels)}
-        if not kinds <= {int} and not kinds <= {int, float}:
-            labels = [str(label) if isinstance(label, int | float) else label for label in labels]
-        return np.asarray(pd.Index(labels, tupleize_cols=False))
+        return _of_one_type([labels[code] for code in self.met])
+
+
+def _of_one_type(labels: list) -> np.ndarray:
+    """Labels as an array; numbers as text unless all are numbers."""
+    kinds = {*map(type, labels)}
+    if not kinds <= {int} and not kinds <= {int, float}:
+        labels = [str(label) if isinstance(label, int | float) else label for label in labels]
+    return np.asarray(pd.Index(labels, tupleize_cols=False))

@@ -10,11 +10,12 @@ order the reports exactly, nanoseconds included. *Ticks* are times as whole numb
 time stamps that have them, else microseconds.
 """
 
+from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,9 @@ from tplreport.reading.times import LOCAL, PlaceOfRow, has_unit, zone_of
 from tplrepro.display import count_noun
 from tplrepro.markov.sequences import MICROSECONDS, Sequences, common_step, with_even_times
 from tplrepro.validation import warn_caller
+
+if TYPE_CHECKING:
+    from tplreport.reading.missing import Lacking
 
 OUTSIDE = -1
 DAY = 86_400  # seconds
@@ -59,7 +63,7 @@ class Pieces:
     def n_transitions(self) -> int:
         return len(self.states) - int((np.diff(self.offsets) > 0).sum())
 
-    def named(self, reports: "Reports") -> Sequences:
+    def named(self, reports: Reports) -> Sequences:
         """The sequences with the users that the codes stand for."""
         found = Sequences.from_flat(self.states, self.offsets, reports.users[self.owners])
         if self.times is None:
@@ -126,18 +130,26 @@ def fixed_steps(
 
 
 def _at_steps(
-    times: np.ndarray, group: np.ndarray, states: np.ndarray, step: Any, max_gap: Duration
+    times: np.ndarray,
+    group: np.ndarray,
+    states: np.ndarray,
+    step: Any,
+    max_gap: Duration,
+    is_cut: np.ndarray | None = None,
 ) -> tuple[Pieces, np.ndarray]:
     """The sequences at fixed time steps, and the states of the reports that lie between two steps.
 
     Reports (m,) are sorted by `group`, the codes of users, and `times`; a state holds for
-    `max_gap`, None: until the next step.
+    `max_gap`, None: until the next step. Nothing is known between a report where `is_cut` (m,) is
+    true and the next one, and no step leads across.
     """
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
-    longest = step - 1
+    longest: Any = step - 1
     if max_gap is not None:
         longest = _duration(max_gap, "max_gap", second)
+    if is_cut is not None:
+        longest = np.where(is_cut, 0, longest)
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = _steps_from(ticks, step)
     before_next = _steps_from(np.append(ticks[1:], 0), step) - 1
@@ -147,6 +159,9 @@ def _at_steps(
     stops = np.cumsum(lengths)
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
+    if is_cut is not None:
+        cuts_before = np.cumsum(is_cut) - is_cut
+        breaks |= np.diff(cuts_before[source]) > 0
     unused = states[(lengths == 0) & (states != OUTSIDE)]
     pieces = _cut(states, group, source, breaks)
     microseconds, rest = divmod(step * SECOND, second)
@@ -201,13 +216,20 @@ def observed_sequences(
 
 
 def _as_reported(
-    times: np.ndarray, group: np.ndarray, states: np.ndarray, max_gap: Duration
+    times: np.ndarray,
+    group: np.ndarray,
+    states: np.ndarray,
+    max_gap: Duration,
+    is_cut: np.ndarray | None = None,
 ) -> Pieces:
     """The sequences of all reported states; a gap above `max_gap`, if that is given, ends one.
 
-    Reports (m,) are sorted by `group`, the codes of users, and `times`.
+    Reports (m,) are sorted by `group`, the codes of users, and `times`. A sequence also ends where
+    `is_cut` is true.
     """
     broken = np.diff(group) != 0
+    if is_cut is not None:
+        broken |= is_cut[:-1]
     if max_gap is not None:
         ticks, second = _ticks(times)
         broken |= np.diff(ticks) > _duration(max_gap, "max_gap", second)
@@ -374,7 +396,8 @@ class Cutter:
 
     `step` and `max_gap` are durations, None for sequences as reported and of any gaps. Of rows of a
     user at one time, `same_time` says which count ("first", "last", "rows" for all; None: an
-    error). `place` tells where a row stands; `zone` is that whose clock shows the times.
+    error). `place` tells where a row stands; `zone` is that whose clock shows the times; `lacking`
+    are rows that lack something.
     """
 
     def __init__(
@@ -385,7 +408,9 @@ class Cutter:
         place: PlaceOfRow,
         has_users: bool,
         zone: str | None = None,
+        lacking: Lacking | None = None,
     ):
+        self.lacking = lacking
         self.step = step
         self.max_gap = max_gap
         self.same_time = same_time
@@ -406,6 +431,9 @@ class Cutter:
         """The sequences of these rows, which are sorted by user, and whose states are `cells`."""
         reports = part.assign(cell=cells)
         self.rows += len(reports)
+        if self.lacking is not None:
+            reports = self.lacking.heeded(reports, self.place)
+            cells = cells[~reports["is_endless"].to_numpy()]
         self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
         reports = self._in_order(reports)
         if self.seconds >= DAY:
@@ -417,17 +445,18 @@ class Cutter:
         times = reports["time"].to_numpy()
         group = reports["user"].to_numpy()
         states = reports["cell"].to_numpy()
+        is_cut = _cuts_of(reports)
         if self.step is None:
-            reported = _as_reported(times, group, states, max_gap)
+            reported = _as_reported(times, group, states, max_gap, is_cut)
             self.gaps.add(times, reports["row"].to_numpy(), reported)
             return self._on_local_clock(reported, reports)
         if max_gap is None and self._are_changes(reports):
             max_gap = (reports["time"].max() - reports["time"].min()) or self.step
-        found, unused = _at_steps(times, group, states, self.step, max_gap)
+        found, unused = _at_steps(times, group, states, self.step, max_gap, is_cut)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None or self.holds_changes:
-            not_held, _ = _at_steps(times, group, states, self.step, None)
+            not_held, _ = _at_steps(times, group, states, self.step, None, is_cut)
             self.held += max(0, len(found.states) - len(not_held.states))
         return self._on_local_clock(found, reports)
 
@@ -437,7 +466,8 @@ class Cutter:
             times, group, states, rows = (
                 reports[name].to_numpy() for name in ("time", "user", "cell", "row")
             )
-            self.gaps.add(times, rows, _as_reported(times, group, states, None))
+            reported = _as_reported(times, group, states, None, _cuts_of(reports))
+            self.gaps.add(times, rows, reported)
             self.holds_changes = self.gaps.shows_changes_only
         return self.holds_changes
 
@@ -504,6 +534,8 @@ class Cutter:
         if not ((user[1:] == user[:-1]) & (time[1:] == time[:-1])).any():
             return reports
         keys = ["user", "time"]
+        if "is_cut" in reports:
+            reports = reports.assign(is_cut=reports.groupby(keys)["is_cut"].transform("any"))
         if self.same_time is not None:
             kept = reports[~reports.duplicated(keys, keep=self.same_time)].copy()
             self._drop(f"not the {self.same_time} of a user at one time", len(reports) - len(kept))
@@ -558,17 +590,30 @@ class Cutter:
         once."""
         same = reports["user"].eq(reports["user"].shift(-1))
         following = reports["time"].shift(-1)
-        wrong = reports[
-            (reports["until"] <= reports["time"]) | (same & (following < reports["until"]))
-        ]
+        is_wrong = (reports["until"] <= reports["time"]) | (same & (following < reports["until"]))
+        is_open = same & (following == reports["until"])
+        if "is_cut" in reports:
+            is_wrong &= ~reports["is_endless"]
+            is_open = (is_open | reports["is_endless"]) & ~reports["is_cut"]
+        wrong = reports[is_wrong]
         if len(wrong):
             raise ValueError(
                 "a spell must end after its begin and before the next one, found one until "
                 f"{wrong['until'].iloc[0]} in {self.place(int(wrong['row'].iloc[0]))}; shorten it, "
                 "or leave out until="
             )
-        closing = reports[~(same & (following == reports["until"]))]
-        return _in_time(pd.concat([reports, closing.assign(time=closing["until"], cell=OUTSIDE)]))
+        closing = reports[~is_open]
+        ends = closing.assign(time=closing["until"], cell=OUTSIDE)
+        if "is_cut" in reports:
+            reports = reports.assign(is_cut=False)  # but from the end of the spell on
+        return _in_time(pd.concat([ends, reports]))
+
+
+def _cuts_of(reports: pd.DataFrame) -> np.ndarray | None:
+    """After which reports (m,) something is missing; None where nothing is known of that."""
+    if "is_cut" not in reports:
+        return None
+    return reports["is_cut"].to_numpy()
 
 
 def on_clock_of(zone: str, times: np.ndarray) -> np.ndarray:

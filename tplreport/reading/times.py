@@ -15,6 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -25,7 +26,6 @@ import pyarrow.compute
 from pandas.tseries.api import guess_datetime_format
 
 from tplreport.reading.rows_by_user import MISSING, arrow_of
-from tplrepro.display import count_noun
 
 ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
@@ -41,6 +41,8 @@ UNITS = {"s": (1, 1), "ms": (1, 10**3), "us": (1, 10**6), "ns": (1, 10**9)}
 UNITS |= {"min": (60, 1), "h": (3600, 1), "D": (86_400, 1), "excel": (86_400, 1)}
 EXCEL_1970 = 25_569
 LATEST = 1e11  # seconds since 1970: the year 5138
+#: At most so many blanks stand around a text that is looked up.
+MOST_BLANKS = 4
 #: A time of day after 24:00, as timetables have them, and before it perhaps a date.
 LATE = r"^(.*[T ])?(2[4-9]|[34]\d):([0-5]\d(:[0-5]\d)?)$"
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
@@ -237,23 +239,66 @@ def _may_be_since_1970(numbers: np.ndarray) -> bool:
     return any((np.abs(numbers / 10**k - 2.3e9) < 1.8e9).all() for k in (0, 3, 6, 9))
 
 
+@dataclass(frozen=True)
+class Absent:
+    """Rows of a block without a value in one column."""
+
+    rows: np.ndarray  # their numbers in the block
+    found: str  # what stands in the first of them
+
+    @classmethod
+    def of(cls, is_absent: np.ndarray, column: pd.Series) -> "Absent":
+        """The rows of a column where `is_absent` (m,) is true, of which there is one."""
+        rows = np.flatnonzero(is_absent)
+        found = column.iloc[rows[0]]
+        if isinstance(found, str) and found.strip():
+            return cls(rows, repr(found))
+        return cls(rows, "nothing")
+
+
 def with_instants(
     block: pd.DataFrame,
     time_format: str | None,
     place: PlaceOfRow,
     kinds: dict[str, tuple[bool, bool]],
-) -> pd.DataFrame:
+    missing: frozenset[str] = frozenset(MISSING),
+) -> tuple[pd.DataFrame, dict[str, Absent]]:
     """The block with instants for times, and columns of the local clock where it differs.
 
-    `place` tells where a row stands. `kinds` is changed: it keeps what times of each column are, so
-    that those of later blocks must be alike.
+    Parameters
+    ----------
+    block : DataFrame
+    time_format : as for `strptime`; None: ISO 8601, or numbers
+    place : function of the number of a row, which tells where it stands
+    kinds : what times of each column are
+        It is changed, so that those of later blocks must be alike.
+    missing : texts that stand for no time
+
+    Returns
+    -------
+    DataFrame, and the rows without a time by the name of the column
+        In these rows the instant is another row's, or 0 where no row of the block has one.
+
+    Raises
+    ------
+    ValueError
+        For a time that cannot be read, or is unlike the others.
     """
     block = block.copy(deep=False)
     if "clock" in block:
-        block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
+        block["time"] = _joined(block["time"], block.pop("clock"), missing)
+    absent = {}
     for name in block.columns.intersection([*LOCAL]):
-        column = block[name]
-        check_filled(column.isna().to_numpy(), column, name, place)
+        column = _objects_as_texts(block[name])
+        is_absent = _is_absent(column, missing)
+        if is_absent.any():
+            absent[name] = Absent.of(is_absent, column)
+        known = np.flatnonzero(~is_absent)
+        if not known.size:
+            _stand_in(block, name)
+            continue
+        if is_absent.any():
+            column = column.iloc[np.where(is_absent, known[0], np.arange(len(column)))]
         instants, clock = _times(column, time_format, place)
         kind = instants.dtype.kind == "M", clock is instants
         is_first = name not in kinds and kind == (False, True)
@@ -265,26 +310,49 @@ def with_instants(
         block[name] = instants
         if clock is not instants:
             block[LOCAL[name]] = clock
-    return block
+    return block, absent
 
 
-def check_filled(missing: np.ndarray, column: pd.Series, name: str, place: PlaceOfRow) -> None:
-    """ValueError for the first row of the column `name` where `missing` (m,) is true; `place` tells
-    where a row stands."""
-    if missing.any():
-        row = int(np.argmax(missing))
-        found = column.iloc[row]
-        shown = "nothing"
-        if isinstance(found, str) and found.strip():
-            shown = repr(found)
-        more = int(missing.sum()) - 1
-        others = ""
-        if more:
-            others = f" and in {count_noun(more, 'row', ',')} of the {len(missing):,} read with it"
-        raise ValueError(
-            f"{name} must not be empty, found {shown} in {place(row)}{others}; drop it, and note "
-            "that a step across it would be false"
-        )
+def _stand_in(block: pd.DataFrame, name: str) -> None:
+    """Give the column `name`, which holds nothing, the instants of that of times, or 0 for times
+    themselves."""
+    if name == "time":
+        block[name] = np.zeros(len(block), np.int64)
+        return
+    block[name] = block["time"]
+    if LOCAL["time"] in block:
+        block[LOCAL[name]] = block[LOCAL["time"]]
+
+
+def _joined(dates: pd.Series, clocks: pd.Series, missing: frozenset[str]) -> pd.Series:
+    """Dates and times of day in one column, None where one of them is missing."""
+    joined = dates.astype(str) + " " + clocks.astype(str)
+    is_absent = _is_absent(dates, missing) | _is_absent(clocks, missing)
+    if is_absent.any():
+        joined = joined.astype(object).where(~is_absent, None)
+    return joined
+
+
+def _objects_as_texts(column: pd.Series) -> pd.Series:
+    """A column of Python objects as one of texts, which takes a while; others as they are."""
+    if column.dtype.kind != "O" or isinstance(column.dtype, pd.ArrowDtype):
+        return column
+    return pd.Series(pd.array(texts_of(column), pd.ArrowDtype(pa.string())))
+
+
+def _is_absent(column: pd.Series, missing: frozenset[str]) -> np.ndarray:
+    """Which values (m,) of a column are none, or texts that stand for none."""
+    is_absent = column.isna().to_numpy(bool)
+    if column.dtype.kind not in "OU":
+        return is_absent
+    texts = texts_of(column)
+    shortest = pa.compute.min(pa.compute.binary_length(texts)).as_py()
+    longest = max(map(len, missing), default=0) + MOST_BLANKS
+    if shortest is None or shortest > longest:
+        return is_absent
+    trimmed = pa.compute.utf8_trim_whitespace(texts)
+    stand_for_none = pa.compute.is_in(trimmed, value_set=pa.array([*missing], pa.string()))
+    return is_absent | stand_for_none.to_numpy(zero_copy_only=False)
 
 
 def _times(
@@ -357,8 +425,6 @@ def _unlike_times(
     """The error for the time in this row, which cannot be read in the format, or is not like the
     others; `place` tells where a row stands."""
     text = texts.iloc[row]
-    if text.strip() in MISSING:
-        return ValueError(f"time must not be empty, found {text!r} in {place(row)}; drop it")
     forms = [
         repr(form) for form in fitting_formats(texts.iloc[[row, *range(min(SAMPLE, len(texts)))]])
     ]
