@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.time_steps import OUTSIDE
 from tplreport.reading.times import Absent, PlaceOfRow
 from tplrepro.display import count_noun
 from tplrepro.validation import warn_caller
@@ -113,7 +112,7 @@ class Lacking:
 
     def heeded(self, reports: pd.DataFrame, place: PlaceOfRow) -> pd.DataFrame:
         """The reports with columns that say after which something is missing ("is_cut"), and which
-        spells have no end ("is_endless"); those have no state.
+        spells have no end ("is_endless"), in place of which their begin stands.
 
         Parameters
         ----------
@@ -145,10 +144,7 @@ class Lacking:
             is_cut[before[~is_first]] = True
         is_endless = np.isin(row, np.concatenate(self.endless))
         if is_endless.any():
-            reports = reports.assign(
-                cell=reports["cell"].mask(is_endless, OUTSIDE),
-                until=reports["until"].mask(is_endless, reports["time"]),
-            )
+            reports = reports.assign(until=reports["until"].mask(is_endless, reports["time"]))
         return reports.assign(is_cut=is_cut, is_endless=is_endless)
 
 

@@ -24,14 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tplreport.reading.rows_by_user import (
-    MISSING,
-    Codes,
-    Labels,
-    RowsByUser,
-    Spill,
-    plain_label,
-)
+from tplreport.reading.rows_by_user import MISSING, Codes, Labels, RowsByUser, Spill, plain_label
 from tplreport.reading.table import (
     USUAL_NAMES,
     Source,
@@ -870,9 +863,9 @@ def to_states(
 def _with_state_of_none(table: Table, cell: int) -> Table:
     """The table with this cell, of the label `NO_STATE`, for rows without a state, if they are to
     have one; ValueError if another state has that label."""
-    if not table.missing.is_state or not table.stateless:
-        return table
     cells_of = table.cells_of
+    if not table.missing.is_state or not table.stateless or cells_of is None:
+        return table
     labels_of = table.labels_of
 
     def cells_with_none(part: pd.DataFrame) -> np.ndarray:
@@ -1322,7 +1315,9 @@ def _binned(table: Table, bins: int | None, binning: str) -> tuple[np.ndarray, n
         edges = np.unique(low + (numbers.max() - low) * shares)
     else:
         edges = np.unique(_quantiles(numbers, table.states.counts[codes], shares))
-    cell_of[codes] = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
+    cell_of[codes] = np.clip(
+        np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0)
+    )
     return cell_of, _names_of_bins(edges)
 
 

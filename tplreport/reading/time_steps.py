@@ -407,6 +407,7 @@ class Cutter:
         same_time: str | None,
         place: PlaceOfRow,
         has_users: bool,
+        *,
         zone: str | None = None,
         lacking: Lacking | None = None,
     ):
@@ -433,7 +434,9 @@ class Cutter:
         self.rows += len(reports)
         if self.lacking is not None:
             reports = self.lacking.heeded(reports, self.place)
-            cells = cells[~reports["is_endless"].to_numpy()]
+            is_endless = reports["is_endless"].to_numpy()
+            reports["cell"] = np.where(is_endless, OUTSIDE, cells)
+            cells = cells[~is_endless]
         self._drop("without a state, which ends a sequence", int((cells == OUTSIDE).sum()))
         reports = self._in_order(reports)
         if self.seconds >= DAY:

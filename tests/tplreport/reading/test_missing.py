@@ -72,7 +72,8 @@ def test_rows_without_a_value_are_counted_and_left_out(tmp_path, kind, column, e
     found = read_sequences(data, missing="drop", order="times")
     assert listed(found) == expected
     text = str(found)
-    assert f"Rows: 6 of 8 count; not 2: without a {column}" in text and reason in text
+    assert f"Rows: 6 of 8 count; not 2: without a {column}" in text
+    assert reason in text
 
 
 @pytest.mark.filterwarnings(NOBODY)
@@ -116,7 +117,9 @@ def test_a_missing_state_may_be_a_state(tmp_path, kind):
     assert listed(found) == [("a", ["x", "y", "missing", "y"]), ("b", ["y", "y", "x", "missing"])]
     assert "Rows: 8 of 8 count; 2 of them without a state, as state 'missing'" in str(found)
     both = ROWS.assign(state=["x", None, "missing", "x", *"yyxx"])
-    with pytest.raises(ValueError, match="no state may be called 'missing' .*'state,missing' if it"):
+    with pytest.raises(
+        ValueError, match="no state may be called 'missing' .*'state,missing' if it"
+    ):
         read_sequences(both, missing="state", order="times")
     merged = read_sequences(both, missing="state,missing")
     assert listed(merged)[0] == ("a", ["x", "missing", "missing", "x"])
