@@ -264,6 +264,7 @@ def read_table(
     order : "rows" or "times": each observation of a user is a step
         In the order of the rows, without times, or in that of times, whatever lies between them.
     time_format : format of times that are text, as of `strptime`
+        A week without a day, "%G-W%V", is its Monday; "%q" is the number of a quarter.
     time_unit : "s", "ms", "us", "ns", "min", "h", "D" or "excel", of times that are numbers
         The last are days of a spreadsheet.
     missing : "drop" or "state", or texts that stand for no value, or both, such as "drop,NA,-9"

@@ -51,6 +51,11 @@ FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-1
 MORE = ("%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y")
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", *MORE)
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ":%H.%M", ":%H.%M.%S")
+#: Formats of weeks, months and quarters; "%q", the number of a quarter, is ours.
+WEEKS = ("%G-W%V", "%GW%V", "%G-W%V-%u", "W%V %G")
+QUARTERS = ("%Y-Q%q", "%YQ%q", "%Y Q%q", "Q%q %Y", "Q%q/%Y")
+MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%m.%Y", "%b %Y", "%b-%Y", "%b-%y", "%B %Y")
+QUARTERS_YEAR = "(?P<year>[0-9]{4})"
 OTHERS = ("%a %b %d %H:%M:%S %z %Y", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z")
 #: Formats of dates that are whole numbers -> their digits.
 DIGITS = {
@@ -142,8 +147,35 @@ def _instants_in_format(column: pd.Series, time_format: str | None) -> np.ndarra
     if time_format:
         pattern = WITH_DIGIT
     formed = column.where(column.str.fullmatch(pattern).astype(bool))
-    parsed = pd.to_datetime(formed, format=time_format or "ISO8601", utc=True, errors="coerce")
+    parsed = _parsed(formed, time_format or "ISO8601")
     return parsed.dt.tz_localize(None).to_numpy()
+
+
+def _parsed(texts: pd.Series, form: str) -> pd.Series:
+    """The times of texts in a format, in UTC, NaT for other texts; ValueError for what is no
+    format.
+
+    A week is its Monday, and a quarter ("%q") the first day of its first month.
+
+    >>> _parsed(pd.Series(["2024-Q2", "2024-04"]), "%Y-Q%q").astype(str).tolist()
+    ['2024-04-01 00:00:00+00:00', nan]
+    """
+    if "%q" in form:
+        pattern = re.escape(form).replace("%q", "(?P<quarter>[1-4])")
+        found = texts.str.extract(f"^{pattern.replace('%Y', QUARTERS_YEAR)}$")
+        months = (found["quarter"].astype(float) * 3 - 2).map("{:02.0f}".format)
+        texts = (found["year"] + months).where(found["quarter"].notna())
+        form = "%Y%m"
+    elif "%V" in form and not re.search("%[uwaA]", form):
+        texts = texts + " 1"
+        form += " %u"
+    try:
+        return pd.to_datetime(texts, format=form, utc=True, errors="coerce")
+    except ValueError as error:
+        raise ValueError(
+            f"time_format must be a format as of strptime, found {form!r} ({error}); give such as "
+            "'%d.%m.%Y %H:%M'"
+        ) from None
 
 
 def _uniform_times(texts: pa.Array) -> tuple[np.ndarray, bool] | None:
@@ -184,7 +216,8 @@ def fitting_formats(values: Iterable[Any]) -> list[str]:
     texts = pd.Series(list(dict.fromkeys(str(value).strip() for value in values)), dtype=str)
     if texts.str.fullmatch(r"[0-9]+(\.0)?").all():
         return _formats_of_digits(texts)
-    return [form for form in _formats_of_texts(texts) if _fits(texts, form)]
+    forms = [form for form in _formats_of_texts(texts) if _fits(texts, form)]
+    return [form for form in forms if "%b" not in form or form.replace("%b", "%B") not in forms]
 
 
 def _formats_of_digits(texts: pd.Series) -> list[str]:
@@ -207,14 +240,16 @@ def _formats_of_texts(texts: pd.Series) -> list[str]:
     first = texts.iloc[0]
     with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
         guesses = [guess_datetime_format(first, dayfirst=is_first) for is_first in (True, False)]
+    guesses = [form for form in guesses if form]
+    guesses += [form.replace("%B", "%b") for form in guesses]  # "May" may be short
     usual = ["".join(parts) for parts in product(DATES, CLOCKS)]
-    forms = dict.fromkeys([*filter(None, guesses), *OTHERS, *usual])
+    forms = dict.fromkeys([*guesses, *OTHERS, *usual, *WEEKS, *QUARTERS, *MONTHS])
     return [form for form in forms if not re.match(UNUSUAL, form)]
 
 
 def _fits(texts: pd.Series, form: str) -> bool:
     with warnings.catch_warnings(action="ignore"):
-        times = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        times = _parsed(texts, form)
     return bool(times.notna().all() and times.dt.year.between(1900, 2100).all())
 
 

@@ -127,3 +127,58 @@ def test_empty_users_and_times_are_counted(column):
     message = f"{column} must not be empty, found nothing in row 2 of .* and in 2 rows of the 12 "
     with pytest.raises(ValueError, match=message):
         read_sequences(rows)
+
+
+PERIODS = [
+    ("%G-W%V", "7D", lambda days: days.strftime("%G-W%V")),
+    ("%Y-Q%q", None, lambda days: [f"{day.year}-Q{day.quarter}" for day in days]),
+    ("Q%q %Y", None, lambda days: [f"Q{day.quarter} {day.year}" for day in days]),
+    ("%Y-%m", None, lambda days: days.strftime("%Y-%m")),
+    ("%b %Y", None, lambda days: days.strftime("%b %Y")),
+    ("%m/%Y", None, lambda days: days.strftime("%m/%Y")),
+]
+
+
+@pytest.mark.parametrize(("form", "step", "write"), PERIODS)
+def test_weeks_months_and_quarters_have_a_format(tmp_path, form, step, write):
+    """A year with 53 weeks is among them."""
+    frequency = {"V": "W-MON", "q": "QS"}.get(form[-1], "QS" if "q" in form else "MS")
+    days = pd.date_range("2020-10-01", periods=40, freq=frequency)
+    rows = pd.DataFrame({"user": 1, "when": write(days), "state": list("abba") * 10})
+    path = tmp_path / "rows.csv"
+    rows.sample(frac=1, random_state=1).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="'when' holds times"):
+        read_sequences(path)
+    with pytest.raises(ValueError, match=f"give such as time_format='{form}'"):
+        read_sequences(path, time="when")
+    found = read_sequences(path, time="when", time_format=form, step=step)
+    assert listed(found) == [(1, list("abba") * 10)]
+    assert [pd.Timestamp(day) for day in found.reading.span] == [days[0], days[-1]]
+
+
+@pytest.mark.parametrize("wrong", ["2021-W53", "2021-W00", "2021-W1x"])
+def test_weeks_that_do_not_exist_are_no_times(wrong):
+    rows = pd.DataFrame({"user": 1, "time": ["2020-W53", wrong], "state": ["a", "b"]})
+    with pytest.raises(ValueError, match=f"found '{wrong}' in row 1"):
+        read_sequences(rows, time_format="%G-W%V")
+
+
+@pytest.mark.parametrize("wrong", ["2021-Q5", "2021-Q12", "2021-01", "Q1 2021"])
+def test_quarters_that_do_not_exist_are_no_times(wrong):
+    rows = pd.DataFrame({"user": 1, "time": ["2021-Q4", wrong], "state": ["a", "b"]})
+    with pytest.raises(ValueError, match=f"found '{wrong}' in row 1"):
+        read_sequences(rows, time_format="%Y-Q%q")
+
+
+@pytest.mark.parametrize("form", ["%G", "%Q", "%Y-%G-%V"])
+def test_a_format_that_is_none_is_named(form):
+    rows = pd.DataFrame({"user": 1, "time": ["2021-1", "2021-2"], "state": ["a", "b"]})
+    message = "time_format must be a format as of strptime, found .*; give such as '%d.%m.%Y"
+    with pytest.raises(ValueError, match=message):
+        read_sequences(rows, time_format=form)
+
+
+def test_a_first_day_in_may_does_not_hide_the_short_names_of_months():
+    rows = pd.DataFrame({"user": 1, "time": ["1 May 2024", "1 Jun 2024"], "state": ["a", "b"]})
+    with pytest.raises(ValueError, match="give such as time_format='%d %b %Y'$"):
+        read_sequences(rows)
