@@ -606,6 +606,16 @@ ROWS = [
             f.numbers(CORRELATED), f.number(4), 0.125, n_states=f.number(3)
         ),
     ),
+    (
+        "linear_gaussian_leakage",
+        NONE,
+        lambda f: tf.linear_gaussian_leakage(f.numbers(CORRELATED), f.number(4), 0.125, f.P, f.P),
+    ),
+    (
+        "allocate_linear_noise",
+        NONE,
+        lambda f: tf.allocate_linear_noise(f.number(1), 0.125, f.numbers(CORRELATED), f.P, f.P),
+    ),
     ("allocate_noise", NONE, lambda f: tf.allocate_noise(f.number(1), 0.125, f.P, f.P, 2)),
     (
         "PrivacyProfile",

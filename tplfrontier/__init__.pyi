@@ -1,4 +1,6 @@
 from tplfrontier.budgets.gaussian_noise import allocate_noise as allocate_noise
+from tplfrontier.budgets.linear_gaussian import allocate_linear_noise as allocate_linear_noise
+from tplfrontier.budgets.linear_gaussian import linear_gaussian_leakage as linear_gaussian_leakage
 from tplfrontier.budgets.linear_mechanisms import event_level_budgets as event_level_budgets
 from tplfrontier.budgets.linear_mechanisms import (
     gaussian_event_level_budgets as gaussian_event_level_budgets,

@@ -20,6 +20,7 @@ PAGES = (
     "docs/claims/tkde2019",
     "docs/theory/cycles",
     "docs/theory/profiles",
+    "docs/theory/intervals",
     "ARTIFACT",
     "notebooks/tkde2019/fig3",
     "notebooks/explore/own_data",

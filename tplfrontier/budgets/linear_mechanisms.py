@@ -73,7 +73,7 @@ def gaussian_event_level_budgets(
     delta.
 
     If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T: theorem
-    1' of docs/theory/promises.md.
+    1' of docs/theory/promises.md. `linear_gaussian_leakage` needs less noise.
 
     Parameters
     ----------
@@ -202,9 +202,9 @@ class _ScaledStrategy:
 def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _ScaledStrategy:
     """The strategy (R, T) times the sensitivity, over the scale of each row. Mantissas and
     exponents are divided separately, as their products may be no floats."""
-    weights = _check_strategy(strategy)
+    weights = abs(check_strategy(strategy))
     answers = weights.shape[0]
-    scales = _check_scales(scale, answers)
+    scales = check_scales(scale, answers)
     check_entries(weights.data, "entries of the strategy, over the scale,")
     entries_of_answers = np.diff(weights.indptr)
     answer = np.repeat(np.arange(answers), entries_of_answers)
@@ -223,8 +223,8 @@ def _scale_strategy(strategy: Any, scale: ArrayLike, sensitivity: float) -> _Sca
     return _ScaledStrategy(weights, exponent, up)
 
 
-def _check_strategy(strategy: Any) -> csr_array:
-    """The absolute values of a strategy matrix, (R, T)."""
+def check_strategy(strategy: Any) -> csr_array:
+    """A strategy matrix (R, T)."""
     matrix = strategy
     if not hasattr(strategy, "tocsr"):
         matrix = as_numbers(strategy, "strategy must be numbers", "give rows")
@@ -232,10 +232,10 @@ def _check_strategy(strategy: Any) -> csr_array:
         raise ValueError(
             f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer"
         )
-    return csr_array(abs(csr_array(matrix)))
+    return csr_array(matrix)
 
 
-def _check_scales(scale: ArrayLike, answers: int) -> np.ndarray:
+def check_scales(scale: ArrayLike, answers: int) -> np.ndarray:
     """The scale of each answer's noise, (R,)."""
     scales = as_numbers(
         scale, "scale must be numbers above 0", "give one for all answers, or one for each"

@@ -339,10 +339,16 @@ def _has_products(loss: PrivacyLossFunction) -> bool:
 
 class Checkpoints(NamedTuple):
     """The times at which chains may agree: of the past, from the earliest to the last time of a
-    block, and of the future, from the first time of the block on."""
+    block, and of the future, from the first time of the block on.
+
+    `starts` are the first times of intervals outside which they agree, the first one that of the
+    whole series, and `ends` (K,) the last ones, the last one that of the series.
+    """
 
     past: list[int]
     future: list[int]
+    starts: list[int]
+    ends: np.ndarray
 
 
 def distances(most: int, is_exact: bool) -> list[int]:
@@ -376,25 +382,16 @@ class Intervals:
     ----------
     backward, forward : LossCycle
         What is known of each step.
-    rows : callable
-        rows(start, ends), with ends (K,), are the bounds (K, 3 G) of E_g for data that differ from
-        `start` to each end only, at the points -G..2G-1 of the grid; they grow with the interval.
     ends : tuple of int
         The first and the last time of the series.
     grid : LossGrid
     """
 
     def __init__(
-        self,
-        backward: LossCycle,
-        forward: LossCycle,
-        rows: Callable[[int, np.ndarray], np.ndarray],
-        ends: tuple[int, int],
-        grid: LossGrid,
+        self, backward: LossCycle, forward: LossCycle, ends: tuple[int, int], grid: LossGrid
     ):
         self.past = SideOfIntervals(backward, "backward", grid)
         self.future = SideOfIntervals(forward, "forward", grid)
-        self.rows = rows
         self.first, self.last = ends
         self.grid = grid
 
@@ -422,33 +419,51 @@ class Intervals:
             future.append(block[-1] + distance)
             if self.future.variation(block[-1], distance) < NEGLIGIBLE:
                 break
-        return Checkpoints([*past[::-1], *block], [*block, *future])
+        all_past = [*past[::-1], *block]
+        all_future = [*block, *future]
+        starts = [self.first, *(time + 1 for time in all_past[:-1])]
+        ends = np.array([*(time - 1 for time in all_future[1:]), self.last])
+        return Checkpoints(all_past, all_future, starts, ends)
 
-    def bounds(self, block: range) -> np.ndarray:
-        """The bounds about each time of a block at all points of the grid, (times, G)."""
-        return _BlockOfTimes(self, block).bounds()
+    def bounds(self, block: range, rows: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+        """The bounds about each time of a block.
+
+        Parameters
+        ----------
+        block : range
+            One of `blocks`.
+        rows : callable
+            rows(start, ends), with one of `starts` and some of the `ends` (K,) of the block's
+            checkpoints, are the bounds (K, 3 G) of E_g for data that differ from the start to each
+            end only, at the points -G..2G-1 of the grid; they grow with the interval.
+
+        Returns
+        -------
+        array (times, G), at all points of the grid
+        """
+        return _BlockOfTimes(self, block, rows).bounds()
 
 
 class _BlockOfTimes:
     """The recursions for the times of one block.
 
-    The columns of its arrays are the last times of intervals: the times before each checkpoint of
-    the future but the first, and the last time of the series.
+    The columns of its arrays are the last times of intervals.
     """
 
-    def __init__(self, intervals: Intervals, block: range):
+    def __init__(
+        self, intervals: Intervals, block: range, rows: Callable[[int, np.ndarray], np.ndarray]
+    ):
         self.intervals = intervals
         self.block = block
+        self.rows = rows
         self.points = intervals.grid.points
-        self.past, self.future = intervals.checkpoints(block)
-        before_checkpoints = [time - 1 for time in self.future[1:]]
-        self.ends = np.array([*before_checkpoints, intervals.last])
+        self.past, self.future, self.starts, self.ends = intervals.checkpoints(block)
         #: Of intervals from the first time of the series on, (columns, 3 G).
         self.whole = self._rows(intervals.first, 0)
 
     def _rows(self, start: int, column: int) -> np.ndarray:
         """E_g for data that differ from a time on, up to the end of each column from one on."""
-        return self.intervals.rows(start, self.ends[column:])
+        return self.rows(start, self.ends[column:])
 
     def _first_column(self, time: int) -> int:
         """The first column whose interval reaches a time."""
@@ -522,12 +537,12 @@ class _BlockOfTimes:
                     break
                 later = place + jump
                 column = later - 1
-                inside = np.stack(
-                    [apart[time][column - time] for time in range(known)]
-                )
+                inside = np.stack([apart[time][column - time] for time in range(known)])
                 narrow = _with_ratios_below_1(inside, ratios)
                 wider = self._wider(reached[later][:known], most)
-                coupling = side.coupling(self.future[place], self.future[later] - self.future[place])
+                coupling = side.coupling(
+                    self.future[place], self.future[later] - self.future[place]
+                )
                 best = coupling.step(wider, narrow, best)
             reached[place] = best
             reached.pop(place + jumps[-1], None)
@@ -539,7 +554,7 @@ class _BlockOfTimes:
         """The sum over intervals of the probability that two chains differ in it, times the bound
         for data that do, (times, G)."""
         points = self.points
-        starts = [self.intervals.first, *(time + 1 for time in self.past[:-1])]
+        starts = self.starts
         rows = {}
         found = []
         for time in self.block:
@@ -585,8 +600,9 @@ class _BlockOfTimes:
 
 
 def _with_ratios_below_1(bounds: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """Bounds (..., G) at g = 1, ..., with those at -G..-1: E_g = 1 - g + g E_{1/g}, as they hold for
-    both orders of a pair; `ratios` (G,) are 1 / g. Beyond the grid it is at most 1."""
+    """Bounds (..., G) at the points 0..G-1, with those at -G..-1: E_g = 1 - g + g E_{1/g}, as they
+    hold for both orders of a pair; `ratios` (G,) are 1 / g. At the end of the grid it is at most 1.
+    """
     below = 1.0 - ratios[1:] + ratios[1:] * bounds[..., 1:]
     mirrored = np.minimum(below[..., ::-1] * UP, 1.0)
     lowest = np.ones((*bounds.shape[:-1], 1))
