@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +24,8 @@ from tplreport.publishing.losses_as_json import (
     side_to_json,
     side_without_matrices_of_hulls,
 )
-from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycles, loss_cycles
+from tplreport.publishing.statistics import Statistic, schedule_of, statistics_of, sum_of
+from tplrepro.leakage.temporal import REQUIRED, Correlation, LossCycle, LossCycles, loss_cycles
 from tplrepro.markov.cycle import Cycle, Start, as_cycle
 
 #: That no `start` is named: the backward matrices are those of some law of the first state.
@@ -37,37 +39,62 @@ CONDITIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The loss functions of both sides, and the floor of each phase."""
+    """The loss functions of both sides, the statistics that are due at each phase, and the floor:
+    the budget of each phase if all of them were due there."""
 
     backward: Cycle
     forward: Cycle
-    floors: list[float]
+    full_floors: list[float]
     clock: CycleOnClock | None  # of a day or week
+    statistics: list[Statistic]
+    due: list[tuple[int, ...]]
 
     @classmethod
     def of_settings(cls, settings: Mapping) -> Chain:
         """The chain that the settings of a publisher's file hold; files of earlier versions have no
         cycle."""
         known = settings.get("cycle") or {"phases": [0], "step": None, "begins": 0, "period": None}
-        phases = known["phases"]
-        p = len(phases)
+        p = len(known["phases"])
         losses = LossCycles(
             side_from_json(settings["backward"], p),
             side_from_json(settings["forward"], p),
-            phases,
+            known["phases"],
             None if known["step"] is None else pd.Timedelta(known["step"]).to_pytimedelta(),
             timedelta(microseconds=known["begins"]),
         )
+        statistics = statistics_of(settings)
+        schedule = schedule_of(statistics, p, settings.get("step", 1), 1000 * known["begins"])
+        period = known["period"]
+        if len(schedule) > p:
+            period = schedule.period
+            losses = _repeated(losses, len(schedule), settings["step"])
         clock = None
-        if known["period"] is not None:
-            clock = CycleOnClock(known["period"], 1000 * known["begins"], phases)
+        if period is not None:
+            clock = CycleOnClock(period, 1000 * known["begins"], losses.phases)
         floor = settings["floor"]
         floors = floor if isinstance(floor, list) else [floor] * p
-        return cls(losses.cycle_of(losses.backward), losses.cycle_of(losses.forward), floors, clock)
+        return cls(
+            losses.cycle_of(losses.backward),
+            losses.cycle_of(losses.forward),
+            floors * (len(schedule) // p),
+            clock,
+            statistics,
+            schedule.phases,
+        )
 
     def __len__(self) -> int:
         """The number of phases."""
         return len(self.forward)
+
+    @cached_property
+    def floors(self) -> list[float]:
+        """What those that are due at each phase spend there together."""
+        return [sum_of(self.budgets_at(phase)) for phase in range(len(self))]
+
+    def budgets_at(self, phase: int) -> list[float]:
+        """The budget of each statistic that is due at a phase."""
+        full = self.full_floors[phase]
+        return [full * self.statistics[place].share for place in self.due[phase]]
 
     @property
     def has_first_steps(self) -> bool:
@@ -81,21 +108,19 @@ class Chain:
             return self.floors[0]
         return self.floors
 
-    def checked_floor(self, floor: Any) -> Any:
-        """A floor as settings have it: one number, or one for each phase."""
-        floors = in_order_of_phases(floor, self.forward.phases)
-        if isinstance(floors, list) and len(set(floors)) == 1:
-            return floors[0]
-        return floors
-
     def turned(self, phase: int) -> Chain:
         """The chain whose first time has this phase."""
         if phase == 0:
             return self
         label = self.forward.phases[phase]
-        floors = [*self.floors[phase:], *self.floors[:phase]]
-        backward = self.backward.starting_at(label)
-        return Chain(backward, self.forward.starting_at(label), floors, self.clock)
+        return Chain(
+            self.backward.starting_at(label),
+            self.forward.starting_at(label),
+            [*self.full_floors[phase:], *self.full_floors[:phase]],
+            self.clock,
+            self.statistics,
+            [*self.due[phase:], *self.due[:phase]],
+        )
 
     def floors_from(self, time: int, count: int) -> list[tuple[float, int]]:
         """The floors of `count` times, as budgets and the number of times that follow each other
@@ -105,6 +130,22 @@ class Chain:
         p = len(self)
         floors = [self.floors[(time + k) % p] for k in range(count)]
         return [(floor, len([*run])) for floor, run in groupby(floors)]
+
+
+def _repeated(losses: LossCycles, size: int, step: int | str) -> LossCycles:
+    """The same chain with so many phases, a multiple of those that it has."""
+    times = size // len(losses)
+    length = losses.step
+    if isinstance(step, str):
+        length = pd.Timedelta(step).to_pytimedelta()
+    labels = Cycle([None] * size, step=length, begins=losses.begins)
+    return LossCycles(
+        LossCycle(losses.backward.steps * times, losses.backward.first),
+        LossCycle(losses.forward.steps * times, losses.forward.first),
+        labels.phases,
+        length,
+        losses.begins,
+    )
 
 
 def both_sides(
@@ -137,8 +178,7 @@ def start_as_json(start: Start | None) -> Any:
 def without_matrices_of_hulls(settings: Mapping) -> dict:
     """The settings as files have them now: those of before held the shares from which a hull was
     made."""
-    cycle = settings.get("cycle") or {"phases": [0]}
-    p = len(cycle["phases"])
+    p = len(phases_of(settings))
     sides = {
         name: side_without_matrices_of_hulls(settings[name], p) for name in ("backward", "forward")
     }
@@ -238,6 +278,21 @@ def _check_is_multiple(p: int, backward: Correlation, forward: Correlation) -> N
             "the phases of one side must repeat within those of the other, found "
             f"{lengths[0]} and {lengths[1]}; repeat both up to {p}"
         )
+
+
+def phases_of(settings: Mapping) -> list:
+    """The labels of the phases of the chain that settings hold."""
+    if settings.get("cycle") is None:
+        return [0]
+    return settings["cycle"]["phases"]
+
+
+def floor_as_stored(floor: Any, settings: Mapping) -> Any:
+    """A floor as settings have it: one number, or one for each phase of their chain."""
+    floors = in_order_of_phases(floor, phases_of(settings))
+    if isinstance(floors, Sequence) and len(set(floors)) == 1:
+        return floors[0]
+    return floors
 
 
 def in_order_of_phases(floor: Any, phases: Sequence) -> Any:

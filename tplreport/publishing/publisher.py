@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import inf
 from pathlib import Path
 from typing import Any, Self
-from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -45,13 +45,15 @@ from tplreport.publishing.mark import (
 )
 from tplreport.publishing.marked_file import MarkedFile
 from tplreport.publishing.settings import checked_settings, leakages_of
-from tplreport.publishing.store import Columns, Damage, Kind, Row, State, Store
+from tplreport.publishing.statistics import Spent, divided, sum_of
+from tplreport.publishing.store import Columns, Damage, Kind, Row, Store
+from tplreport.publishing.values import Arranged, Given, Layout, arrange, first_columns
 from tplrepro.display import frame_as_html
 from tplrepro.leakage.filter import FilterState, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
-from tplrepro.validation import warn_caller
+from tplrepro.validation import as_scalar, check_epsilon, warn_caller
 
 CHUNK = 50_000  # times a transaction
 
@@ -64,15 +66,16 @@ class RepeatedTimeWarning(UserWarning):
 class Request:
     """Counts of times that follow each other, to be published.
 
-    `counts` has the columns of the file, and `order` tells where each column that was given is
-    among them. `rows` are those that the file has.
+    `parts` are those of each statistic, by its place in the file, in the columns of the file, of
+    which `layout` tells. `missing` are the statistics of which the caller says that there are no
+    counts. `rows` are those that the file has.
     """
 
     clock: Clock
-    columns: Columns
+    layout: Layout
     positions: list[int]
-    counts: np.ndarray
-    order: list[int]
+    parts: dict[int, Arranged]
+    missing: frozenset[int]
     rows: list[Row]
 
     @property
@@ -85,12 +88,17 @@ class Request:
         """The position of its last time."""
         return self.positions[-1]
 
+    def places_at(self, number: int) -> tuple[int, ...]:
+        """The statistics with counts at one of its times."""
+        return tuple(place for place, part in self.parts.items() if part.is_given[number])
+
 
 @dataclass(frozen=True)
 class HandedOut:
-    """Noisy values of times, as they were given, and how many of them were handed out before."""
+    """Noisy values of times by the place of their statistic, (T, n) each, as they were given, and
+    how many of the times were handed out before."""
 
-    values: np.ndarray
+    values: dict[int, np.ndarray]
     repeated: int
 
 
@@ -200,8 +208,9 @@ class Publisher:
         start: Start | None = None,
         alpha: float | None = None,
         sensitivity: float | None = None,
+        statistics: Any = None,
         mechanism: str | None = None,
-        floor: ArrayLike | Mapping | None = None,
+        floor: ArrayLike | Mapping | str | None = None,
         plan: ArrayLike | None = None,
         delta: float | None = None,
         step: int | str = 1,
@@ -215,7 +224,7 @@ class Publisher:
             check_spares(witness, files_beside(self.path))
         self._file = MarkedFile(self.path, witness)
         settings: dict = {}
-        numbers = (start, alpha, sensitivity, mechanism, floor, plan, delta)
+        numbers = (start, alpha, sensitivity, statistics, mechanism, floor, plan, delta)
         has_numbers = any(value is not None for value in numbers)
         if has_numbers or backward is not REQUIRED or forward is not REQUIRED or step != 1:
             settings = checked_settings(
@@ -224,6 +233,7 @@ class Publisher:
                 start=start,
                 alpha=alpha,
                 sensitivity=sensitivity,
+                statistics=statistics,
                 mechanism=mechanism,
                 floor=floor,
                 plan=plan,
@@ -239,8 +249,11 @@ class Publisher:
             clock = self._clock(store)
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
         self._check_settings(settings)
+        #: Whether its statistics have names.
+        self._is_named = "statistics" in self.settings
         #: That of a first time of phase 0; `_chain` is that of the first time of the file.
         self._unturned = Chain.of_settings(self.settings)
+        self._statistics = self._unturned.statistics
         self._turn_to(clock.phase)
 
     def _turn_to(self, phase: int | None) -> None:
@@ -329,15 +342,37 @@ class Publisher:
         OSError
             If the file cannot be used, is a copy, or was put back.
         """
-        index = None
-        if _is_number(counts):
-            index = ["count"]
-        row = pd.Series(counts, index)
-        done = self._publish([time], [row.to_numpy()], row.index.tolist(), epsilon)
+        rows = {0: counts}
+        missing: frozenset[int] = frozenset()
+        if self._is_named:
+            by_place = self._by_place(counts)
+            missing = frozenset(place for place, row in by_place.items() if row is None)
+            rows = {place: row for place, row in by_place.items() if row is not None}
+        series = {place: _as_series(row) for place, row in rows.items()}
+        given = {place: _given_at_one_time(row) for place, row in series.items()}
+        done = self._publish([time], given, missing, epsilon)
         if done.repeated:
             _warn_of_repeated(f"time {time} was")
-        noisy = pd.Series(done.values[0], row.index)
-        return _in_form_of(counts, noisy)
+        noisy = {
+            place: _in_form_of(rows[place], pd.Series(values[0], series[place].index))
+            for place, values in done.values.items()
+        }
+        if self._is_named:
+            return {self._statistics[place].name: value for place, value in noisy.items()}
+        return noisy[0]
+
+    def _by_place(self, counts: Any) -> dict[int, Any]:
+        """Counts of statistics by their places in the file; ValueError for other names."""
+        place_of = {statistic.name: place for place, statistic in enumerate(self._statistics)}
+        if not isinstance(counts, Mapping) or not counts.keys() <= place_of.keys():
+            found = type(counts).__name__
+            if isinstance(counts, Mapping):
+                found = ", ".join(str(name) for name in counts if name not in place_of)
+            raise ValueError(
+                f"counts must be a mapping of the statistics {', '.join(map(str, place_of))}, "
+                f"found {found}; correct it"
+            )
+        return {place_of[name]: counts[name] for name in place_of if name in counts}
 
     def publish_table(
         self, counts: Any, epsilon: float | None = None, progress: bool = True
@@ -365,82 +400,131 @@ class Publisher:
         LeakageExceededError, ValueError, OSError
             As `publish`.
         """
-        is_series = isinstance(counts, pd.Series)
-        table = counts.to_frame("count") if is_series else counts
-        labels = table.columns.tolist()
-        parts = []
+        given = {0: counts}
+        if self._is_named:
+            given = self._by_place(counts)
+        tables = {place: _as_table(table) for place, table in given.items()}
+        times = _times_of(tables)
+        parts: dict[int, list] = {place: [] for place in tables}
         repeated = 0
-        with Bar(len(table), "publishing", "time", progress) as bar:
-            for first in range(0, max(len(table), 1), CHUNK):
-                part = table.iloc[first : first + CHUNK]
-                done = self._publish(part.index, part.to_numpy(), labels, epsilon)
-                parts.append(done.values)
+        with Bar(len(times), "publishing", "time", progress) as bar:
+            for first in range(0, max(len(times), 1), CHUNK):
+                part = times[first : first + CHUNK]
+                chunk = {place: _given_of_table(table, part) for place, table in tables.items()}
+                done = self._publish(part, chunk, frozenset(), epsilon)
+                for place, values in done.values.items():
+                    parts[place].append(values)
                 repeated += done.repeated
                 bar.update(len(part))
         if repeated:
-            _warn_of_repeated(f"{repeated} of {len(table)} times were")
-        noisy = pd.DataFrame(np.concatenate(parts), table.index, table.columns)
-        if is_series:
-            return noisy["count"].rename(counts.name)
-        return noisy
+            _warn_of_repeated(f"{repeated} of {len(times)} times were")
+        noisy = {
+            place: _as_given(np.concatenate(parts[place]), table, given[place])
+            for place, table in tables.items()
+        }
+        if self._is_named:
+            return {self._statistics[place].name: table for place, table in noisy.items()}
+        return noisy[0]
 
-    def _publish(self, times: Any, counts: Any, labels: list, epsilon: float | None) -> HandedOut:
-        """Publish counts (T, n), with these labels of columns, for T consecutive times, or hand out
+    def _publish(
+        self, times: Any, given: dict[int, Given], missing: frozenset[int], epsilon: Any
+    ) -> HandedOut:
+        """Publish counts, by the place of their statistic, for T consecutive times, or hand out
         again what was published for them.
 
-        `epsilon` is the budget of each new time; None: the floor, or the plan.
+        There are no counts of `missing` statistics. `epsilon` is the budget of each new time, or of
+        each statistic; None: the floor, or the plan.
         """
-        counts = checked_counts(counts)
         with self._reading() as store:
             positions = self._clock(store, times).positions(times)
             has_new = positions[-1] >= store.state.following
         transaction = self._writing if has_new else self._reading
         with transaction() as store:
-            request = self._request(store, times, counts, labels)
+            request = self._request(store, times, given, missing)
             if has_new:
                 self._reserve(store, request, epsilon)
         repeated = sum(row.kind == Kind.PUBLISHED for row in request.rows)
         self._draw(request)
         return HandedOut(self._stored_values(request), repeated)
 
-    def _request(self, store: Store, times: Any, counts: np.ndarray, labels: list) -> Request:
-        """What is asked, with counts (T, n), whose columns have these labels, in the order of the
-        file; ValueError for times that cannot be published."""
+    def _request(
+        self, store: Store, times: Any, given: dict[int, Given], missing: frozenset[int]
+    ) -> Request:
+        """What is asked, in the order of the file; ValueError for times that cannot be
+        published."""
         clock = self._clock(store, times)
-        columns = store.columns() or _first_columns(labels, counts)
-        arranged, order = _arrange(columns, counts, labels)
+        columns = self._columns(store)
+        parts = {}
+        for place, one in given.items():
+            known = columns[place] or first_columns(one.labels, one.counts)
+            columns[place] = known
+            parts[place] = arrange(known, one)
+        layout = Layout(self._is_named, columns)
         positions = clock.positions(times)
         clock.check_follow(positions, store.state.following)
         rows = list(store.rows(positions[0], positions[-1]))
-        for row in rows:
+        request = Request(clock, layout, positions, parts, missing, rows)
+        for number, row in enumerate(rows):
             if row.kind not in (Kind.RESERVED, Kind.PUBLISHED):
                 passed = clock.label(max(row.position, positions[0]))
                 raise ValueError(
                     f"time {passed} was skipped, or spent elsewhere; go on after the last one"
                 )
-        return Request(clock, columns, positions, arranged, order, rows)
+            self._check_is_of_row(request, number, row)
+        return request
 
-    def _reserve(self, store: Store, request: Request, epsilon: float | None) -> None:
+    def _columns(self, store: Store) -> list[Columns | None]:
+        """The columns of each statistic; None for one that was never published."""
+        return store.columns() or [None] * len(self._statistics)
+
+    def _check_is_of_row(self, request: Request, number: int, row: Row) -> None:
+        """ValueError for other statistics than those that a time released, or is to release."""
+        asked = set(request.places_at(number))
+        released = set(request.layout.places_in(row))
+        if asked == released or (row.kind == Kind.PUBLISHED and asked < released):
+            return
+        time = request.clock.label(row.position)
+        if row.kind == Kind.PUBLISHED:
+            raise ValueError(
+                f"time {time} was published with {self._names_of(released)}, found "
+                f"{self._names_of(asked)}; ask for these alone"
+            )
+        raise ValueError(
+            f"the budgets of time {time} are spent on {self._names_of(released)}, found "
+            f"{self._names_of(asked)}; give these, which are then drawn once"
+        )
+
+    def _names_of(self, places: Collection[int]) -> str:
+        """Statistics by their names, for a message."""
+        if not places:
+            return "none"
+        return ", ".join(str(self._statistics[place].name) for place in sorted(places))
+
+    def _reserve(self, store: Store, request: Request, epsilon: Any) -> None:
         """Spend the budgets of the times that are new, and add their rows to the request; `epsilon`
-        is the budget of each, None: the floor, or the plan."""
-        new = request.positions[len(request.rows) :]
-        if not new:
+        is the budget of each, or of each statistic, None: the floor, or the plan."""
+        numbers = range(len(request.rows), len(request.positions))
+        if not numbers:
             return
         self._keep_clock(store, request.clock)
-        budgets = self._spend(store.state, len(new), epsilon)
-        # else an error, and nothing is spent
-        different = list(set(budgets))
-        self._noise(np.zeros((len(different), 1), request.counts.dtype), different)
-        room = bytes(request.counts[0].nbytes)
+        spent = self._spend(store.state.following, request, numbers, epsilon)
+        self._check_drawable(request, spent)  # else an error, and nothing is spent
         rows = [
-            Row(position, 1, Kind.RESERVED, budget, room)
-            for position, budget in zip(new, budgets, strict=True)
+            Row(position, 1, Kind.RESERVED, one.total, request.layout.room(one.budgets))
+            for position, one in zip(request.positions[numbers.start :], spent, strict=True)
         ]
         store.insert(rows)
-        if store.columns() is None:
-            store.write("columns", {"labels": request.columns.labels, "kind": request.columns.kind})
-        store.state.following += len(new)
+        if list(request.layout.columns) != self._columns(store):
+            store.write_columns(request.layout.columns, self._is_named)
+        store.state.following += len(rows)
         request.rows += rows
+
+    def _check_drawable(self, request: Request, spent: Sequence[Spent]) -> None:
+        """ValueError for budgets whose noise cannot be drawn."""
+        for place, part in request.parts.items():
+            different = sorted({one.budgets[place] for one in set(spent)} - {0.0})
+            if different:
+                self._noise(np.zeros((len(different), 1), part.counts.dtype), different, place)
 
     def _draw(self, request: Request) -> None:
         """Draw the values of times whose budgets are reserved, and store those that no other
@@ -448,16 +532,25 @@ class Publisher:
         reserved = [row for row in request.rows if row.kind == Kind.RESERVED]
         if not reserved:
             return
-        places = [row.position - request.first for row in reserved]
-        noisy = self._noise(request.counts[places], [row.budget for row in reserved])
+        layout = request.layout
+        budgets = [layout.budgets_of(row) for row in reserved]
+        values: list[dict[int, np.ndarray]] = [{} for _ in reserved]
+        for place, part in request.parts.items():
+            numbers = [number for number, of_time in enumerate(budgets) if of_time[place]]
+            if not numbers:
+                continue
+            counts = part.counts[[reserved[number].position - request.first for number in numbers]]
+            noisy = self._noise(counts, [budgets[number][place] for number in numbers], place)
+            for number, of_time in zip(numbers, noisy, strict=True):
+                values[number][place] = of_time
         drawn = [
-            Row(row.position, 1, Kind.PUBLISHED, row.budget, values.tobytes())
-            for row, values in zip(reserved, noisy, strict=True)
+            row._replace(kind=Kind.PUBLISHED, noisy=layout.pack(spent, of_time))
+            for row, spent, of_time in zip(reserved, budgets, values, strict=True)
         ]
         with self._writing() as store:
             store.settle(drawn)
 
-    def _stored_values(self, request: Request) -> np.ndarray:
+    def _stored_values(self, request: Request) -> dict[int, np.ndarray]:
         """What the file holds of the times of a request, in its columns."""
         with self._reading() as store:
             if request.last >= store.state.following:
@@ -469,42 +562,123 @@ class Publisher:
             raise ValueError(
                 "times were drawn while resume was called, which counts them as spent elsewhere"
             )
-        values = np.frombuffer(b"".join(row.noisy or b"" for row in rows), request.counts.dtype)
-        return values.reshape(request.counts.shape)[:, request.order]
+        values = {}
+        for place, part in request.parts.items():
+            asked = [row for row, given in zip(rows, part.is_given, strict=True) if given]
+            values[place] = request.layout.table_of(asked, place)[:, part.order]
+        return values
 
-    def _noise(self, counts: np.ndarray, budgets: list) -> np.ndarray:
+    def _noise(self, counts: np.ndarray, budgets: list, place: int) -> np.ndarray:
+        """Noisy counts of one statistic."""
         levels: dict = {"epsilons": budgets}
         if self.settings["delta"]:
             levels = {"noise_multipliers": budgets}
         return release_counts(
             counts,
             **levels,
-            sensitivity=self.settings["sensitivity"],
+            sensitivity=self._statistics[place].sensitivity,
             mechanism=self.settings["mechanism"],
             allow_large=True,
         )
 
-    def _spend(self, state: State, count: int, epsilon: float | None) -> list[float]:
-        """The budgets (count,) of the next times, which are spent; `epsilon` is that of each, None:
-        the floor, or the plan.
+    def _spend(
+        self, first: int, request: Request, numbers: range, epsilon: Any
+    ) -> list[Spent]:
+        """What the times of these numbers in the request spend, the first of which is time number
+        `first` of the file; `epsilon` is the budget of each, or of each statistic, None: the floor,
+        or the plan.
 
         LeakageExceededError, or ValueError after the end of a plan.
         """
+        spent: list[Spent] = []
+        known: dict = {}
         if self._filter is None:
-            return self._planned(state.following, count, epsilon)
-        if epsilon is not None:
-            self._filter.spend(epsilon, count)
-            return [float(epsilon)] * count
-        budgets = []
-        for floor, times in self._chain.floors_from(state.following, count):
-            if not floor:
-                raise ValueError(
-                    "publish needs a budget, found no plan, and no floor at this time; give "
-                    "epsilon, or skip it"
-                )
-            self._filter.spend(floor, times)
-            budgets += [floor] * times
-        return budgets
+            self._planned(first, len(numbers), epsilon)
+        for time, number in enumerate(numbers, first):
+            places = request.places_at(number)
+            key = (places, self._level_at(time))
+            if key not in known:
+                known[key] = self._budgets_of(request, time, places, epsilon)
+            spent.append(known[key])
+        if self._filter is not None:
+            for total, run in groupby(spent, lambda one: one.total):
+                self._filter.spend(total, len([*run]))
+        return spent
+
+    def _level_at(self, time: int) -> float | int:
+        """What determines the budgets of a time: its phase, or its level of a plan."""
+        if self._filter is None:
+            return self.settings["plan"][time]
+        return time % len(self._chain)
+
+    def _budgets_of(
+        self, request: Request, time: int, places: tuple[int, ...], epsilon: Any
+    ) -> Spent:
+        """What a new time spends on the statistics that are given."""
+        if isinstance(epsilon, Mapping):
+            return self._spent_on(self._by_place_of_epsilon(epsilon, places))
+        if epsilon is None:
+            self._check_due(request, time, places)
+        total = None
+        if self._filter is None:
+            total = self.settings["plan"][time]
+        elif epsilon is not None:
+            total = as_scalar(check_epsilon(epsilon), "epsilon")
+        if total is not None:
+            shares = [self._statistics[place].share for place in places]
+            gaussian = self.settings["delta"] is not None
+            parts = divided(total, shares, gaussian)
+            return self._spent_on(dict(zip(places, parts, strict=True)), total)
+        phase = time % len(self._chain)
+        if not self._chain.full_floors[phase]:
+            raise ValueError(
+                "publish needs a budget, found no plan, and no floor at this time; give "
+                "epsilon, or skip it"
+            )
+        floors = dict(zip(self._chain.due[phase], self._chain.budgets_at(phase), strict=True))
+        return self._spent_on({place: floors[place] for place in places})
+
+    def _by_place_of_epsilon(
+        self, epsilon: Mapping, places: tuple[int, ...]
+    ) -> dict[int, float]:
+        """A budget for each statistic that is given; ValueError for others."""
+        budgets = self._by_place(epsilon)
+        if tuple(budgets) != places:
+            raise ValueError(
+                "epsilon must have a budget for each statistic that is given, found those of "
+                f"{self._names_of(budgets)} for {self._names_of(places)}; correct it"
+            )
+        return {
+            place: as_scalar(check_epsilon(budget), f"epsilon of {self._names_of([place])}")
+            for place, budget in budgets.items()
+        }
+
+    def _spent_on(self, budgets: dict[int, float], total: float | None = None) -> Spent:
+        """Budgets by place, and their sum unless it is known to be at most a `total`."""
+        if total is None:
+            total = sum_of([*budgets.values()])
+        everything = tuple(budgets.get(place, 0.0) for place in range(len(self._statistics)))
+        return Spent(everything, total)
+
+    def _check_due(self, request: Request, time: int, places: tuple[int, ...]) -> None:
+        """ValueError unless just those statistics are given that are due."""
+        due = set(self._chain.due[time % len(self._chain)])
+        extra = set(places) - due
+        lacking = due - set(places) - request.missing
+        if extra:
+            raise ValueError(
+                f"{self._names_of(extra)} must not be given at {request.clock.label(time)}, when "
+                f"due are {self._names_of(due)}; leave it out, or give epsilon"
+            )
+        if lacking:
+            raise ValueError(
+                f"{self._names_of(lacking)} is due at {request.clock.label(time)}, found no "
+                "counts; give them, or None in their place: their share is then not spent"
+            )
+        if not places:
+            raise ValueError(
+                f"no statistic is published at {request.clock.label(time)}; skip that time"
+            )
 
     def _planned(self, first: int, count: int, epsilon: float | None) -> list[float]:
         """The budgets of `count` times of the plan, from time number `first` on; ValueError after
@@ -610,7 +784,10 @@ class Publisher:
         (None: not known)."""
         kind = Kind.ELSEWHERE
         if budget:
-            self._spend(store.state, count, budget)
+            if self._filter is None:
+                self._planned(store.state.following, count, budget)
+            else:
+                self._filter.spend(budget, count)
         elif budget is not None:
             kind = Kind.SKIPPED
             if self._filter:
@@ -835,62 +1012,71 @@ def _in_form_of(counts: Any, noisy: pd.Series) -> Any:
     return noisy.to_numpy()
 
 
+def _as_series(counts: Any) -> pd.Series:
+    """The counts of one statistic at one time with the labels of its columns."""
+    index = None
+    if _is_number(counts):
+        index = ["count"]
+    return pd.Series(counts, index)
+
+
+def _given_at_one_time(row: pd.Series) -> Given:
+    return Given(row.index.tolist(), checked_counts([row.to_numpy()]), np.ones(1, dtype=bool))
+
+
+def _as_table(counts: Any) -> pd.DataFrame:
+    """The counts of one statistic as a table, with a row for each time."""
+    if isinstance(counts, pd.Series):
+        return counts.to_frame("count")
+    return counts
+
+
+def _times_of(tables: Mapping[int, pd.DataFrame]) -> pd.Index:
+    """The times of all tables, in their order; ValueError for one that comes twice in a table."""
+    indexes = [table.index for table in tables.values()]
+    if len(indexes) == 1:
+        return indexes[0]
+    for index in indexes:
+        if not index.is_unique:
+            raise ValueError(
+                "times of a table must differ, found "
+                f"{index[index.duplicated()][0]} twice; leave out one of its rows"
+            )
+    times = pd.Index([])
+    if indexes:
+        times = indexes[0]
+    for index in indexes[1:]:
+        times = times.union(index)
+    return times
+
+
+def _given_of_table(table: pd.DataFrame, times: pd.Index) -> Given:
+    """The rows of a table at these times."""
+    labels = table.columns.tolist()
+    if len(times) and table.index is times:
+        return Given(labels, checked_counts(table.to_numpy()), np.ones(len(times), dtype=bool))
+    rows = table.index.get_indexer(times)
+    is_given = rows >= 0
+    found = table.iloc[rows[is_given]].to_numpy()
+    counts = np.zeros((len(times), len(labels)), np.int64)
+    if is_given.any():
+        checked = checked_counts(found)
+        counts = counts.astype(checked.dtype)
+        counts[is_given] = checked
+    return Given(labels, counts, is_given)
+
+
+def _as_given(noisy: np.ndarray, table: pd.DataFrame, given: Any) -> Any:
+    """Noisy values with the labels of the table that was given."""
+    frame = pd.DataFrame(noisy, table.index, table.columns)
+    if isinstance(given, pd.Series):
+        return frame["count"].rename(given.name)
+    return frame
+
+
 def _warn_of_repeated(what: str) -> None:
     warn_caller(
         f"{what} handed out before: the same values are returned again, and the counts that are "
         "given now were not compared with those of then",
         RepeatedTimeWarning,
     )
-
-
-def _first_columns(labels: list, counts: np.ndarray) -> Columns:
-    """The columns of a file without any; ValueError for labels that it could not keep apart."""
-    # no NaN
-    are_plain = all(isinstance(label, (str, int, float)) and label == label for label in labels)
-    if not are_plain or len(set(labels)) < len(labels):
-        raise ValueError(
-            f"labels of counts must be distinct, text or numbers, found {labels[:3]}; rename them"
-        )
-    return Columns(labels, counts.dtype.str)
-
-
-def _arrange(columns: Columns, counts: np.ndarray, labels: list) -> tuple[np.ndarray, list[int]]:
-    """Counts (T, n) in the order and type of the file's columns, and where each of the given labels
-    is in that order."""
-    given = _places_by_label(labels)
-    stored = _places_by_label(columns.labels)
-    if given.keys() != stored.keys() or len(labels) != len(stored):
-        raise _other_labels(columns.labels, labels)
-    _check_type_as_before(counts, columns)
-    arranged = counts[:, [given[label] for label in columns.labels]]
-    return np.ascontiguousarray(arranged, columns.kind), [stored[label] for label in labels]
-
-
-def _places_by_label(labels: list) -> dict[Any, int]:
-    return {label: place for place, label in enumerate(labels)}
-
-
-def _check_type_as_before(counts: np.ndarray, columns: Columns) -> None:
-    """ValueError for decimals where the file has whole numbers."""
-    if counts.dtype.str != columns.kind and np.dtype(columns.kind).kind == "i":
-        raise ValueError("counts must be whole numbers as before, found decimals; round them")
-
-
-def _other_labels(before: list, found: list) -> ValueError:
-    remedy = "rename them"
-    if set(map(_composed, before)) == set(map(_composed, found)):
-        remedy = (
-            "they look alike, but their accents are written in another way: give them through "
-            "unicodedata.normalize, in the form of before"
-        )
-        before = [ascii(label) for label in before if label not in set(found)]
-        found = [ascii(label) for label in found if label not in set(before)]
-    return ValueError(
-        f"counts must have the labels {before[:5]} as before, found {found[:5]}; {remedy}"
-    )
-
-
-def _composed(label: Any) -> Any:
-    if isinstance(label, str):
-        return normalize("NFC", label)
-    return label

@@ -14,11 +14,14 @@ from tplreport.publishing.chain import (
     both_sides,
     chain_as_json,
     in_order_of_phases,
+    phases_of,
     start_as_json,
 )
 from tplreport.publishing.counts import LARGE, check_scale
+from tplreport.publishing.statistics import checked_statistics
+from tplrepro.allocation.published import allocate_by_upper_bound
 from tplrepro.leakage.accountant import TemporalAccountant
-from tplrepro.leakage.filter import TemporalFilter
+from tplrepro.leakage.filter import TemporalFilter, checked_floors
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.validation import (
@@ -29,6 +32,11 @@ from tplrepro.validation import (
     check_sensitivity,
 )
 
+#: In place of a floor: the largest one that keeps alpha for ever.
+LARGEST_FLOOR = "largest"
+#: By so much it is smaller, as a share, so that no rounding on its way to a filter is too much.
+MARGIN = 2.0**-40
+
 
 def checked_settings(
     *,
@@ -37,8 +45,9 @@ def checked_settings(
     start: Start | None,
     alpha: float | None,
     sensitivity: float | None,
+    statistics: Any,
     mechanism: str | None,
-    floor: ArrayLike | Mapping | None,
+    floor: ArrayLike | Mapping | str | None,
     plan: ArrayLike | None,
     delta: float | None,
     step: int | str,
@@ -50,43 +59,75 @@ def checked_settings(
             "a publisher needs the level alpha that every TPL keeps, found none; give nats"
         )
     alpha = check_level(alpha)
-    sensitivity = check_sensitivity(sensitivity)
     if not allow_large:
         _check_protects(alpha)
-    chain = chain_as_json(*both_sides(backward, forward, start), step)
     _check_budgets_are_of_one_kind(floor, plan, delta)
-    fitting = _fitting_mechanism(mechanism, delta)
-    if delta is not None:
-        delta = float(check_delta(delta))
-    sides = Chain.of_settings(chain | {"floor": 0.0})
-    floors: Any = 0.0
-    if plan is None:
-        floors = _checked_floors(floor, alpha, sides)
-    else:
-        plan = _checked_plan(plan, alpha, delta, sides)
-    _check_scales(floors, plan, sensitivity, gaussian=delta is not None)
-    return {
+    settings = {
         "alpha": alpha,
-        "sensitivity": sensitivity,
-        "floor": floors,
-        "plan": plan,
-        "delta": delta,
-        "mechanism": fitting,
+        "floor": 0.0,
+        "plan": None,
+        "delta": None,
+        "mechanism": _fitting_mechanism(mechanism, delta),
         "step": step,
         "start": start_as_json(start),
-        **chain,
+        **_checked_sensitivities(sensitivity, statistics, step),
+        **chain_as_json(*both_sides(backward, forward, start), step),
     }
+    if delta is not None:
+        settings["delta"] = float(check_delta(delta))
+    chain = Chain.of_settings(settings)
+    if plan is None:
+        settings["floor"] = checked_floor(floor, settings)
+    else:
+        settings["plan"] = _checked_plan(plan, alpha, delta, chain)
+    _check_scales(settings, chain)
+    return settings
 
 
-def _checked_floors(
-    floor: ArrayLike | Mapping | None, alpha: float, chain: Chain
-) -> float | list[float]:
-    """The one floor, or a list of that of each phase; ValueError unless they keep `alpha`."""
-    given = in_order_of_phases(floor, chain.forward.phases)
-    checked = TemporalFilter(alpha, chain.backward, chain.forward, floor=given).floor
-    if isinstance(checked, tuple):
-        return list(checked)
-    return checked
+def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int | str) -> dict:
+    """The sensitivity of one statistic, or all that is known of several."""
+    if statistics is None:
+        return {"sensitivity": check_sensitivity(sensitivity)}
+    if sensitivity is not None:
+        raise ValueError(
+            "each of several statistics has its own sensitivity, found sensitivity= beside "
+            "statistics=; leave it out"
+        )
+    return {"sensitivity": None, "statistics": checked_statistics(statistics, step)}
+
+
+def checked_floor(floor: ArrayLike | Mapping | str | None, settings: dict) -> float | list[float]:
+    """The one floor, or a list of that of each phase; ValueError unless they keep alpha.
+
+    "largest" is the largest one for all phases.
+    """
+    if isinstance(floor, str):
+        check_choice(floor, "floor", (LARGEST_FLOOR,))
+        return largest_floor(settings)
+    phases = phases_of(settings)
+    floors = checked_floors(in_order_of_phases(floor, phases), len(phases))
+    stored: Any = floors
+    if len(set(floors)) == 1:
+        stored = floors[0]
+    chain = Chain.of_settings(settings | {"floor": stored})
+    TemporalFilter(settings["alpha"], chain.backward, chain.forward, floor=chain.floor)
+    return stored
+
+
+def largest_floor(settings: Mapping) -> float:
+    """The largest budget of the time points at which all statistics are due, with which every TPL
+    stays within alpha for ever."""
+    chain = Chain.of_settings({**settings, "floor": 1.0})
+    shape = None
+    if len(chain) > 1:
+        shape = chain.floors
+    budgets = allocate_by_upper_bound(
+        settings["alpha"], chain.backward, chain.forward, shape=shape
+    )
+    floors = np.array(chain.floors)
+    is_spent = floors > 0.0
+    ratios = np.atleast_1d(budgets)[is_spent] / floors[is_spent]
+    return float(ratios.min() * (1.0 - MARGIN))
 
 
 def _check_protects(alpha: float) -> None:
@@ -96,21 +137,21 @@ def _check_protects(alpha: float) -> None:
         )
 
 
-def _check_scales(
-    floors: float | list[float], plan: list[float] | None, sensitivity: float, gaussian: bool
-) -> None:
-    """ValueError for floors or a plan whose noise cannot be drawn; levels of a plan are noise
-    multipliers if `gaussian`, budgets if not."""
-    if plan is not None:
-        check_scale(np.array(plan), sensitivity, gaussian=gaussian)
+def _check_scales(settings: Mapping, chain: Chain) -> None:
+    """ValueError for floors or a plan of which the noise of a statistic cannot be drawn."""
+    gaussian = settings["delta"] is not None
+    levels = settings["plan"] or [floor for floor in chain.full_floors if floor > 0.0]
+    if not levels:
         return
-    budgets = np.atleast_1d(floors)
-    if budgets.any():
-        check_scale(budgets[budgets > 0.0], sensitivity, gaussian=False)
+    for statistic in chain.statistics:
+        share = statistic.share
+        if gaussian:
+            share = 1.0 / np.sqrt(share)
+        check_scale(np.array(levels) * share, statistic.sensitivity, gaussian=gaussian)
 
 
 def _check_budgets_are_of_one_kind(
-    floor: ArrayLike | Mapping | None, plan: ArrayLike | None, delta: float | None
+    floor: ArrayLike | Mapping | str | None, plan: ArrayLike | None, delta: float | None
 ) -> None:
     """ValueError for a plan beside a floor, and for a delta without a plan."""
     if plan is not None and floor is not None:

@@ -170,10 +170,23 @@ class Store:
         row = (name, text, _digest_of_setting(name, text))
         self._database.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
 
-    def columns(self) -> Columns | None:
-        """The columns of the counts, None before the first."""
+    def columns(self) -> list[Columns | None]:
+        """The columns of each statistic, None for one that was never published; empty before the
+        first."""
         found = self.read("columns")
-        return found and Columns(**found)
+        if found is None:
+            return []
+        if "statistics" in found:
+            return [each and Columns(**each) for each in found["statistics"]]
+        return [Columns(**found)]
+
+    def write_columns(self, columns: Sequence[Columns | None], is_named: bool) -> None:
+        """Set the columns of each statistic; a file of one without a name keeps them alone."""
+        as_fields = [each and asdict(each) for each in columns]
+        if is_named:
+            self.write("columns", {"statistics": as_fields})
+        else:
+            self.write("columns", as_fields[0])
 
     def insert(self, rows: Iterable[Row]) -> None:
         """Add rows after the last one."""

@@ -166,7 +166,7 @@ class TemporalFilter:
     ):
         self.alpha = check_level(alpha)
         losses = loss_cycles(backward, forward)
-        floors = _checked_floors(floor, len(losses))
+        floors = checked_floors(floor, len(losses))
         #: One number, or one for each phase.
         self.floor = _floor_of(floors)
         self._backward_over = LossOverSteps(losses.backward, "backward")
@@ -354,7 +354,7 @@ class TemporalFilter:
         return loss.inverse_within(level, self.alpha)
 
 
-def _checked_floors(floor: ArrayLike, p: int) -> list[float]:
+def checked_floors(floor: ArrayLike, p: int) -> list[float]:
     """The floor of each of p phases."""
     must = f"floor must be finite and at least 0, at most {MOST_SMOOTHING:g}"
     remedy = "give one budget"
