@@ -20,7 +20,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
-from tplreport.publishing.chain import Chain
+from tplreport.publishing.chain import floor_as_stored
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.mark import check_is_no_publisher, files_beside
 from tplreport.reading.matrices import (
@@ -768,7 +768,7 @@ def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     given = _given(options, ("alpha", "sensitivity", "delta"))
     floor = _floor(options)
     if floor is not None:
-        given["floor"] = Chain.of_settings(publisher.settings).checked_floor(floor)
+        given["floor"] = floor_as_stored(floor, publisher.settings)
     plan = _plan(options | {"delta": publisher.settings["delta"]})
     if plan is not None:
         given["plan"] = plan.tolist()

@@ -6,7 +6,7 @@ one at which the cycle begins: steps that are known from a start, and a plan.
 """
 
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -122,14 +122,21 @@ class Chain:
             [*self.due[phase:], *self.due[:phase]],
         )
 
-    def floors_from(self, time: int, count: int) -> list[tuple[float, int]]:
-        """The floors of `count` times, as budgets and the number of times that follow each other
-        with it."""
-        if len(set(self.floors)) == 1:
-            return [(self.floors[0], count)]
+    def runs(self, time: int, count: int) -> Iterator[tuple[int, int]]:
+        """`count` times from one on, in runs of one floor at which the same statistics are due:
+        the first of each, and their number."""
         p = len(self)
-        floors = [self.floors[(time + k) % p] for k in range(count)]
-        return [(floor, len([*run])) for floor, run in groupby(floors)]
+        if len(set(zip(self.full_floors, self.due, strict=True))) == 1:
+            yield time, count
+            return
+        levels = [
+            (self.full_floors[(time + k) % p], self.due[(time + k) % p]) for k in range(count)
+        ]
+        start = time
+        for _, run in groupby(levels):
+            length = len([*run])
+            yield start, length
+            start += length
 
 
 def _repeated(losses: LossCycles, size: int, step: int | str) -> LossCycles:

@@ -21,6 +21,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,7 +48,15 @@ from tplreport.publishing.marked_file import MarkedFile
 from tplreport.publishing.settings import checked_settings, leakages_of
 from tplreport.publishing.statistics import Spent, divided, sum_of
 from tplreport.publishing.store import Columns, Damage, Kind, Row, Store
-from tplreport.publishing.values import Arranged, Given, Layout, arrange, first_columns
+from tplreport.publishing.values import (
+    Arranged,
+    Given,
+    Layout,
+    arrange,
+    column_name,
+    first_columns,
+    in_one_table,
+)
 from tplrepro.display import frame_as_html
 from tplrepro.leakage.filter import FilterState, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, Correlation
@@ -91,6 +100,18 @@ class Request:
     def places_at(self, number: int) -> tuple[int, ...]:
         """The statistics with counts at one of its times."""
         return tuple(place for place, part in self.parts.items() if part.is_given[number])
+
+    def runs(self, numbers: range) -> Iterator[range]:
+        """The times of these numbers, in runs that have counts of the same statistics."""
+        given = np.zeros((len(self.parts), len(numbers)), dtype=bool)
+        for number, part in enumerate(self.parts.values()):
+            given[number] = part.is_given[numbers.start :]
+        is_other = np.any(given[:, 1:] != given[:, :-1], axis=0)
+        ends = [*np.flatnonzero(is_other) + 1, len(numbers)]
+        start = 0
+        for end in ends:
+            yield numbers[start:end]
+            start = end
 
 
 @dataclass(frozen=True)
@@ -248,6 +269,8 @@ class Publisher:
             self._file.identity = store.state.identity
             clock = self._clock(store)
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
+        if isinstance(floor, str):
+            settings.pop("floor", None)  # which another computer may round in another way
         self._check_settings(settings)
         #: Whether its statistics have names.
         self._is_named = "statistics" in self.settings
@@ -410,7 +433,7 @@ class Publisher:
         with Bar(len(times), "publishing", "time", progress) as bar:
             for first in range(0, max(len(times), 1), CHUNK):
                 part = times[first : first + CHUNK]
-                chunk = {place: _given_of_table(table, part) for place, table in tables.items()}
+                chunk = _chunk_of(tables, times, first)
                 done = self._publish(part, chunk, frozenset(), epsilon)
                 for place, values in done.values.items():
                     parts[place].append(values)
@@ -509,8 +532,9 @@ class Publisher:
         self._keep_clock(store, request.clock)
         spent = self._spend(store.state.following, request, numbers, epsilon)
         self._check_drawable(request, spent)  # else an error, and nothing is spent
+        rooms = {one: request.layout.room(one.budgets) for one in set(spent)}
         rows = [
-            Row(position, 1, Kind.RESERVED, one.total, request.layout.room(one.budgets))
+            Row(position, 1, Kind.RESERVED, one.total, rooms[one])
             for position, one in zip(request.positions[numbers.start :], spent, strict=True)
         ]
         store.insert(rows)
@@ -533,18 +557,18 @@ class Publisher:
         if not reserved:
             return
         layout = request.layout
-        budgets = [layout.budgets_of(row) for row in reserved]
-        values: list[dict[int, np.ndarray]] = [{} for _ in reserved]
+        budgets = layout.budgets_of_each(reserved)
+        values: list[dict[int, bytes]] = [{} for _ in reserved]
         for place, part in request.parts.items():
-            numbers = [number for number, of_time in enumerate(budgets) if of_time[place]]
+            numbers = [number for number, spent in enumerate(budgets) if spent[place] > 0.0]
             if not numbers:
                 continue
             counts = part.counts[[reserved[number].position - request.first for number in numbers]]
             noisy = self._noise(counts, [budgets[number][place] for number in numbers], place)
             for number, of_time in zip(numbers, noisy, strict=True):
-                values[number][place] = of_time
+                values[number][place] = of_time.tobytes()
         drawn = [
-            row._replace(kind=Kind.PUBLISHED, noisy=layout.pack(spent, of_time))
+            Row(row.position, 1, Kind.PUBLISHED, row.budget, layout.pack(spent, of_time))
             for row, spent, of_time in zip(reserved, budgets, values, strict=True)
         ]
         with self._writing() as store:
@@ -581,35 +605,33 @@ class Publisher:
             allow_large=True,
         )
 
-    def _spend(
-        self, first: int, request: Request, numbers: range, epsilon: Any
-    ) -> list[Spent]:
+    def _spend(self, first: int, request: Request, numbers: range, epsilon: Any) -> list[Spent]:
         """What the times of these numbers in the request spend, the first of which is time number
         `first` of the file; `epsilon` is the budget of each, or of each statistic, None: the floor,
         or the plan.
 
         LeakageExceededError, or ValueError after the end of a plan.
         """
-        spent: list[Spent] = []
-        known: dict = {}
         if self._filter is None:
             self._planned(first, len(numbers), epsilon)
-        for time, number in enumerate(numbers, first):
-            places = request.places_at(number)
-            key = (places, self._level_at(time))
-            if key not in known:
-                known[key] = self._budgets_of(request, time, places, epsilon)
-            spent.append(known[key])
+        spent: list[Spent] = []
+        for run in request.runs(numbers):
+            time = first + run.start - numbers.start
+            for start, count in self._runs_of_levels(time, len(run)):
+                one = self._budgets_of(request, start, request.places_at(run.start), epsilon)
+                spent += [one] * count
         if self._filter is not None:
-            for total, run in groupby(spent, lambda one: one.total):
-                self._filter.spend(total, len([*run]))
+            for total, times in groupby(spent, attrgetter("total")):
+                self._filter.spend(total, len([*times]))
         return spent
 
-    def _level_at(self, time: int) -> float | int:
-        """What determines the budgets of a time: its phase, or its level of a plan."""
-        if self._filter is None:
-            return self.settings["plan"][time]
-        return time % len(self._chain)
+    def _runs_of_levels(self, first: int, count: int) -> Iterator[tuple[int, int]]:
+        """Times with one level, of a plan or of the floors, each as the first and their number."""
+        if self._filter is not None:
+            yield from self._chain.runs(first, count)
+            return
+        for time in range(first, first + count):
+            yield time, 1
 
     def _budgets_of(
         self, request: Request, time: int, places: tuple[int, ...], epsilon: Any
@@ -638,9 +660,7 @@ class Publisher:
         floors = dict(zip(self._chain.due[phase], self._chain.budgets_at(phase), strict=True))
         return self._spent_on({place: floors[place] for place in places})
 
-    def _by_place_of_epsilon(
-        self, epsilon: Mapping, places: tuple[int, ...]
-    ) -> dict[int, float]:
+    def _by_place_of_epsilon(self, epsilon: Mapping, places: tuple[int, ...]) -> dict[int, float]:
         """A budget for each statistic that is given; ValueError for others."""
         budgets = self._by_place(epsilon)
         if tuple(budgets) != places:
@@ -826,12 +846,19 @@ class Publisher:
     @property
     def ledger(self) -> pd.DataFrame:
         """What was spent: time, number of times, budget or noise multiplier (NaN if not known),
-        kind."""
+        kind; of several statistics also that of each, 0 where it was not released."""
         with self._reading() as store:
+            layout = Layout(self._is_named, self._columns(store))
             rows = [(row.position, row.times, row.budget, row.kind) for row in store.rows()]
+            spent = [layout.budgets_of(row) for row in store.rows() if self._is_named]
             clock = self._clock(store)
         level = "noise_multiplier" if self.settings["delta"] else "epsilon"
         table = pd.DataFrame(rows, columns=["time", "count", level, "kind"]).astype({level: float})
+        for place, statistic in enumerate(self._statistics):
+            if self._is_named:
+                column = [each[place] for each in spent]
+                name = column_name(level, statistic.name)
+                table.insert(3 + place, name, np.array(column, dtype=float))
         return table.assign(
             time=clock.index(table["time"]), kind=[Kind(kind).label for kind in table["kind"]]
         )
@@ -860,15 +887,38 @@ class Publisher:
             leakages = replace(leakages, index=times)
         return leakages
 
-    def to_frame(self) -> pd.DataFrame:
-        """All noisy values: a row for each published time, a column for each count."""
+    def to_frame(self, statistic: str | None = None) -> pd.DataFrame:
+        """All noisy values: a row for each published time, a column for each count.
+
+        Parameters
+        ----------
+        statistic : str, optional
+            One of several, by its name. None: all of them side by side, with columns such as
+            "people: home"; where one was not published, its cells are missing (`pd.NA`).
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
+        """
         with self._reading() as store:
             rows = [row for row in store.rows() if row.kind == Kind.PUBLISHED]
-            columns = store.columns() or Columns([], "<i8")
+            layout = Layout(self._is_named, self._columns(store))
             clock = self._clock(store)
-        values = np.frombuffer(b"".join(row.noisy or b"" for row in rows), columns.kind)
-        values = values.reshape(len(rows), len(columns.labels)).copy()
-        return pd.DataFrame(values, clock.index([row.position for row in rows]), columns.labels)
+        if not self._is_named and statistic is None:
+            return _frame_of(rows, layout, 0, clock)
+        if statistic is not None:
+            (place,) = self._by_place({statistic: None})
+            return _frame_of(rows, layout, place, clock)
+        frames = {}
+        for place, each in enumerate(self._statistics):
+            name = str(each.name)
+            frames[name] = in_one_table(_frame_of(rows, layout, place, clock), name)
+        return pd.concat([*frames.values()], axis=1).sort_index()
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV; ValueError for a file that a publisher uses."""
@@ -996,6 +1046,14 @@ class Publisher:
             store.state.filter = self._filter.state
 
 
+def _frame_of(rows: list[Row], layout: Layout, place: int, clock: Clock) -> pd.DataFrame:
+    """The values of one statistic, with a row for each time at which it was published."""
+    published = [row for row in rows if place in layout.places_in(row)]
+    columns = layout.columns[place] or Columns([], "<i8")
+    times = clock.index([row.position for row in published])
+    return pd.DataFrame(layout.table_of(published, place).copy(), times, columns.labels)
+
+
 def _is_number(counts: Any) -> bool:
     """Whether counts are one number, without a label."""
     return np.ndim(counts) == 0 and not isinstance(counts, Mapping)
@@ -1050,20 +1108,30 @@ def _times_of(tables: Mapping[int, pd.DataFrame]) -> pd.Index:
     return times
 
 
-def _given_of_table(table: pd.DataFrame, times: pd.Index) -> Given:
-    """The rows of a table at these times."""
-    labels = table.columns.tolist()
-    if len(times) and table.index is times:
-        return Given(labels, checked_counts(table.to_numpy()), np.ones(len(times), dtype=bool))
+def _chunk_of(tables: Mapping[int, pd.DataFrame], times: pd.Index, first: int) -> dict[int, Given]:
+    """The counts of `CHUNK` times from number `first` on."""
+    end = first + CHUNK
+    if len(tables) == 1:
+        return {place: _given_of_table(table.iloc[first:end]) for place, table in tables.items()}
+    return {place: _given_at(times[first:end], table) for place, table in tables.items()}
+
+
+def _given_of_table(table: pd.DataFrame) -> Given:
+    """A row for each time."""
+    is_given = np.ones(len(table), dtype=bool)
+    return Given(table.columns.tolist(), checked_counts(table.to_numpy()), is_given)
+
+
+def _given_at(times: pd.Index, table: pd.DataFrame) -> Given:
+    """The rows of a table that has some of these times, and other ones."""
     rows = table.index.get_indexer(times)
     is_given = rows >= 0
-    found = table.iloc[rows[is_given]].to_numpy()
-    counts = np.zeros((len(times), len(labels)), np.int64)
+    counts = np.zeros((len(times), table.shape[1]), np.int64)
     if is_given.any():
-        checked = checked_counts(found)
-        counts = counts.astype(checked.dtype)
-        counts[is_given] = checked
-    return Given(labels, counts, is_given)
+        found = checked_counts(table.iloc[rows[is_given]].to_numpy())
+        counts = counts.astype(found.dtype)
+        counts[is_given] = found
+    return Given(table.columns.tolist(), counts, is_given)
 
 
 def _as_given(noisy: np.ndarray, table: pd.DataFrame, given: Any) -> Any:

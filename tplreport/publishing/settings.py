@@ -64,13 +64,13 @@ def checked_settings(
     _check_budgets_are_of_one_kind(floor, plan, delta)
     settings = {
         "alpha": alpha,
+        **_checked_sensitivities(sensitivity, statistics, step),
         "floor": 0.0,
         "plan": None,
         "delta": None,
         "mechanism": _fitting_mechanism(mechanism, delta),
         "step": step,
         "start": start_as_json(start),
-        **_checked_sensitivities(sensitivity, statistics, step),
         **chain_as_json(*both_sides(backward, forward, start), step),
     }
     if delta is not None:
@@ -121,9 +121,7 @@ def largest_floor(settings: Mapping) -> float:
     shape = None
     if len(chain) > 1:
         shape = chain.floors
-    budgets = allocate_by_upper_bound(
-        settings["alpha"], chain.backward, chain.forward, shape=shape
-    )
+    budgets = allocate_by_upper_bound(settings["alpha"], chain.backward, chain.forward, shape=shape)
     floors = np.array(chain.floors)
     is_spent = floors > 0.0
     ratios = np.atleast_1d(budgets)[is_spent] / floors[is_spent]

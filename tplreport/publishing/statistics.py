@@ -93,11 +93,18 @@ def checked_statistics(statistics: Any, step: int | str) -> list[dict]:
 
 
 def _fields_of_table(table: pd.DataFrame) -> dict[str, dict]:
-    """The rows of a table as mappings, without its empty cells."""
+    """The rows of a table as mappings, without its empty cells; beside these, a column of whole
+    numbers holds floats."""
     return {
-        name: {field: value for field, value in row.items() if not _is_empty(value)}
+        name: {field: _as_whole(value) for field, value in row.items() if not _is_empty(value)}
         for name, row in table.to_dict("index").items()
     }
+
+
+def _as_whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def _is_empty(value: Any) -> bool:

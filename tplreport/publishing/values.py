@@ -9,10 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 from unicodedata import normalize
 
 import numpy as np
+import pandas as pd
 
 from tplreport.publishing.store import Columns, Kind, Row
 
@@ -51,44 +53,48 @@ class Layout:
     is_named: bool
     columns: Sequence[Columns | None]
 
-    def pack(self, budgets: Sequence[float], values: Mapping[int, np.ndarray]) -> bytes:
+    def pack(self, budgets: Sequence[float], values: Mapping[int, bytes]) -> bytes:
         """The bytes of a row: budgets of all statistics, and the values of those that have one."""
-        parts = [values[place].tobytes() for place in sorted(values)]
-        if self.is_named:
-            parts.insert(0, struct.pack(f"<{len(budgets)}d", *budgets))
-        return b"".join(parts)
+        if not self.is_named:
+            return values[0]
+        of_budgets = struct.pack(f"<{len(budgets)}d", *budgets)
+        return of_budgets + b"".join(values[place] for place in sorted(values))
 
     def room(self, budgets: Sequence[float]) -> bytes:
         """The bytes of a row whose values are not drawn yet."""
         values = {
-            place: np.zeros(len(self._columns_of(place).labels), np.int64)
+            place: bytes(WIDTH * len(self._columns_of(place).labels))
             for place, budget in enumerate(budgets)
             if budget
         }
         return self.pack(budgets, values)
 
-    def budgets_of(self, row: Row) -> list[float | None]:
-        """What a row spent on each statistic; None where it is not known."""
+    def budgets_of(self, row: Row) -> list[float]:
+        """What a row spent on each statistic; NaN where it is not known."""
         count = len(self.columns)
         if row.kind == Kind.SKIPPED:
             return [0.0] * count
+        if self.is_named and row.noisy is not None:
+            return [*struct.unpack_from(f"<{count}d", row.noisy)]
+        if self.is_named or row.budget is None:
+            return [nan] * count
+        return [row.budget]
+
+    def budgets_of_each(self, rows: Sequence[Row]) -> list[list[float]]:
+        """`budgets_of` rows with known budgets."""
         if not self.is_named:
-            return [row.budget]
-        if row.noisy is None:
-            return [None] * count
-        return [*struct.unpack_from(f"<{count}d", row.noisy)]
+            return [[row.budget or 0.0] for row in rows]
+        return [self.budgets_of(row) for row in rows]
 
     def places_in(self, row: Row) -> tuple[int, ...]:
         """The statistics that a row releases."""
         if not self.is_named:
             return (0,)
-        return tuple(place for place, budget in enumerate(self.budgets_of(row)) if budget)
+        return tuple(place for place, budget in enumerate(self.budgets_of(row)) if budget > 0.0)
 
     def values_in(self, row: Row, place: int) -> bytes:
-        """The values of a statistic that a row releases; empty for another one."""
+        """The values of one of several statistics that a row releases; empty for another one."""
         content = row.noisy or b""
-        if not self.is_named:
-            return content
         start = WIDTH * len(self.columns)
         for other in self.places_in(row):
             size = WIDTH * len(self._columns_of(other).labels)
@@ -100,12 +106,41 @@ class Layout:
     def table_of(self, rows: Sequence[Row], place: int) -> np.ndarray:
         """The values (T, n) of a statistic that rows release."""
         columns = self._columns_of(place)
-        content = b"".join(self.values_in(row, place) for row in rows)
-        return np.frombuffer(content, columns.kind).reshape(-1, len(columns.labels))
+        if self.is_named:
+            content = b"".join(self.values_in(row, place) for row in rows)
+        else:
+            content = b"".join(row.noisy or b"" for row in rows)
+        return np.frombuffer(content, columns.kind).reshape(len(rows), len(columns.labels))
 
     def _columns_of(self, place: int) -> Columns:
         """The columns of a statistic; none if it was never published."""
         return self.columns[place] or Columns([], "<i8")
+
+
+def column_name(statistic: str, label: Hashable) -> str:
+    """The name of a column in a table of several statistics."""
+    return f"{statistic}: {label}"
+
+
+def in_one_table(values: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """The values of a statistic with the names of columns in a table of several: its own where it
+    has one without a name. Whole numbers may be missing.
+
+    Parameters
+    ----------
+    values : DataFrame
+    statistic : str
+
+    Returns
+    -------
+    DataFrame
+    """
+    names = [column_name(statistic, label) for label in values.columns]
+    if values.columns.tolist() == ["count"]:
+        names = [statistic]
+    table = values.set_axis(names, axis=1)
+    whole = [name for name in names if table[name].dtype.kind == "i"]
+    return table.astype(dict.fromkeys(whole, "Int64"))
 
 
 def first_columns(labels: list, counts: np.ndarray) -> Columns:

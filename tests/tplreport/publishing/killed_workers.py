@@ -23,6 +23,14 @@ def counts_of(at):
     return [1000 + at, 7 * at]
 
 
+def statistics_of(at):
+    """Three statistics, of which one is due every fourth time."""
+    statistics = {"people": counts_of(at), "visits": [3 * at]}
+    if at % 4 == 1:
+        statistics["spent"] = [5000.25]
+    return statistics
+
+
 def time_of(publisher, at):
     """The time of a position: a number, or an hour of a series from `FIRST_HOUR` on."""
     if publisher.settings["step"] == 1:
@@ -46,6 +54,9 @@ def publish(path, notes, last):
 def publish_or_skip(publisher, at):
     now = time_of(publisher, at)
     if at % 7:
+        if "statistics" in publisher.settings:
+            noisy = publisher.publish(now, statistics_of(at))
+            return {name: values.tolist() for name, values in noisy.items()}
         return publisher.publish(now, counts_of(at))
     publisher.skip(now)
     return "skipped"

@@ -27,8 +27,9 @@ from tests.tplreport.publishing.killed_workers import FIRST_HOUR, counts_of, tim
 from tests.work import lines_run
 from tplreport.publishing import mark as marks
 from tplreport.publishing import marked_file
-from tplreport.publishing.publisher import RepeatedTimeWarning, _arrange
+from tplreport.publishing.publisher import RepeatedTimeWarning
 from tplreport.publishing.store import Columns, Store
+from tplreport.publishing.values import Given, arrange
 
 P = [[0.8, 0.2], [0.1, 0.9]]
 SETTINGS = {"backward": P, "forward": P, "alpha": 1.0, "sensitivity": 1}
@@ -260,9 +261,9 @@ def test_an_hour_that_clocks_repeat_is_told_by_its_offset(path):
 
 
 def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, monkeypatch):
-    def crash(self, counts, budgets):
+    def crash(self, counts, *words):
         if not counts.any():  # whether it can be drawn
-            return draw(self, counts, budgets)
+            return draw(self, counts, *words)
         # on the disk before the draw
         assert tr.Publisher(path).ledger["kind"].tolist() == ["spent, not drawn"]
         raise KeyboardInterrupt
@@ -283,11 +284,11 @@ def test_a_crash_before_the_draw_spends_once_and_draws_once(publisher, path, mon
 
 
 def test_of_two_draws_the_first_that_is_stored_counts(publisher, path, monkeypatch):
-    def slow(self, counts, budgets):
+    def slow(self, counts, *words):
         if counts.any():
             monkeypatch.setattr(tr.Publisher, "_noise", draw)
             seen.append(other.publish(0, 10**6))
-        return draw(self, counts, budgets)
+        return draw(self, counts, *words)
 
     other, draw, seen = tr.Publisher(path), tr.Publisher._noise, []
     monkeypatch.setattr(tr.Publisher, "_noise", slow)
@@ -498,10 +499,10 @@ def test_a_backup_that_is_put_back_forgets_nothing(publisher, path, way):
 
 
 def test_a_copy_made_before_a_draw_does_not_draw_again(publisher, path, monkeypatch):
-    def back_up_before_the_draw(self, counts, budgets):
+    def back_up_before_the_draw(self, counts, *words):
         if counts.any():
             publisher.backup(path.with_name("copy"))
-        return draw(self, counts, budgets)
+        return draw(self, counts, *words)
 
     draw = tr.Publisher._noise
     monkeypatch.setattr(tr.Publisher, "_noise", back_up_before_the_draw)
@@ -514,10 +515,10 @@ def test_a_copy_made_before_a_draw_does_not_draw_again(publisher, path, monkeypa
 
 
 def test_a_value_that_resume_gave_up_is_not_handed_out(publisher, path, monkeypatch):
-    def resume(self, counts, budgets):
+    def resume(self, counts, *words):
         if counts.any():
             tr.Publisher(path).resume()
-        return draw(self, counts, budgets)
+        return draw(self, counts, *words)
 
     draw = tr.Publisher._noise
     monkeypatch.setattr(tr.Publisher, "_noise", resume)
@@ -659,7 +660,7 @@ def test_a_file_depends_on_true_counts_through_noisy_values_alone(path):
     for number, counts in enumerate(([7, 10**12], [10**12, 7])):
         made = tr.Publisher(path.with_name(f"file {number}"), **SETTINGS, floor=0.1)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(tr.Publisher, "_noise", lambda self, counts, budgets: 0 * counts)
+            patched.setattr(tr.Publisher, "_noise", lambda self, counts, *words: 0 * counts)
             patched.setattr(marked_file, "uuid4", lambda: UUID(int=5))
             made._file.identity = None
             with made._writing() as store:
@@ -786,8 +787,8 @@ def test_the_work_per_label_does_not_grow_with_the_number_of_labels(path):
         columns = Columns([f"place {number}" for number in range(count)], "<i8")
         shown = columns.labels[::-1]
         counted = Counted(shown)
-        _, order = _arrange(columns, np.zeros((1, count), np.int64), counted)
-        assert order == list(range(count))[::-1]
+        given = Given(counted, np.zeros((1, count), np.int64), np.ones(1, bool))
+        assert arrange(columns, given).order == list(range(count))[::-1]
         lines.append(counted.asked)
         assert made.publish(0, dict.fromkeys(shown, 1)).keys() == {*shown}
     assert lines == [0, 0]

@@ -11,6 +11,7 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.publishing.chain import Chain
 from tplreport.publishing.losses_as_json import side_from_json, side_to_json
+from tplreport.publishing.statistics import Statistic
 from tplrepro.leakage.temporal import loss_cycles
 
 NIGHT, DAY = [[0.98, 0.02], [0.03, 0.97]], [[0.7, 0.3], [0.4, 0.6]]
@@ -381,11 +382,17 @@ def test_each_matrix_is_stored_once():
 def test_chains_turn_with_their_floors():
     losses = loss_cycles(HABITS.reverse(), HABITS)
     chain = Chain(
-        losses.cycle_of(losses.backward), losses.cycle_of(losses.forward), [*range(24)], None
+        losses.cycle_of(losses.backward),
+        losses.cycle_of(losses.forward),
+        [*range(24)],
+        None,
+        [Statistic(None, 1.0)],
+        [(0,)] * 24,
     )
     turned = chain.turned(20)
     assert turned.forward.phases[:5] == ["20:00", "21:00", "22:00", "23:00", "00:00"]
-    assert turned.floors_from(2, 4) == [(22, 1), (23, 1), (0, 1), (1, 1)]
+    assert [*turned.runs(2, 4)] == [(2, 1), (3, 1), (4, 1), (5, 1)]
+    assert [turned.floors[time] for time in range(2, 6)] == [22, 23, 0, 1]
 
 
 def test_before_its_first_time_a_publisher_says_what_remains_at_any_hour(path):
