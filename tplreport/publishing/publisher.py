@@ -148,11 +148,19 @@ class Publisher:
         The level that every TPL keeps, nats; above 20 only with `allow_large`.
     sensitivity : float > 0
         By how much one user may change the counts of a time, as in `release_counts`.
+    statistics : mapping or DataFrame, optional
+        Several statistics over the same people, in place of `sensitivity`: a mapping of their names
+        to mappings of `sensitivity` and `share`, the part of the floor or plan that each has, 1 in
+        sum; or a table with a row for each. One that is not due at every time has `every`, a number
+        of steps or a duration, and `at`, steps after the first time, or what the clock shows, such
+        as "18:00" or "Mon 08:00" (by default midnight, or midnight before Monday).
     mechanism : "opendp", "opendp-gaussian" or None
         Laplace noise, or with a delta Gaussian noise; None: the one that fits.
-    floor : float > 0, array-like (p,) or mapping of phases, optional
+    floor : float > 0, array-like (p,), mapping of phases or "largest", optional
         The budget of each time for ever, or of each phase (0: no release), nats, unless `publish`
-        is given another within what remains.
+        is given another within what remains. Of several statistics that of a time at which all are
+        due: what is not due spends nothing, and "largest", the largest number that keeps alpha for
+        ever, is the higher for it.
     plan : array-like (T,), optional
         In place of a floor: budgets, fixed in advance, which keep alpha; nats.
     delta : float, 0 < delta < 1, optional
@@ -214,6 +222,22 @@ class Publisher:
     >>> noisy = by_clock.publish_table(pd.Series([7, 8, 9], times))
     >>> by_clock.ledger["epsilon"].tolist()
     [0.0, 0.05, 0.1, 0.1]
+
+    Two statistics, of which one is due every seventh time:
+
+    >>> statistics = {
+    ...     "people": {"sensitivity": 2, "share": 0.6},
+    ...     "spent": {"sensitivity": 50, "share": 0.4, "every": 7},
+    ... }
+    >>> both = Publisher(
+    ...     path + "3", backward=P, forward=P, alpha=1.0, statistics=statistics, floor="largest"
+    ... )
+    >>> noisy = both.publish(0, {"people": {"home": 105, "work": 98}, "spent": 4032.5})
+    >>> noisy = both.publish(1, {"people": {"home": 101, "work": 97}})
+    >>> print(both.ledger.round(3).drop(columns="kind"))
+       time  count  epsilon  epsilon: people  epsilon: spent
+    0     0      1    0.248            0.149           0.099
+    1     1      1    0.149            0.149           0.000
     """
 
     _filter: TemporalFilter | None = None
@@ -337,7 +361,7 @@ class Publisher:
         """The files that belong to it: its own, its mark, its journals, and its witness."""
         return self._file.files()
 
-    def publish(self, time: Any, counts: Any, epsilon: float | None = None) -> Any:
+    def publish(self, time: Any, counts: Any, epsilon: float | Mapping | None = None) -> Any:
         """The noisy counts of one time point, whole numbers for whole numbers.
 
         A time that was published before has its value returned again: a `RepeatedTimeWarning` says
@@ -348,9 +372,12 @@ class Publisher:
         time : int, date, text of a date in full or time stamp
             The next time, or one that has passed.
         counts : number, mapping or Series with labels, or array-like (n,)
-            The labels must be the same at each time.
-        epsilon : float, optional
-            A budget in place of the floor, nats.
+            The labels must be the same at each time. Of several statistics a mapping of the names
+            of those that are due to their counts; None for one whose counts are not known, which
+            spends nothing.
+        epsilon : float or mapping, optional
+            A budget in place of the floor, nats. Of several statistics those that are given divide
+            it in proportion to their shares, or each has its own by a mapping of names.
 
         Returns
         -------
@@ -361,7 +388,8 @@ class Publisher:
         LeakageExceededError
             If the budget would raise a TPL above alpha; nothing is spent.
         ValueError
-            For counts with other labels, or a time that is not the next and was not published.
+            For counts with other labels, statistics that are not due or lacking, or a time that is
+            not the next and was not published.
         OSError
             If the file cannot be used, is a copy, or was put back.
         """
@@ -398,7 +426,7 @@ class Publisher:
         return {place_of[name]: counts[name] for name in place_of if name in counts}
 
     def publish_table(
-        self, counts: Any, epsilon: float | None = None, progress: bool = True
+        self, counts: Any, epsilon: float | Mapping | None = None, progress: bool = True
     ) -> Any:
         """The noisy counts of many times: a million in a minute.
 
@@ -407,15 +435,16 @@ class Publisher:
         Parameters
         ----------
         counts : Series or DataFrame
-            A row for each time, which is its index.
-        epsilon : float, optional
-            The budget of each, in place of the floor, nats.
+            A row for each time, which is its index. Of several statistics a mapping of names to
+            such tables, each of which has the times at which it is due.
+        epsilon : float or mapping, optional
+            The budget of each, in place of the floor, nats, as in `publish`.
         progress : bool
             Whether a bar is shown if it takes long.
 
         Returns
         -------
-        Series or DataFrame
+        Series, DataFrame or dict of these
             Noisy counts, with the labels of `counts`.
 
         Raises
@@ -558,14 +587,16 @@ class Publisher:
             return
         layout = request.layout
         budgets = layout.budgets_of_each(reserved)
+        levels = np.array(budgets)
+        numbers = np.array([row.position for row in reserved]) - request.first
         values: list[dict[int, bytes]] = [{} for _ in reserved]
         for place, part in request.parts.items():
-            numbers = [number for number, spent in enumerate(budgets) if spent[place] > 0.0]
-            if not numbers:
+            (drawn_now,) = np.nonzero(levels[:, place])
+            if not drawn_now.size:
                 continue
-            counts = part.counts[[reserved[number].position - request.first for number in numbers]]
-            noisy = self._noise(counts, [budgets[number][place] for number in numbers], place)
-            for number, of_time in zip(numbers, noisy, strict=True):
+            counts = part.counts[numbers[drawn_now]]
+            noisy = self._noise(counts, levels[drawn_now, place].tolist(), place)
+            for number, of_time in zip(drawn_now, noisy, strict=True):
                 values[number][place] = of_time.tobytes()
         drawn = [
             Row(row.position, 1, Kind.PUBLISHED, row.budget, layout.pack(spent, of_time))
