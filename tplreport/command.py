@@ -20,9 +20,12 @@ import tplreport as tr
 import tplrepro as tpl
 from tplreport.address_space import explain, spare_address_space
 from tplreport.files import check_spares, write_whole
-from tplreport.publishing.chain import floor_as_stored
+from tplreport.publishing.chain import Chain, floor_as_stored
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.mark import check_is_no_publisher, files_beside
+from tplreport.publishing.settings import LARGEST_FLOOR, largest_floor
+from tplreport.publishing.statistics import checked_statistics, statistic_names
+from tplreport.publishing.values import by_statistic, in_one_table
 from tplreport.reading.matrices import (
     PHASE,
     number,
@@ -32,6 +35,7 @@ from tplreport.reading.matrices import (
     read_first_phase,
     read_law,
 )
+from tplreport.reading.statistics import read_statistics
 from tplreport.reading.table import whole_numbers
 from tplrepro.lazy import optional_import
 from tplrepro.leakage.temporal import REQUIRED
@@ -152,7 +156,16 @@ TO_PUBLISH = {
 #: Options of a chain, of what is written, and of a publisher's new file.
 CHAIN = ("matrix", "backward", "start", "data", *COLUMNS, "confidence", "cycle", "first")
 SHOWN = ("csv", "plot", "json")
-NEW_FILE = ("alpha", "sensitivity", "floor", "plan", "delta", "allow_large", "witness")
+NEW_FILE = (
+    "alpha",
+    "sensitivity",
+    "statistics",
+    "floor",
+    "plan",
+    "delta",
+    "allow_large",
+    "witness",
+)
 #: Options -> what they belong to, for all subcommands that take a chain, and for `publish`.
 PART_OF = dict.fromkeys((*COLUMNS, "confidence", "cycle"), "data")
 PART_OF |= dict.fromkeys(("backward", "start"), "matrix")
@@ -175,7 +188,7 @@ IN_OTHER_WORDS = (
     (r"\bforward=", "matrix="),
 )
 #: Options that name files which are read, and those that name files which are written.
-INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "witness")
+INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "statistics", "witness")
 OUTPUTS = ("html", "budgets", "csv", "plot", "backup")
 #: All options and arguments.
 OPTIONS = COLUMNS | NUMBERS
@@ -230,7 +243,15 @@ OPTIONS |= {
         str, "time between two time points of --data; without it each observation is a step"
     ),
     "floor": Option(
-        str, "of a new file: the budget of each time, for ever, or CSV of columns phase and epsilon"
+        str,
+        "of a new file: the budget of each time, for ever, largest for the largest one, or CSV of "
+        "columns phase and epsilon",
+    ),
+    "statistics": Option(
+        str,
+        "of a new file, in place of --sensitivity: CSV of several statistics over the same people, "
+        "with columns statistic, sensitivity, share, every and at; columns of counts are then such "
+        "as 'people: home'",
     ),
     "plan": Option(
         str,
@@ -652,6 +673,8 @@ def _make_publisher(options: dict) -> tr.Publisher:
     floor = _floor(options)
     if floor is not None:
         settings["floor"] = floor
+    if options["statistics"] is not None:
+        settings["statistics"] = read_statistics(options["statistics"])
     plan = _plan(options)
     if not settings and plan is None:
         return tr.Publisher(options["file"], witness=options["witness"])
@@ -670,8 +693,8 @@ def _make_publisher(options: dict) -> tr.Publisher:
 def _floor(options: dict) -> Any:
     """The floor, or that of each phase, if there is one."""
     text = options["floor"]
-    if text is None:
-        return None
+    if text in (None, LARGEST_FLOOR):
+        return text
     value = number(text)
     if isfinite(value):
         return value
@@ -767,6 +790,8 @@ def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
     """The options that are given and are not those that the file was made with."""
     given = _given(options, ("alpha", "sensitivity", "delta"))
     floor = _floor(options)
+    if floor == LARGEST_FLOOR:
+        floor = largest_floor(publisher.settings["alpha"], Chain.of_settings(publisher.settings))
     if floor is not None:
         given["floor"] = floor_as_stored(floor, publisher.settings)
     plan = _plan(options | {"delta": publisher.settings["delta"]})
@@ -774,7 +799,10 @@ def _different_settings(publisher: tr.Publisher, options: dict) -> list[str]:
         given["plan"] = plan.tolist()
     if options["step"] is not None:
         given["step"] = Clock.checked_step(_parse_time(options["step"]))
-    different = [name for name, value in given.items() if publisher.settings[name] != value]
+    if options["statistics"] is not None:
+        table = read_statistics(options["statistics"])
+        given["statistics"] = checked_statistics(table, publisher.settings["step"])
+    different = [name for name, value in given.items() if publisher.settings.get(name) != value]
     sources = [
         name for name in ("matrix", "backward", "start", "data") if options[name] is not None
     ]
@@ -815,12 +843,24 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> int:
     table = counts
     if options["numbered"] or not has_times:
         table = number_rows(counts, publisher)
-    noisy = publisher.publish_table(table, options["epsilon"]).set_axis(counts.index)
+    noisy = _published(publisher, table, options["epsilon"]).set_axis(counts.index)
     said = f"noise was added to {', '.join(map(str, counts.columns))}"
     if has_times:
         said += f", and not to {counts.index.name}"
     print(said, file=sys.stderr)
     return _show(noisy, options)
+
+
+def _published(publisher: tr.Publisher, table: Any, epsilon: float | None) -> Any:
+    """The noisy table of counts, with the columns of several statistics side by side."""
+    from pandas import concat
+
+    names = statistic_names(publisher.settings)
+    if not names:
+        return publisher.publish_table(table, epsilon)
+    noisy = publisher.publish_table(by_statistic(table, names), epsilon)
+    parts = [in_one_table(part, name) for name, part in noisy.items()]
+    return concat(parts, axis=1).reindex(table.index)
 
 
 def _remaining(publisher: tr.Publisher) -> str:
@@ -851,10 +891,13 @@ def _read_counts(publisher: tr.Publisher, options: dict) -> Any:
     """The counts of a file or of standard input, where the heading may be left out later."""
     from tplreport.reading.table import parse_counts, read_counts
 
+    time = options["time_column"]
+    are_several = len(statistic_names(publisher.settings)) > 0
     if options["counts"] != "-":
-        return read_counts(options["counts"], options["time_column"])
+        return read_counts(options["counts"], time, may_be_missing=are_several)
     columns = publisher.to_frame().columns.tolist()
-    return parse_counts(_standard_input(), "standard input", options["time_column"], columns)
+    content = _standard_input()
+    return parse_counts(content, "standard input", time, columns, may_be_missing=are_several)
 
 
 def _standard_input() -> bytes:

@@ -896,3 +896,67 @@ def test_observations_of_days_are_no_chain_for_hourly_releases(run, tmp_path):
     status, _, errors = run("publish", "p.sqlite", *words)
     assert (status, "found observations 1 days 00:00:00 apart and --step 1h" in errors) == (2, True)
     assert run("publish", "p.sqlite", *words[:-1], "--step=1D")[0] == 0
+
+
+STATISTICS = (
+    "statistic,sensitivity,share,every,at\npeople,2,0.5,,\nvisits,1,0.3\nspent,50,1/5,1D,09:00\n"
+)
+
+
+def test_several_statistics_are_published_from_one_table(run, tmp_path):
+    (tmp_path / "statistics.csv").write_text(STATISTICS)
+    (tmp_path / "three.csv").write_text(
+        "time,people: home,people: work,visits,spent\n"
+        "2024-05-01 08:00,105,98,30,\n2024-05-01 09:00,99,104,31,5000.0\n"
+    )
+    new = ("--matrix=moves.csv", "--alpha=1", "--statistics=statistics.csv", "--step=1h")
+    words = ("publish", "own.sqlite", "three.csv", *new, "--floor=largest")
+    status, printed, errors = run(*words, "--csv=noisy.csv")
+    assert (status, "noise was added to people: home, people: work, visits" in errors) == (0, True)
+    noisy = pd.read_csv("noisy.csv", index_col="time")
+    assert noisy.columns.tolist() == ["people: home", "people: work", "visits", "spent"]
+    assert noisy["visits"].dtype == np.int64
+    assert noisy["spent"].isna().tolist() == [True, False]
+    assert run("publish", "own.sqlite", "three.csv", "--csv=again.csv")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv("again.csv", index_col="time"), noisy)
+    assert run(*words)[0] == 0  # as it was made
+    status, printed, _ = run("ledger", "own.sqlite", "--json")
+    first, second = json.loads(printed)
+    floor = tr.Publisher("own.sqlite").settings["floor"]
+    assert first["epsilon: spent"] == 0.0
+    assert first["epsilon"] == pytest.approx(0.8 * floor)
+    assert second["epsilon: spent"] == pytest.approx(0.2 * floor)
+    status, printed, _ = run("ledger", "own.sqlite", "--noisy", "--json")
+    assert json.loads(printed)[0]["spent"] is None
+    line = "2024-05-01 10:00,1,2,3,\n"
+    assert run("publish", "own.sqlite", "-", stdin=line)[0] == 0
+    (tmp_path / "statistics.csv").write_text(STATISTICS.replace("50", "60"))
+    status, _, errors = run(*words)
+    assert status == 2
+    assert "must be used as it was made, found another --statistics; leave out" in errors
+
+
+@pytest.mark.parametrize(
+    ("table", "counts", "message"),
+    [
+        (STATISTICS.replace("1/5", "1/4"), "", "shares of all statistics must sum to 1, found"),
+        (STATISTICS.replace("1/5", "x"), "", "share must be numbers such as 2 or 0.5, found 'x'"),
+        (STATISTICS + "visits,1,0.3\n", "", "each statistic must have one row, found 'visits'"),
+        ("name,share\na,1\n", "", "must have the columns statistic, sensitivity, share, every, at"),
+        (STATISTICS.replace("1D", "7"), "", "every of statistic 'spent' must be a whole number of"),
+        (STATISTICS, "time,people: a,sales\n2024-05-01 08:00,1,2\n", "columns must be those of"),
+        (
+            STATISTICS,
+            "time,people: a,people: b,visits\n2024-05-01 08:00,1,,2\n",
+            "all or no counts of 'people' must be there at a time, found a part at 2024-05-01",
+        ),
+        (STATISTICS, "time,visits\n2024-05-01 08:00,2\n", "people is due at 2024-05-01 08:00:00"),
+    ],
+)
+def test_mistakes_with_several_statistics_have_a_remedy(run, tmp_path, table, counts, message):
+    (tmp_path / "statistics.csv").write_text(table)
+    (tmp_path / "three.csv").write_text(counts or "time,visits\n2024-05-01 08:00,2\n")
+    new = ("--matrix=moves.csv", "--alpha=1", "--statistics=statistics.csv", "--step=1h")
+    status, _, errors = run("publish", "own.sqlite", "three.csv", *new, "--floor=largest")
+    assert (status, message in errors) == (2, True), errors
+    assert not (tmp_path / "own.sqlite").exists()

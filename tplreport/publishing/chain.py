@@ -7,7 +7,7 @@ one at which the cycle begins: steps that are known from a start, and a plan.
 
 from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import groupby
@@ -71,16 +71,20 @@ class Chain:
         clock = None
         if period is not None:
             clock = CycleOnClock(period, 1000 * known["begins"], losses.phases)
-        floor = settings["floor"]
-        floors = floor if isinstance(floor, list) else [floor] * p
-        return cls(
+        chain = cls(
             losses.cycle_of(losses.backward),
             losses.cycle_of(losses.forward),
-            floors * (len(schedule) // p),
+            [],
             clock,
             statistics,
             schedule.phases,
         )
+        return chain.with_floor(settings["floor"])
+
+    def with_floor(self, floor: float | list[float]) -> Chain:
+        """The same chain with another floor: one number, or those of the phases of a period."""
+        floors = floor if isinstance(floor, list) else [floor]
+        return replace(self, full_floors=floors * (len(self) // len(floors)))
 
     def __len__(self) -> int:
         """The number of phases."""

@@ -77,10 +77,10 @@ def checked_settings(
         settings["delta"] = float(check_delta(delta))
     chain = Chain.of_settings(settings)
     if plan is None:
-        settings["floor"] = checked_floor(floor, settings)
+        settings["floor"] = checked_floor(floor, settings, chain)
     else:
         settings["plan"] = _checked_plan(plan, alpha, delta, chain)
-    _check_scales(settings, chain)
+    _check_scales(settings, chain.with_floor(settings["floor"]))
     return settings
 
 
@@ -96,33 +96,47 @@ def _checked_sensitivities(sensitivity: float | None, statistics: Any, step: int
     return {"sensitivity": None, "statistics": checked_statistics(statistics, step)}
 
 
-def checked_floor(floor: ArrayLike | Mapping | str | None, settings: dict) -> float | list[float]:
-    """The one floor, or a list of that of each phase; ValueError unless they keep alpha.
+def checked_floor(
+    floor: ArrayLike | Mapping | str | None, settings: Mapping, chain: Chain
+) -> float | list[float]:
+    """The one floor, or a list of that of each phase.
 
-    "largest" is the largest one for all phases.
+    Parameters
+    ----------
+    floor : number, sequence or mapping of phases, None, or "largest" for the largest number
+    settings : mapping, of which alpha and the cycle count
+    chain : Chain of these settings
+
+    Returns
+    -------
+    float or list
+
+    Raises
+    ------
+    ValueError
+        Unless the floor keeps alpha for ever.
     """
     if isinstance(floor, str):
         check_choice(floor, "floor", (LARGEST_FLOOR,))
-        return largest_floor(settings)
+        return largest_floor(settings["alpha"], chain)
     phases = phases_of(settings)
     floors = checked_floors(in_order_of_phases(floor, phases), len(phases))
     stored: Any = floors
     if len(set(floors)) == 1:
         stored = floors[0]
-    chain = Chain.of_settings(settings | {"floor": stored})
-    TemporalFilter(settings["alpha"], chain.backward, chain.forward, floor=chain.floor)
+    fitting = chain.with_floor(stored)
+    TemporalFilter(settings["alpha"], fitting.backward, fitting.forward, floor=fitting.floor)
     return stored
 
 
-def largest_floor(settings: Mapping) -> float:
+def largest_floor(alpha: float, chain: Chain) -> float:
     """The largest budget of the time points at which all statistics are due, with which every TPL
-    stays within alpha for ever."""
-    chain = Chain.of_settings({**settings, "floor": 1.0})
+    stays within alpha for ever; nats."""
     shape = None
+    floors = np.array(chain.with_floor(1.0).floors)
     if len(chain) > 1:
-        shape = chain.floors
-    budgets = allocate_by_upper_bound(settings["alpha"], chain.backward, chain.forward, shape=shape)
-    floors = np.array(chain.floors)
+        shape = floors
+    budgets = allocate_by_upper_bound(alpha, chain.backward, chain.forward, shape=shape)
     is_spent = floors > 0.0
     ratios = np.atleast_1d(budgets)[is_spent] / floors[is_spent]
     return float(ratios.min() * (1.0 - MARGIN))

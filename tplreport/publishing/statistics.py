@@ -55,6 +55,11 @@ def statistics_of(settings: Mapping) -> list[Statistic]:
     return [Statistic(**fields) for fields in stored]
 
 
+def statistic_names(settings: Mapping) -> list[str]:
+    """The names of several statistics; none of one without a name."""
+    return [fields["name"] for fields in settings.get("statistics") or []]
+
+
 def checked_statistics(statistics: Any, step: int | str) -> list[dict]:
     """Statistics as a file keeps them, in the order in which they were given.
 

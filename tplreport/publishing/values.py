@@ -143,6 +143,52 @@ def in_one_table(values: pd.DataFrame, statistic: str) -> pd.DataFrame:
     return table.astype(dict.fromkeys(whole, "Int64"))
 
 
+def by_statistic(table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """A table of several statistics, with columns as `in_one_table` names them, as one for each.
+
+    Parameters
+    ----------
+    table : DataFrame, whose cells are missing where a statistic is not due
+    names : of all statistics
+
+    Returns
+    -------
+    dict of Series and DataFrame, with the rows at which each has values
+
+    Raises
+    ------
+    ValueError
+        For a column of no statistic, or a row with a part of one.
+    """
+    columns: dict[str, dict[str, str]] = {}
+    for column in map(str, table.columns):
+        name, separator, label = column.partition(": ")
+        if name not in names:
+            raise ValueError(
+                f"columns must be those of the statistics {', '.join(names)}, found {column!r}; "
+                f"name it such as {names[0]!r} or {column_name(names[0], 'home')!r}"
+            )
+        columns.setdefault(name, {})[column] = label if separator else "count"
+    tables = {}
+    for name, label_of in columns.items():
+        part = table[[*label_of]].rename(columns=label_of).dropna(how="all")
+        is_lacking = part.isna().any(axis=1)
+        if is_lacking.any():
+            raise ValueError(
+                f"all or no counts of {name!r} must be there at a time, found a part at "
+                f"{part.index[is_lacking][0]}; fill in the others"
+            )
+        kinds = {label: _plain_kind(part[label].dtype) for label in part}
+        tables[name] = part.astype(kinds)
+    return tables
+
+
+def _plain_kind(kind: Any) -> str:
+    if kind.kind in "iu":
+        return "int64"
+    return "float64"
+
+
 def first_columns(labels: list, counts: np.ndarray) -> Columns:
     """The columns of a statistic that has none yet.
 

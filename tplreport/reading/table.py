@@ -659,14 +659,21 @@ def _check_names_of_items(items: list[str], names: dict[str, str], path: Path) -
             )
 
 
-def read_counts(path: str | Path, time: str | None = None) -> pd.DataFrame:
+def read_counts(
+    path: str | Path, time: str | None = None, may_be_missing: bool = False
+) -> pd.DataFrame:
     """A small table of numbers, as `parse_counts` reads it, from a file."""
     read_header(path)  # says what the file is where it is no table
-    return parse_counts(b"".join(file_blocks(path, lambda: 1)), path, time)
+    content = b"".join(file_blocks(path, lambda: 1))
+    return parse_counts(content, path, time, may_be_missing=may_be_missing)
 
 
 def parse_counts(
-    content: bytes, source: str | Path, time: str | None = None, columns: Sequence[Hashable] = ()
+    content: bytes,
+    source: str | Path,
+    time: str | None = None,
+    columns: Sequence[Hashable] = (),
+    may_be_missing: bool = False,
 ) -> pd.DataFrame:
     """A small table of numbers, whose index is the column of times, if there is one.
 
@@ -680,6 +687,7 @@ def parse_counts(
     time : name of the column of times; by default the first of a usual name
     columns : names of counts that are known: without them in its first line, the content has no
         names, but a column of times and these counts
+    may_be_missing : whether cells may be empty; columns are then those of pandas that may be so
 
     Returns
     -------
@@ -706,11 +714,13 @@ def parse_counts(
         names = [time or "time", *map(str, columns)]
         content = _line_of(names, separator) + content
     _check_names(names, source)
-    counts = _parsed_counts(content, separator, source)
+    counts = _parsed_counts(content, separator, source, may_be_missing)
     column_of_times = _column_of_times(counts, time, source)
     if column_of_times is not None:
         counts = counts.set_index(column_of_times)
     for name, column in counts.items():
+        if may_be_missing:
+            column = column.dropna()
         _check_numbers(column, name, source)
     if not counts.size:
         raise DataFormatError(
@@ -719,15 +729,20 @@ def parse_counts(
     return counts
 
 
-def _parsed_counts(content: bytes, separator: str, source: str | Path) -> pd.DataFrame:
+def _parsed_counts(
+    content: bytes, separator: str, source: str | Path, may_be_missing: bool
+) -> pd.DataFrame:
     """The table of counts in UTF-8; commas are decimal where fields are separated by something
     else."""
     decimal = "."
     if separator != "," and re.search(rb"\d,\d", content):
         decimal = ","
+    form: dict = {"sep": separator, "decimal": decimal, "index_col": False}
+    if may_be_missing:
+        form["dtype_backend"] = "numpy_nullable"
     try:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            return pd.read_csv(BytesIO(content), sep=separator, decimal=decimal, index_col=False)
+            return pd.read_csv(BytesIO(content), **form)
     except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         must = "counts must be in UTF-8, with as many fields in each line as in the first"
         raise DataFormatError(
