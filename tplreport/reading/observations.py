@@ -98,6 +98,7 @@ class WhatWasRead:
     clock: str | None = None  # whose hours the times of the sequences are, if they have any
     step: str | None = None  # from row to row, where each row is a step
     stateless: int = 0  # rows without a state, which are a state of its own
+    skipped: str | None = None  # what is cut or held at hours that clocks leave out
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -113,6 +114,8 @@ class WhatWasRead:
             times += f"; hours and weekdays {self.clock}"
         if self.step is not None:
             times += f"; each row is a step, of {self.step}"
+        if self.skipped is not None:
+            times += f"; {self.skipped.partition(';')[0]}"
         used = self.rows - sum(self.dropped.values())
         reasons = "".join(f"; not {count:,}: {reason}" for reason, count in self.dropped.items())
         if self.stateless:
@@ -970,6 +973,8 @@ def to_sequences(
         raise unlike_columns(error, table.source) from None
     cutter.warn(table.source, joined.labels, len(joined.values), table.labels_of)
     reading = _describe_reading(table, cutter.dropped, is_timed)
+    if cutter.skipped is not None:
+        reading = replace(reading, skipped=str(cutter.skipped) or None)
     if step is None and cutter.same_time != "rows":
         reading = replace(reading, step=_step_of_rows(table, cutter.gaps, max_gap))
     observed = Observed(joined.values, joined.offsets, joined.labels, joined.users)

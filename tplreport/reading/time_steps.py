@@ -27,9 +27,11 @@ from tplrepro.validation import warn_caller
 
 if TYPE_CHECKING:
     from tplreport.reading.missing import Lacking
+    from tplreport.reading.skipped_hours import SkippedHours
 
 OUTSIDE = -1
 DAY = 86_400  # seconds
+HOUR = 3600
 SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
 CLOCK_OF_TIME = LOCAL["time"]
 #: Reasons why rows do not count.
@@ -427,6 +429,7 @@ class Cutter:
         self.holds_changes = False  # rows stand where the state changes, which holds until then
         self.dropped = Counter[str]()  # rows by the reason why they do not count
         self.unused: set[int] = set()  # states of rows between two steps
+        self.skipped: SkippedHours | None = None  # at hours that clocks may leave out
 
     def pieces(self, part: pd.DataFrame, cells: np.ndarray) -> Pieces:
         """The sequences of these rows, which are sorted by user, and whose states are `cells`."""
@@ -461,7 +464,32 @@ class Cutter:
         if self.max_gap is not None or self.holds_changes:
             not_held, _ = _at_steps(times, group, states, self.step, None, is_cut)
             self.held += max(0, len(found.states) - len(not_held.states))
+        self._note_skipped_hours(found, reports)
         return self._on_local_clock(found, reports)
+
+    def _note_skipped_hours(self, pieces: Pieces, reports: pd.DataFrame) -> None:
+        """Note sequences that an hour cuts or holds which a clock may leave out, where times are
+        written without a zone or an offset."""
+        times = reports["time"].to_numpy()
+        has_zone = self.zone is not None or CLOCK_OF_TIME in reports
+        if pieces.times is None or times.dtype.kind != "M" or has_zone or HOUR % self.seconds:
+            return
+        ends = pieces.offsets[1:-1]
+        starts = pieces.times[ends]
+        cuts = pieces.times[ends - 1] + np.timedelta64(round(self.seconds * SECOND), "us")
+        is_one_hour = starts - cuts == np.timedelta64(1, "h")
+        is_one_hour &= pieces.owners[1:] == pieces.owners[:-1]
+        is_held = self.max_gap is not None or self.holds_changes
+        if not is_one_hour.any() and not is_held:
+            return
+        if self.skipped is None:
+            from tplreport.reading.skipped_hours import SkippedHours
+
+            self.skipped = SkippedHours()
+        held = pieces.times[:0]
+        if is_held:
+            held = pieces.times
+        self.skipped.add(cuts[is_one_hour], held, times)
 
     def _are_changes(self, reports: pd.DataFrame) -> bool:
         """Whether the rows stand where states change, as those of the first part do."""
@@ -517,6 +545,8 @@ class Cutter:
                 f"{between:,} of {self.rows:,} rows of {source} do not count, {BETWEEN} of "
                 f"{self.step!r}{lost}; give a shorter step to count more"
             )
+        if self.skipped is not None and str(self.skipped):
+            warn_caller(f"{source}: {self.skipped}")
         if self.held and self.holds_changes:
             warn_caller(
                 f"no state of {source} follows itself, so rows seem to stand at changes only: each "
