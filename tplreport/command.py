@@ -48,13 +48,14 @@ USED = 0
 WRONG = 2
 WITHHELD = 3
 REFUSED = 4
+LOW = 5
 #: As shells count a program that a signal ended: 128 and the number of SIGINT, SIGPIPE.
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 EPILOG = (
     "exit status: 0 done; 2 arguments, data or files that cannot be used; 3 a report withholds "
     "its advice, or the data show no chain to publish by; 4 a release was refused, because a "
-    "leakage would exceed alpha"
+    "leakage would exceed alpha; 5 done, and less remains than --warn-below"
 )
 #: Exit status by the name of an error, whose import may fail, too.
 STATUS = {"LeakageExceededError": REFUSED, "DoubtfulModelError": WITHHELD}
@@ -152,6 +153,13 @@ TO_PUBLISH = {
     "against": (
         "whom --plan withstands, too, where users of --data differ: 'the worst user's habits'"
     ),
+}
+#: The same of `ledger`.
+OF_LEDGER = {
+    "html": (
+        "write a status page to this file: what was spent, what leaks and remains, the last values "
+        "with their bands"
+    )
 }
 #: Options of a chain, of what is written, and of a publisher's new file.
 CHAIN = ("matrix", "backward", "start", "data", *COLUMNS, "confidence", "cycle", "first")
@@ -270,6 +278,9 @@ OPTIONS |= {
     "skip_until": Option(str, "the last of several times to skip"),
     "resume": Option(
         str, "publish from a copy: the last time that may have been published elsewhere, or none"
+    ),
+    "warn_below": Option(
+        float, "exit status 5, and a warning, where less than this remains for the next time, nats"
     ),
     "leakage": Option(bool, "the leakages of all times, in place of what was spent"),
     "noisy": Option(bool, "the noisy counts, in place of what was spent"),
@@ -399,14 +410,15 @@ def _add_publish_parser(commands: Any) -> None:
     _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
     _add_options(parser, NEW_FILE)
     _add_options(parser, ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume"))
-    _add_options(parser, ("csv", "json"))
+    _add_options(parser, ("csv", "json", "warn_below"))
 
 
 def _add_ledger_parser(commands: Any) -> None:
     about = "what was spent and handed out"
     parser = _add_parser(commands, "ledger", about, _show_ledger)
     _add_argument(parser, "file")
-    _add_options(parser, ("leakage", "noisy", "csv", "json", "backup", "witness"))
+    _add_options(parser, ("leakage", "noisy", "csv", "json", "html"), help_of=OF_LEDGER)
+    _add_options(parser, ("backup", "witness", "warn_below"))
 
 
 def _add_parser(
@@ -476,8 +488,9 @@ def _check_parts(command: str, options: dict) -> None:
 
 def _check_spared(options: dict, publisher: Any) -> None:
     """ValueError if the table is to be written over the file of this publisher or another one."""
-    if options["csv"]:
-        publisher.check_target(options["csv"])
+    for name in ("csv", "html"):
+        if options.get(name):
+            publisher.check_target(options[name])
 
 
 def _given(options: dict, names: Iterable[str]) -> dict:
@@ -823,6 +836,7 @@ def _has_chain(publisher: tr.Publisher, options: dict) -> bool:
 def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
     """Resume, skip and publish what the options ask for."""
     _check_spared(options, publisher)
+    _check_level(publisher, options)
     counts = None
     if options["counts"] is not None:
         counts = _read_counts(publisher, options)
@@ -832,11 +846,36 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
         publisher.skip(_parse_time(options["skip"]), _parse_time(options["skip_until"]))
     if counts is None:
         print(_remaining(publisher) if options["json"] else publisher)
+    else:
+        _publish_counts(publisher, counts, options)
+    return _status_of_remaining(publisher, options)
+
+
+def _check_level(publisher: tr.Publisher, options: dict) -> None:
+    """ValueError for a level of what remains where no budgets do."""
+    if options["warn_below"] is not None and publisher.settings["delta"] is not None:
+        raise ValueError(
+            "warn_below= is a level of budgets, found a plan of noise multipliers; leave it out"
+        )
+
+
+def _status_of_remaining(publisher: tr.Publisher, options: dict) -> int:
+    """The exit status, and a warning, where less remains than the level that is given."""
+    level = options["warn_below"]
+    if level is None:
         return USED
-    return _publish_counts(publisher, counts, options)
+    remaining = publisher.remaining
+    if remaining >= level:
+        return USED
+    warnings.warn(
+        f"{publisher.path.name}: {remaining:.6g} nats remain for the next time, less than "
+        f"warn_below={level:g}; skip some times, or end the series",
+        stacklevel=2,
+    )
+    return LOW
 
 
-def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> int:
+def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> None:
     """Publish a frame of counts, whose index holds times if it has a name, and show the noisy one;
     say what got noise, and what not."""
     has_times = counts.index.name is not None
@@ -848,7 +887,7 @@ def _publish_counts(publisher: tr.Publisher, counts: Any, options: dict) -> int:
     if has_times:
         said += f", and not to {counts.index.name}"
     print(said, file=sys.stderr)
-    return _show(noisy, options)
+    _show(noisy, options)
 
 
 def _published(publisher: tr.Publisher, table: Any, epsilon: float | None) -> Any:
@@ -952,13 +991,21 @@ def _show_ledger(options: dict) -> int:
     publisher = tr.Publisher(options["file"], witness=options["witness"])
     publisher._check_witness()
     _check_spared(options, publisher)
+    _check_level(publisher, options)
     if options["backup"]:
         publisher.backup(options["backup"])
+    if options["html"]:
+        from tplreport.reporting.status_page import status_page
+
+        write_whole(Path(options["html"]), status_page(publisher).encode())
     if options["leakage"]:
-        return _show(_leakage_table(publisher), options)
-    if options["noisy"]:
-        return _show(publisher.to_frame(), options)
-    return _show(publisher.ledger.set_index("time"), options)
+        table = _leakage_table(publisher)
+    elif options["noisy"]:
+        table = publisher.to_frame()
+    else:
+        table = publisher.ledger.set_index("time")
+    _show(table, options)
+    return _status_of_remaining(publisher, options)
 
 
 if __name__ == "__main__":

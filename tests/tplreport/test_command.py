@@ -960,3 +960,33 @@ def test_mistakes_with_several_statistics_have_a_remedy(run, tmp_path, table, co
     status, _, errors = run("publish", "own.sqlite", "three.csv", *new, "--floor=largest")
     assert (status, message in errors) == (2, True), errors
     assert not (tmp_path / "own.sqlite").exists()
+
+
+@pytest.mark.filterwarnings("always:.*nats remain for the next time")
+def test_an_alert_is_an_exit_status_of_publishing_and_of_the_ledger(run):
+    words = ("publish", "own.sqlite", "counts.csv")
+    assert run(*words, *NEW, "--warn-below", 0.2)[0] == 0
+    assert run("ledger", "own.sqlite", "--warn-below", 0.2)[0] == 0
+    level = tr.Publisher("own.sqlite").remaining + 0.01
+    status, printed, errors = run("ledger", "own.sqlite", "--json", "--warn-below", level)
+    assert (status, len(json.loads(printed))) == (5, 2)
+    assert re.search(
+        r"warning: own.sqlite: 0.\d+ nats remain for the next time, less than --warn-below 0.\d+;",
+        errors,
+    )
+    skip = ("publish", "own.sqlite", "--skip", "2024-05-01 10:00", "--json")
+    assert run(*skip, "--warn-below", 0.99)[0] == 5
+    with pytest.raises(SystemExit):
+        run("ledger", "own.sqlite", "--warn-below", "much")
+
+
+def test_the_ledger_is_written_as_a_page(run, tmp_path):
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    status, printed, _ = run("ledger", "own.sqlite", "--html", "status.html")
+    assert (status, "published" in printed) == (0, True)
+    page = (tmp_path / "status.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<title>own.sqlite</title>" in page
+    for target in ("own.sqlite", "own.sqlite.mark"):
+        status, _, errors = run("ledger", "own.sqlite", "--html", target)
+        assert (status, "must spare" in errors) == (2, True), errors

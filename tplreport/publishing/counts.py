@@ -14,6 +14,7 @@ rounded to 0 on any.)
 from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import frexp, inf, nextafter
+from statistics import NormalDist
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -212,6 +213,34 @@ def _add_noise(
         add_level = add[levels[rows[0]]]
         noisy[rows] = np.reshape(add_level(of_level.ravel().tolist()), of_level.shape)
     return noisy
+
+
+def noise_width(
+    levels: np.ndarray, sensitivity: float, gaussian: bool, whole: bool, probability: float
+) -> np.ndarray:
+    """The half width of a band that holds the noise with at least a probability.
+
+    Parameters
+    ----------
+    levels : array (T,), budgets of Laplace noise, or noise multipliers if `gaussian`
+    sensitivity : float > 0
+    gaussian : bool
+    whole : bool, whether counts and their noise are whole numbers
+    probability : float, 0 < probability < 1
+
+    Returns
+    -------
+    array (T,)
+        Of whole counts rounded up: Gaussian noise is then rounded, and discrete Laplace noise has
+        shorter tails.
+    """
+    if gaussian:
+        width = sensitivity * levels * NormalDist().inv_cdf(0.5 + 0.5 * probability)
+    else:
+        width = -np.log1p(-probability) * sensitivity / levels
+    if whole:
+        return np.ceil(width)
+    return width
 
 
 def check_scale(levels: np.ndarray, sensitivity: float, gaussian: bool) -> None:

@@ -23,7 +23,7 @@ from itertools import groupby
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ from tplreport.publishing.chain import (
     without_matrices_of_hulls,
 )
 from tplreport.publishing.clock import Clock
-from tplreport.publishing.counts import checked_counts, release_counts
+from tplreport.publishing.counts import checked_counts, noise_width, release_counts
 from tplreport.publishing.mark import (
     check_is_no_publisher,
     check_is_not_in_use,
@@ -62,7 +62,7 @@ from tplrepro.leakage.filter import FilterState, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
-from tplrepro.validation import as_scalar, check_epsilon, warn_caller
+from tplrepro.validation import as_scalar, check_epsilon, check_probability, warn_caller
 
 CHUNK = 50_000  # times a transaction
 
@@ -121,6 +121,13 @@ class HandedOut:
 
     values: dict[int, np.ndarray]
     repeated: int
+
+
+class ValuesWithBands(NamedTuple):
+    """Noisy values, and the half width of the band around each, of the same shape."""
+
+    values: pd.DataFrame
+    half_widths: pd.DataFrame
 
 
 class Publisher:
@@ -950,6 +957,41 @@ class Publisher:
             name = str(each.name)
             frames[name] = in_one_table(_frame_of(rows, layout, place, clock), name)
         return pd.concat([*frames.values()], axis=1).sort_index()
+
+    def values_with_bands(self, level: float = 0.9) -> dict[str, ValuesWithBands]:
+        """The noisy values of each statistic, and by how much their noise may be off.
+
+        Parameters
+        ----------
+        level : float, 0 < level < 1
+            The noise of each value lies within its band with this probability or more.
+
+        Returns
+        -------
+        dict of ValuesWithBands by the names of statistics, "" for one without a name
+
+        Raises
+        ------
+        ValueError
+            For a level that is not between 0 and 1.
+        """
+        level = check_probability(level, "level", zero=False, one=False)
+        with self._reading() as store:
+            rows = [row for row in store.rows() if row.kind == Kind.PUBLISHED]
+            layout = Layout(self._is_named, self._columns(store))
+            clock = self._clock(store)
+        gaussian = self.settings["delta"] is not None
+        found = {}
+        for place, statistic in enumerate(self._statistics):
+            values = _frame_of(rows, layout, place, clock)
+            published = [row for row in rows if place in layout.places_in(row)]
+            levels = np.array([each[place] for each in layout.budgets_of_each(published)])
+            columns = layout.columns[place]
+            whole = columns is not None and np.dtype(columns.kind).kind == "i"
+            width = noise_width(levels, statistic.sensitivity, gaussian, whole, level)
+            widths = pd.DataFrame({column: width for column in values}, values.index)
+            found[statistic.name or ""] = ValuesWithBands(values, widths)
+        return found
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV; ValueError for a file that a publisher uses."""

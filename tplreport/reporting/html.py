@@ -1,5 +1,5 @@
 """A report as a page of HTML of its own: no code, no script, labels escaped, figures at reading
-size."""
+size. Other pages take `html_page`, `table_in_html` and `figure_in_html`."""
 
 import math
 from base64 import b64encode
@@ -44,16 +44,50 @@ def page_of(report: Any, figures: bool) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
     image = ""
     if figures:
-        image = _image(figure_of(report))
-    return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
-        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{read}</p><p>{escape(report.size_in_words)}</p>{_warning(report)}"
+        image = figure_in_html(figure_of(report), "Budgets and errors of all plans")
+    body = (
+        f"<p>{read}</p><p>{escape(report.size_in_words)}</p>{_warning(report)}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{image}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul>"
-        f"<h2>How certain is it?</h2>{notes}</body></html>"
+        f"<h2>How certain is it?</h2>{notes}"
     )
+    return html_page(title, body)
+
+
+def html_page(title: str, body: str) -> str:
+    """A page with a heading.
+
+    Parameters
+    ----------
+    title : str, HTML
+    body : str, HTML of what follows the heading
+
+    Returns
+    -------
+    str
+    """
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
+        f"<h1>{title}</h1>{body}</body></html>"
+    )
+
+
+def table_in_html(table: Any, index: bool = False) -> str:
+    """A table that is moved to and fro where it is too wide, four digits a number.
+
+    Parameters
+    ----------
+    table : DataFrame
+    index : bool, whether its index is shown
+
+    Returns
+    -------
+    str
+    """
+    rows = table.to_html(index=index, float_format="{:.4g}".format, na_rep="", border=0)
+    return f"<div class='scroll'>{rows}</div>"
 
 
 def _warning(report: Any) -> str:
@@ -74,10 +108,7 @@ def _table(report: Any) -> str:
         for plan in report.plans
         if plan.message
     )
-    rows = table.drop(columns="message").to_html(
-        index=False, float_format="{:.4g}".format, na_rep="", border=0
-    )
-    return f"<div class='scroll'>{rows}</div>{reasons}"
+    return table_in_html(table.drop(columns="message")) + reasons
 
 
 def figure_of(report: Any) -> Any:
@@ -148,9 +179,19 @@ def _draw_errors(chart: Any, plans: Sequence[Plan], looks: dict[str, dict[str, s
     chart.set(xlabel="mean absolute error of a count", title="Errors")
 
 
-def _image(figure: Any) -> str:
-    """The figure within the page."""
+def figure_in_html(figure: Any, description: str) -> str:
+    """A figure within the page.
+
+    Parameters
+    ----------
+    figure : Figure of Matplotlib
+    description : str, for those who do not see it
+
+    Returns
+    -------
+    str
+    """
     content = BytesIO()
     figure.savefig(content, format="png", dpi=150)
     image = b64encode(content.getvalue()).decode()
-    return f"<img alt='Budgets and errors of all plans' src='data:image/png;base64,{image}'>"
+    return f"<img alt='{escape(description)}' src='data:image/png;base64,{image}'>"

@@ -302,13 +302,23 @@ def read_page(address: str) -> str:
 
 
 def write_examples(folder: Path = LOGS) -> None:
-    """Observations, a matrix and series of counts, as a reader's own."""
+    """Observations, a matrix, series of counts and several statistics, as a reader's own."""
     write_lines(folder / "my.csv", ["user,day,place", *walks_of_users()])
     series = [f"{day},{100 + day},{50 - day}" for day in range(30)]
     write_lines(folder / "series.csv", ["day,home,work", *series])
     write_lines(folder / "moves.csv", ["home,work", "0.8,0.2", "0.1,0.9"])
     hours = [f"2024-05-01 {hour:02}:00,{300 - hour},{100 + hour}" for hour in range(24)]
     write_lines(folder / "counts.csv", ["time,home,work", *hours])
+    write_lines(
+        folder / "statistics.csv",
+        ["statistic,sensitivity,share,every,at", "people,2,0.6,,", "spent,50,0.4,1D,18:00"],
+    )
+    spent = ["", "", "4000.5", ""]
+    rows = [
+        f"2024-05-01 {hour}:00,{300 - hour},{100 + hour},{amount}"
+        for hour, amount in enumerate(spent, 16)
+    ]
+    write_lines(folder / "three.csv", ["time,people: home,people: work,spent", *rows])
 
 
 def walks_of_users(users: int = 150, days: int = 40) -> Iterator[str]:
