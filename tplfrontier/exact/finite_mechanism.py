@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
+from tplrepro.leakage.exact import (
+    ExactLeakage,
+    LogRatios,
+    arrays_of_both_sides,
+    possible_steps,
+    with_joint,
+)
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.validation import as_numbers, by_state, check_horizon
 
@@ -89,7 +95,8 @@ def mechanism_leakage(
     past = np.stack([_largest_log_ratios(messages) for messages in past_messages])
     future = np.stack([_largest_log_ratios(messages) for messages in future_messages])
     budgets = single.max(axis=(1, 2))
-    return with_joint(budgets, past, single, future[::-1])
+    steps = possible_steps(before, after, single.shape[1])
+    return with_joint(budgets, LogRatios.of(past, single, future[::-1], steps))
 
 
 def _check_number_of_states(columns: list, states: Sequence | None) -> None:

@@ -27,7 +27,7 @@ q), p >= q. Otherwise it can be higher (docs/errata.md).
 
 from __future__ import annotations
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from math import ceil
 from typing import NamedTuple
@@ -40,6 +40,8 @@ from tplrepro.leakage.temporal import (
     Correlation,
     LossLike,
     TemporalLeakage,
+    check_span,
+    check_window,
     dense_array,
     steps_of_both_sides,
 )
@@ -55,20 +57,117 @@ MAX_DENSE = 1000  # exact leakages of larger matrices would take too long anyway
 
 @dataclass(frozen=True)
 class ExactLeakage(TemporalLeakage):
-    """The suprema that `TemporalLeakage` bounds, in nats; `composed` and `w_event` use them as in
-    Theorem 3 of [1].
+    """The suprema that `TemporalLeakage` bounds, in nats.
 
     `joint` (T,) is `tpl`, of all outputs; `pairs` (T, 2) are the states that attain it, the
-    favoured one first.
+    favoured one first. `composed`, `w_event` and `user_level` are the suprema of Definition 9 of
+    [1], over pairs of series of states that can happen: by the forward matrices, or where these are
+    not known, the backward ones.
     """
 
     joint: np.ndarray
     pairs: np.ndarray
+    log_ratios: LogRatios = field(repr=False)
 
     @property
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage, (T,): at most BPL + FPL - epsilon, whose pairs may differ."""
         return self.joint
+
+    def composed(self, first: int, last: int) -> float:
+        """Leakage about the data of several successive times (Definition 9 of [1]): at most the sum
+        of Theorem 3.
+
+        Parameters
+        ----------
+        first, last : int, times that count from 0, both included, first <= last
+
+        Returns
+        -------
+        float, nats
+
+        Raises
+        ------
+        ValueError
+            For times that are not whole numbers, out of range or in the wrong order.
+
+        Examples
+        --------
+        Everybody is in the first state from the second time on, so that series of states differ at
+        the first time only:
+
+        >>> r = exact_leakage(1.0, None, [[1, 0], [1, 0]], horizon=3)
+        >>> r.composed(0, 2), r.composed(1, 2)
+        (1.0, 0.0)
+        """
+        check_span(first, last, self.epsilons.size)
+        if first == last:
+            return float(self.tpl[first])
+        return self.log_ratios.largest(first, last)
+
+    def w_event(self, w: int) -> float:
+        """w-event privacy: the largest leakage about any w consecutive time points, nats."""
+        w, windows = check_window(w, self.epsilons.size)
+        return max(self.composed(first, first + w - 1) for first in range(windows))
+
+    @property
+    def user_level(self) -> float:
+        """Leakage about all data of a user: at most the sum of budgets, which is attained where two
+        series of states that differ at all times can happen."""
+        return self.composed(0, self.epsilons.size - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatios(FrozenArrays):
+    """The largest log ratio of the likelihoods of each pair of states, (T, n, n) each, by the
+    outputs before, at and after each time.
+
+    `possible` (T, n) says which states can happen at each time, `steps` (T - 1, n, n) which steps
+    between two times can.
+    """
+
+    past: np.ndarray
+    single: np.ndarray
+    future: np.ndarray
+    possible: np.ndarray
+    steps: np.ndarray
+
+    @classmethod
+    def of(
+        cls, past: np.ndarray, single: np.ndarray, future: np.ndarray, steps: np.ndarray
+    ) -> LogRatios:
+        """`steps` (T - 1, n, n) of bool are those that the matrices allow."""
+        T, n, _ = past.shape
+        reached = np.ones((T, n), dtype=bool)
+        for t, step in enumerate(steps):
+            reached[t + 1] = reached[t] @ step
+        possible = reached.copy()
+        for t in reversed(range(T - 1)):
+            possible[t] &= steps[t] @ possible[t + 1]
+        return cls(past, single, future, possible, steps)
+
+    def largest(self, first: int, last: int) -> float:
+        """The largest sum over two series of states that can happen at the times `first` to `last`,
+        by recursion over the pair at each time."""
+        sums = self.past[first] + self.single[first]
+        sums = _among(self.possible[first], sums)
+        for t in range(first, last):
+            step = self.steps[t]
+            moved = _largest_after(step, sums)
+            moved = _largest_after(step, moved.T).T
+            sums = _among(self.possible[t + 1], moved) + self.single[t + 1]
+        return float((sums + self.future[last]).max())
+
+
+def _among(possible: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """`sums` (n, n) of pairs of `possible` (n,) states; -inf for all others."""
+    return np.where(np.logical_and.outer(possible, possible), sums, -np.inf)
+
+
+def _largest_after(step: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """For each state after a `step` (n, n) of bool, the largest row of `sums` (n, n) before it, by
+    column; -inf where no step leads to it."""
+    return np.array([sums[before].max(axis=0, initial=-np.inf) for before in step.T])
 
 
 @dataclass(frozen=True)
@@ -146,7 +245,8 @@ def exact_leakage(
         past[t] = _largest_log_ratios(earlier, past[t - 1])
         future[t] = _largest_log_ratios(later, future[t - 1])
     single = budgets[:, None, None] * boxes.local
-    return with_joint(budgets, past, single, future[::-1])
+    steps = possible_steps(setting.before, setting.after, n)
+    return with_joint(budgets, LogRatios.of(past, single, future[::-1], steps))
 
 
 def worst_outputs(
@@ -438,21 +538,36 @@ def _as_dense(matrix: LossLike) -> TransitionMatrix | None:
     return P
 
 
-def with_joint(
-    epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray
-) -> ExactLeakage:
-    """The leakages from the log ratios of all pairs of states.
+def possible_steps(before: list, after: list, n: int) -> np.ndarray:
+    """Which steps between two times can happen, (T - 1, n, n) of bool.
 
     Parameters
     ----------
-    epsilons : array (T,), the budgets, nats
-    past, single, future : array (T, n, n)
-        The log ratio of the likelihoods of each pair by the outputs before, at and after each time.
+    before, after : lists (T - 1,) of arrays (n, n) or None
+        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}) of each step. Where both are known, the latter
+        decide; where neither is, all steps can happen.
+    n : int, the number of states
+
+    Returns
+    -------
+    array (T - 1, n, n) of bool, from each state (row) to each state (column)
     """
-    n = past.shape[1]
-    backward = past + single
-    forward = single + future
-    tpl = backward + future
+    steps = np.ones((len(after), n, n), dtype=bool)
+    for t, (backward, forward) in enumerate(zip(before, after, strict=True)):
+        if forward is not None:
+            steps[t] = forward > 0.0
+        elif backward is not None:
+            steps[t] = backward.T > 0.0
+    return steps
+
+
+def with_joint(epsilons: np.ndarray, log_ratios: LogRatios) -> ExactLeakage:
+    """The leakages from the log ratios of all pairs of states; `epsilons` (T,) are the budgets,
+    nats."""
+    n = log_ratios.past.shape[1]
+    backward = log_ratios.past + log_ratios.single
+    forward = log_ratios.single + log_ratios.future
+    tpl = backward + log_ratios.future
     joint = tpl.reshape(epsilons.size, -1)
     best = joint.argmax(axis=1)
     i, j = np.unravel_index(best, (n, n))
@@ -462,4 +577,5 @@ def with_joint(
         fpl=forward.max(axis=(1, 2)),
         joint=joint.max(axis=1),
         pairs=np.column_stack((i, j)),
+        log_ratios=log_ratios,
     )

@@ -319,6 +319,22 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
 
 
 @pytest.mark.parametrize(
+    ("rows", "sum_of_single", "attained"),
+    [([[0.8, 0.2], [0, 1]], 2.60663438, 2.67969524), ([[0.8, 0.2], [0.2, 0.8]], 1.90529, 1.83127)],
+)
+def test_the_sum_of_single_suprema_of_appendix_a_bounds_in_neither_direction(
+    rows, sum_of_single, attained
+):
+    P = np.array(rows)
+    # what one release tells of the state k steps later, in 50 digits
+    single = 1.0
+    for step in (P, P @ P):
+        single += max(float(pair_loss_mpmath(step[i], step[1 - i], 1.0)) for i in (0, 1))
+    assert single == pytest.approx(sum_of_single, rel=1e-6)
+    assert tpl.exact_leakage([1.0] * 3, P, None).bpl[2] == pytest.approx(attained, rel=1e-6)
+
+
+@pytest.mark.parametrize(
     ("epsilon", "as_discussed", "fitting"),
     [(1.0, 5.6964956, 8.1286800), (0.1, 0.63337054, 5.0923977)],
 )

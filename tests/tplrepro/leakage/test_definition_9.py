@@ -1,0 +1,152 @@
+"""Composition, w-event and user level against Definition 9 of [1], by enumeration: the largest log
+ratio of the probabilities of outputs given two series of states, over all outputs and all pairs of
+series that can happen. Each probability is a sum over whole series of states, by the law of the
+chain; nothing is taken from the package but the backward matrices of Bayes' rule.
+"""
+
+from itertools import product
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+
+
+def by_definition(outputs, law, steps, first, last):
+    """The largest log ratio of Pr(o | l_first..l_last) of two such series; `outputs[t]` (k, n) are
+    likelihood vectors, `law` (n,) that of the first state, `steps` the matrices of the steps."""
+    T, n = len(outputs), law.size
+    probabilities, told = {}, {}
+    for path in product(range(n), repeat=T):
+        probability = law[path[0]]
+        for t in range(T - 1):
+            probability *= steps[t][path[t], path[t + 1]]
+        if probability == 0.0:
+            continue
+        likelihood = np.ones(1)
+        for t in range(T):  # of every series of outputs
+            likelihood = np.multiply.outer(likelihood, outputs[t][:, path[t]]).ravel()
+        window = path[first : last + 1]
+        probabilities[window] = probabilities.get(window, 0.0) + probability
+        told[window] = told.get(window, 0.0) + probability * likelihood
+    given = np.array([told[window] / probabilities[window] for window in told])
+    return log((given[:, None] / given[None]).max())
+
+
+def vertices(n, epsilon):
+    """The likelihood vectors of outputs of the worst epsilon-DP mechanism."""
+    return np.exp(epsilon * np.array(list(product([0.0, 1.0], repeat=n))))
+
+
+def both_sides(law, forward, horizon):
+    """The matrices of each step: backward by Bayes' rule, and forward."""
+    backward = []
+    for _ in range(horizon - 1):
+        backward.append(tpl.TransitionMatrix(forward).reverse(law))
+        law = law @ forward
+    return backward, [forward] * (horizon - 1)
+
+
+@st.composite
+def chains(draw):
+    """A law without zeros and a matrix, with zeros in some."""
+    n = draw(st.integers(2, 3))
+    horizon = draw(st.integers(2, {2: 4, 3: 3}[n]))
+    weights = st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), min_size=n, max_size=n)
+    rows = draw(st.lists(weights.filter(any), min_size=n, max_size=n))
+    law = draw(st.lists(st.floats(0.1, 1.0), min_size=n, max_size=n))
+    forward = np.array(rows)
+    epsilons = draw(st.lists(st.floats(0.05, 2.0), min_size=horizon, max_size=horizon))
+    return (
+        np.array(law) / np.sum(law),
+        forward / forward.sum(axis=1, keepdims=True),
+        np.array(epsilons),
+    )
+
+
+@given(chains())
+@settings(max_examples=60, deadline=None)
+def test_exact_composition_is_definition_9(chain):
+    law, forward, epsilons = chain
+    T = epsilons.size
+    reached = law @ np.linalg.matrix_power(forward, T - 1)
+    if (reached == 0.0).any() or any(
+        (law @ np.linalg.matrix_power(forward, t) == 0.0).any() for t in range(1, T)
+    ):
+        return  # a state that cannot happen has no backward row
+    backward, steps = both_sides(law, forward, T)
+    r = tpl.exact_leakage(epsilons, backward, steps)
+    bound = tpl.temporal_privacy_leakage(epsilons, backward, steps)
+    outputs = [vertices(law.size, epsilon) for epsilon in epsilons]
+    for first in range(T):
+        for last in range(first, T):
+            expected = by_definition(outputs, law, steps, first, last)
+            assert r.composed(first, last) == pytest.approx(expected, rel=1e-9)
+            # Theorem 3: the sum is an upper bound
+            assert expected <= bound.composed(first, last) * (1 + 1e-12)
+    assert r.user_level == pytest.approx(by_definition(outputs, law, steps, 0, T - 1), rel=1e-9)
+    assert r.user_level <= bound.user_level * (1 + 1e-12)
+    for w in range(1, T + 1):
+        windows = [r.composed(first, first + w - 1) for first in range(T - w + 1)]
+        assert r.w_event(w) == max(windows) <= bound.w_event(w) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_user_level_is_the_sum_of_budgets_where_every_series_can_happen(seed):
+    """Corollary 1 of [1]."""
+    rng = np.random.default_rng(seed)
+    epsilons = rng.uniform(0.1, 1.0, 3)
+    forward = rng.dirichlet([1.0, 1.0], 2)
+    law = np.array([0.3, 0.7])
+    outputs = [vertices(2, epsilon) for epsilon in epsilons]
+    found = by_definition(outputs, law, [forward] * 2, 0, 2)
+    assert found == pytest.approx(epsilons.sum(), rel=1e-12)
+
+
+def test_the_user_level_is_less_where_series_cannot_happen():
+    """Everybody is in the first state from the second time on: Corollary 1 holds as a bound."""
+    law, forward = np.array([0.5, 0.5]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    outputs = [vertices(2, 1.0)] * 3
+    assert by_definition(outputs, law, [forward] * 2, 0, 2) == pytest.approx(1.0, rel=1e-12)
+    r = tpl.exact_leakage(1.0, None, forward, horizon=3)
+    assert (r.user_level, r.composed(1, 2), r.w_event(2)) == (1.0, 0.0, 1.0)
+    assert tpl.temporal_privacy_leakage(1.0, None, forward, horizon=3).user_level == 3.0
+    # by the backward matrix everybody was in the first state until the last time but one
+    r = tpl.exact_leakage(1.0, forward, None, horizon=3)
+    assert (r.user_level, r.composed(0, 1), r.w_event(2)) == (1.0, 0.0, 1.0)
+
+
+def test_independent_releases_add_up():
+    """Theorem 4 of [1], and Table 2 for independent data: epsilon, w epsilon, T epsilon."""
+    epsilons = np.array([0.3, 0.5, 0.2])
+    law = np.array([0.2, 0.3, 0.5])
+    independent = np.tile(law, (3, 1))
+    outputs = [vertices(3, epsilon) for epsilon in epsilons]
+    for first in range(3):
+        for last in range(first, 3):
+            found = by_definition(outputs, law, [independent] * 2, first, last)
+            added = epsilons[first : last + 1].sum()
+            assert found == pytest.approx(added, rel=1e-12)
+            nobody = tpl.temporal_privacy_leakage(epsilons, None, None)
+            assert nobody.composed(first, last) == pytest.approx(added, rel=1e-12)
+
+
+@pytest.mark.parametrize("stay", [0.6, 0.9])
+def test_levels_of_table_2_lie_in_order(stay):
+    """Event level, w-event and user level of a moderate correlation, by the definition."""
+    law, forward = np.array([0.5, 0.5]), np.array([[stay, 1 - stay], [1 - stay, stay]])
+    epsilon, T = 0.5, 4
+    outputs = [vertices(2, epsilon)] * T
+    steps = [forward] * (T - 1)
+    level = [
+        max(by_definition(outputs, law, steps, first, first + w - 1) for first in range(T - w + 1))
+        for w in (1, 2, T)
+    ]
+    assert epsilon < level[0] < level[1] < level[2] == pytest.approx(T * epsilon, rel=1e-12)
+    backward, _ = both_sides(law, forward, T)
+    bound = tpl.temporal_privacy_leakage([epsilon] * T, backward, forward)
+    # two states with p >= q: the recursion is exact
+    assert [bound.max(), bound.w_event(2), bound.user_level] == pytest.approx(level, rel=1e-9)
