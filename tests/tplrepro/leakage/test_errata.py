@@ -320,7 +320,10 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
 
 @pytest.mark.parametrize(
     ("rows", "sum_of_single", "attained"),
-    [([[0.8, 0.2], [0, 1]], 2.60663438, 2.67969524), ([[0.8, 0.2], [0.2, 0.8]], 1.90529, 1.83127)],
+    [
+        ([[0.8, 0.2], [0, 1]], 2.60663438, 2.67969524),
+        ([[0.8, 0.2], [0.2, 0.8]], 1.90529109, 1.83126671),
+    ],
 )
 def test_the_sum_of_single_suprema_of_appendix_a_bounds_in_neither_direction(
     rows, sum_of_single, attained
