@@ -284,6 +284,20 @@ def published(f):
         return account.remaining
 
 
+def smooth(f):
+    """Estimates of noisy counts of states, by their labels."""
+    labels = f.states
+    rng = RNG()
+    people = [rng.multinomial(600, START)]
+    for _ in range(23):
+        moves = map(rng.multinomial, people[-1], STEPS)
+        people.append(sum(moves))
+    noisy = np.array(people) + rng.laplace(scale=2.0, size=(24, 3))
+    noisy = pd.DataFrame(f.array(noisy, (1,)), columns=labels)
+    options = {"epsilons": f.number(1), "sensitivity": f.number(2), "initial": f.start}
+    return tr.smooth_counts(noisy, chain=f.P, **options).estimate.to_numpy()
+
+
 def table(f):
     return tr.read_table(f.reports(), user="user", time="time", state="cell")
 
@@ -665,6 +679,7 @@ ROWS = [
         ),
     ),
     ("Publisher", NONE, published),
+    ("smooth_counts", (1,), smooth),
     (
         "read_table, to_states, to_sequences",
         NONE,

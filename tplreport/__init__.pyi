@@ -19,3 +19,4 @@ from tplreport.reading.text_files import DataFormatError as DataFormatError
 from tplreport.reading.time_steps import fixed_steps as fixed_steps
 from tplreport.reading.time_steps import observed_sequences as observed_sequences
 from tplreport.reporting.report import report as report
+from tplreport.smoothing.smooth import smooth_counts as smooth_counts

@@ -161,6 +161,14 @@ OF_LEDGER = {
         "with their bands"
     )
 }
+#: Help of options that mean something else to `smooth`.
+TO_SMOOTH = {
+    "matrix": (
+        "CSV of the matrix Pr(next state | state), or of a cycle, which must be public: never one "
+        "that was counted from private data"
+    ),
+    "plot": "draw a count with its band into this file (.png, .svg, .pdf)",
+}
 #: Options of a chain, of what is written, and of a publisher's new file.
 CHAIN = ("matrix", "backward", "start", "data", *COLUMNS, "confidence", "cycle", "first")
 SHOWN = ("csv", "plot", "json")
@@ -183,6 +191,8 @@ PART_OF_PUBLISHING = PART_OF | {
     "skip_until": "skip",
 }
 PART_OF_PUBLISHING.pop("step")
+PART_OF_SMOOTHING = {"first": "matrix", "total": "matrix", "column": "plot"}
+PARTS = {"publish": PART_OF_PUBLISHING, "smooth": PART_OF_SMOOTHING}
 #: What options have beside their type and help.
 MORE: dict[str, dict] = {
     "scheme": {"choices": SCHEME_NAMES, "default": SCHEME_NAMES[-1]},
@@ -194,6 +204,8 @@ IN_OTHER_WORDS = (
     (r"cycle\.starting_at\('(.*?)'\)", r"first='\1'"),
     (r", or give the chain of every \d+-th time, .*?$", ""),
     (r"\bforward=", "matrix="),
+    (r"\bchain=None\b", "no_chain=True"),
+    (r"\bchain=", "matrix="),
 )
 #: Options that name files which are read, and those that name files which are written.
 INPUTS = ("observations", "counts", "data", "matrix", "backward", "plan", "statistics", "witness")
@@ -289,6 +301,15 @@ OPTIONS |= {
         "a second mark of the publisher's file, on another disk: a disk put back as a whole is "
         "noticed",
     ),
+    "no_chain": Option(bool, "smooth without a chain, as counts that walk at random"),
+    "column": Option(str, "the count that --plot shows; by default the first"),
+    "statistic": Option(str, "the one to smooth, of several"),
+    "total": Option(
+        float, "number of all people in all states at all times, if that is known exactly"
+    ),
+    "online": Option(bool, "each estimate by the counts up to its time alone: it is never revised"),
+    "whole": Option(bool, "round the estimates to whole numbers"),
+    "level": Option(float, "share of true counts that the bands hold, 0.9 by default"),
     "backup": Option(str, "write a copy of the file, which is whole also while others publish"),
 }
 
@@ -371,6 +392,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report_parser(commands)
     _add_publish_parser(commands)
     _add_ledger_parser(commands)
+    _add_smooth_parser(commands)
     return parser
 
 
@@ -419,6 +441,15 @@ def _add_ledger_parser(commands: Any) -> None:
     _add_argument(parser, "file")
     _add_options(parser, ("leakage", "noisy", "csv", "json", "html"), help_of=OF_LEDGER)
     _add_options(parser, ("backup", "witness", "warn_below"))
+
+
+def _add_smooth_parser(commands: Any) -> None:
+    about = "estimates of the true counts, with bands, for no further privacy cost"
+    parser = _add_parser(commands, "smooth", about, _smooth)
+    _add_argument(parser, "file")
+    _add_options(parser, ("matrix", "first", "no_chain"), help_of=TO_SMOOTH)
+    _add_options(parser, ("total", "statistic", "online", "whole", "level"))
+    _add_options(parser, ("csv", "plot", "column", "json", "witness"), help_of=TO_SMOOTH)
 
 
 def _add_parser(
@@ -474,8 +505,7 @@ def _check_parts(command: str, options: dict) -> None:
     """ValueError for an option that would be ignored, as it belongs to one that is not given."""
     if command == "report":
         return
-    parts = PART_OF_PUBLISHING if command == "publish" else PART_OF
-    for name, whole in parts.items():
+    for name, whole in PARTS.get(command, PART_OF).items():
         is_given = options.get(name) not in (None, False)
         if is_given and options.get(whole) is None:
             remedy = f"give {whole}="
@@ -1006,6 +1036,32 @@ def _show_ledger(options: dict) -> int:
         table = publisher.ledger.set_index("time")
     _show(table, options)
     return _status_of_remaining(publisher, options)
+
+
+def _smooth(options: dict) -> int:
+    """Show the estimates of a publisher's counts; the exit status."""
+    if (options["matrix"] is None) == (not options["no_chain"]):
+        raise ValueError(
+            "the chain must be that of matrix=, which is public, or no_chain=, found both or "
+            "neither; give one"
+        )
+    publisher = tr.Publisher(options["file"], witness=options["witness"])
+    publisher._check_witness()
+    _check_spared(options, publisher)
+    if options["plot"]:
+        publisher.check_target(options["plot"])
+    chain = None
+    if options["matrix"] is not None:
+        step = _duration(str(publisher.settings["step"]))
+        chain = _side(options["matrix"], options["first"], step)
+    chosen = _given(options, ("total", "statistic", "online", "whole", "level"))
+    smoothed = publisher.smoothed(chain=chain, **chosen)
+    print(smoothed, file=sys.stderr)
+    status = _show(smoothed.to_frame(), options | {"plot": None})
+    if options["plot"]:
+        axes: Any = smoothed.plot(options["column"])
+        axes.figure.savefig(options["plot"])
+    return status
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ NEW = ("--matrix", "moves.csv", "--alpha", 1, "--sensitivity", 2, "--floor", 0.1
 
 
 def test_every_option_has_help_and_every_subcommand_its_exit_status(capsys):
-    for name in ("leakage", "budgets", "report", "publish", "ledger"):
+    for name in ("leakage", "budgets", "report", "publish", "ledger", "smooth"):
         with pytest.raises(SystemExit) as ended:
             command.main([name, "--help"])
         printed = capsys.readouterr().out

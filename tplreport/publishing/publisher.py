@@ -23,7 +23,7 @@ from itertools import groupby
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,9 @@ from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
 from tplrepro.validation import as_scalar, check_epsilon, check_probability, warn_caller
+
+if TYPE_CHECKING:
+    from tplreport.smoothing.smoothed import SmoothedCounts
 
 CHUNK = 50_000  # times a transaction
 
@@ -992,6 +995,55 @@ class Publisher:
             widths = pd.DataFrame({column: width for column in values}, values.index)
             found[statistic.name or ""] = ValuesWithBands(values, widths)
         return found
+
+    def smoothed(
+        self,
+        *,
+        chain: Any = REQUIRED,
+        statistic: str | None = None,
+        total: float | None = None,
+        initial: ArrayLike | None = None,
+        online: bool = False,
+        whole: bool = False,
+        level: float = 0.9,
+    ) -> SmoothedCounts:
+        """Estimates of the true counts with their errors, for no further privacy cost.
+
+        The file is only read: estimates are revised with each time, and are no releases.
+
+        Parameters
+        ----------
+        chain : TransitionMatrix, Cycle, other matrices or None
+            As `smooth_counts` takes it. It must be public: never the publisher's own matrices, if
+            these were counted from private data.
+        statistic : str, optional
+            One of several, by its name.
+        total, initial, online, whole, level : optional
+            As `smooth_counts` takes them.
+
+        Returns
+        -------
+        SmoothedCounts
+
+        Raises
+        ------
+        ValueError
+            As `smooth_counts`, and if nothing was published.
+        """
+        from tplreport.smoothing.published import smooth_published
+
+        return smooth_published(
+            self.to_frame(statistic).reindex(self.times),
+            self.ledger,
+            self.settings,
+            statistic,
+            chain=chain,
+            total=total,
+            initial=initial,
+            online=online,
+            whole=whole,
+            level=level,
+        )
 
     def export(self, path: str | os.PathLike) -> None:
         """Write the noisy values as CSV; ValueError for a file that a publisher uses."""

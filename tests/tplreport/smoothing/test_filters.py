@@ -1,0 +1,182 @@
+"""Filters and smoothers against the conditioning of one Gaussian vector of all counts at all
+times."""
+
+import numpy as np
+import pytest
+
+from tplreport.smoothing.filtering import fit, follow
+from tplreport.smoothing.joint import JointFilter
+from tplreport.smoothing.model import CountModel, Settings
+from tplreport.smoothing.random_walk import RandomWalk
+from tplreport.smoothing.separate import SeparateFilter
+
+SETTINGS = Settings.one(2.0, 0.3)
+
+
+def some_model(rng, *, has_total=False, n=3, times=7):
+    """Noisy counts, some of them missing, at steps and with noise that differ."""
+    steps = [rng.dirichlet(np.ones(n), size=n) for _ in range(times - 1)]
+    values = rng.normal(80.0, 15.0, (times, n))
+    variances = np.repeat(rng.uniform(20.0, 200.0, times)[:, None], n, axis=1)
+    variances[2] = np.inf
+    variances[4, 1] = np.inf
+    values[np.isinf(variances)] = 0.0
+    mean = np.full(n, 240.0 / n)
+    covariance = np.diag(mean) - np.outer(mean, mean) / mean.sum()
+    if not has_total:
+        covariance += 400.0 / n**2
+    return CountModel(values, variances, steps, mean, covariance, has_total)
+
+
+def process_noise(model, means, time):
+    """The covariance of the move from a time to the next one, as the model states it."""
+    step = model.steps[time]
+    counts = np.maximum(means[time], 0.0)
+    expected = step.T @ counts
+    moves = np.diag(expected) - step.T @ np.diag(counts) @ step
+    turnover = np.diag(expected + 1.0)
+    if model.has_total:
+        turnover -= np.outer(expected + 1.0, expected + 1.0) / (expected + 1.0).sum()
+    return SETTINGS.spread[0] * moves + SETTINGS.turnover[0] * turnover
+
+
+def all_counts(model, means):
+    """The mean and the covariance of all true counts, one time after the other."""
+    times, n = model.values.shape
+    mean = [model.first_mean]
+    covariance = np.zeros((times * n, times * n))
+    covariance[:n, :n] = model.first_covariance
+    for time, step in enumerate(model.steps):
+        mean.append(step.T @ mean[-1])
+        until, new = slice(0, (time + 1) * n), slice((time + 1) * n, (time + 2) * n)
+        last = slice(time * n, (time + 1) * n)
+        covariance[new, until] = step.T @ covariance[last, until]
+        covariance[until, new] = covariance[new, until].T
+        covariance[new, new] = step.T @ covariance[last, last] @ step
+        covariance[new, new] += process_noise(model, means, time)
+    return np.concatenate(mean), covariance
+
+
+def conditioned(model, means, until):
+    """Mean (T, n) and covariance (T n, T n) of all counts given the noisy ones before a time, and
+    the log density of these."""
+    mean, covariance = all_counts(model, means)
+    variances = model.variances.ravel()
+    seen = np.flatnonzero(variances[: until * model.n_states] < np.inf)
+    of_values = covariance[np.ix_(seen, seen)] + np.diag(variances[seen])
+    errors = model.values.ravel()[seen] - mean[seen]
+    gain = np.linalg.solve(of_values, covariance[seen]).T
+    log_determinant = np.linalg.slogdet(2.0 * np.pi * of_values)[1]
+    log_density = -0.5 * (log_determinant + errors @ np.linalg.solve(of_values, errors))
+    return (
+        (mean + gain @ errors).reshape(model.values.shape),
+        covariance - gain @ covariance[seen],
+        log_density,
+    )
+
+
+@pytest.mark.parametrize("has_total", [False, True])
+def test_the_joint_filter_conditions_on_what_was_seen(has_total):
+    model = some_model(np.random.default_rng(1), has_total=has_total)
+    filter = JointFilter(model)
+    track = follow(filter, SETTINGS)
+    filtered = filter.filtered(track, SETTINGS)
+    smoothed = filter.smoothed(track, SETTINGS)
+    n = model.n_states
+    for time in range(len(model)):
+        here = slice(time * n, (time + 1) * n)
+        mean, covariance, log_density = conditioned(model, filtered.means, time + 1)
+        np.testing.assert_allclose(filtered.means[time], mean[time], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(filtered.spreads[time], covariance[here, here], atol=1e-10)
+        scores = fit(filter, SETTINGS).log_likelihoods[: time + 1]
+        assert scores.sum() == pytest.approx(log_density, abs=1e-10)
+        mean, covariance, _ = conditioned(model, filtered.means, len(model))
+        np.testing.assert_allclose(smoothed.means[time], mean[time], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(smoothed.spreads[time], covariance[here, here], atol=1e-10)
+    if has_total:
+        np.testing.assert_allclose(smoothed.means.sum(axis=1), 240.0)
+
+
+def test_settings_side_by_side_are_those_of_each_by_itself():
+    model = some_model(np.random.default_rng(2))
+    several = Settings(np.array([1.0, 4.0, 16.0]), np.array([0.0, 0.3, 3.0]))
+    for make in (JointFilter, SeparateFilter, RandomWalk):
+        together = fit(make(model), several)
+        for place in range(len(several)):
+            alone = fit(make(model), several[place])
+            np.testing.assert_allclose(together.log_likelihoods[:, [place]], alone.log_likelihoods)
+            np.testing.assert_allclose(together.surprises[:, [place]], alone.surprises)
+
+
+def test_the_separate_filter_is_the_joint_one_for_one_state():
+    rng = np.random.default_rng(3)
+    values = rng.normal(50.0, 10.0, (9, 1))
+    variances = np.full((9, 1), 100.0)
+    variances[4] = np.inf
+    model = CountModel(
+        values, variances, [np.ones((1, 1))] * 8, np.array([50.0]), np.array([[90.0]])
+    )
+    joint, separate = JointFilter(model), SeparateFilter(model)
+    for name in ("filtered", "smoothed"):
+        one = getattr(joint, name)(follow(joint, SETTINGS), SETTINGS)
+        other = getattr(separate, name)(follow(separate, SETTINGS), SETTINGS)
+        np.testing.assert_allclose(one.means, other.means, atol=1e-10)
+        np.testing.assert_allclose(one.variances, other.variances, atol=1e-10)
+
+
+def test_the_separate_filter_has_the_variances_of_uncorrelated_counts():
+    model = some_model(np.random.default_rng(4))
+    uncorrelated = CountModel(
+        model.values, model.variances, model.steps, model.first_mean, np.diag([50.0, 60.0, 70.0])
+    )
+    joint, separate = JointFilter(uncorrelated), SeparateFilter(uncorrelated)
+    one = joint.predict(joint.first(SETTINGS), 1, SETTINGS)
+    other = separate.predict(separate.first(SETTINGS), 1, SETTINGS)
+    np.testing.assert_allclose(np.einsum("sii->si", one.spreads), other.spreads)
+    np.testing.assert_allclose(one.means, other.means)
+
+
+def test_the_separate_smoother_is_never_surer_than_can_be():
+    rng = np.random.default_rng(5)
+    step = np.full((4, 4), 0.25)
+    model = CountModel(
+        np.zeros((30, 4)), np.full((30, 4), 50.0), [step] * 29, np.full(4, 1.0), 400.0 * np.eye(4)
+    )
+    filter = SeparateFilter(model)
+    for turnover in rng.uniform(0.0, 0.1, 5):
+        settings = Settings.one(1.0, turnover)
+        variances = filter.smoothed(follow(filter, settings), settings).variances
+        assert (variances > 0.0).all()
+
+
+def test_a_random_walk_conditions_on_what_was_seen():
+    rng = np.random.default_rng(6)
+    times = 6
+    values = rng.normal(50.0, 10.0, (times, 1))
+    variances = rng.uniform(50.0, 150.0, (times, 1))
+    variances[2] = np.inf
+    values[2] = 0.0
+    model = CountModel(values, variances, [], np.array([45.0]), np.array([[900.0]]))
+    filter = RandomWalk(model)
+    track = follow(filter, SETTINGS)
+    smoothed = filter.smoothed(track, SETTINGS)
+    before = np.array([beliefs.means[0, 0] for beliefs in track.predicted])
+    after = np.array([track.after(time).means[0, 0] for time in range(times)])
+    steps = np.concatenate([[900.0], 0.3 * (after[:-1] + 1.0)]).cumsum()
+    levels = np.minimum.outer(steps, steps)
+    seen = np.flatnonzero(variances < np.inf)
+    around = np.diag(2.0 * (before[seen] + 1.0) + variances[seen, 0])
+    gain = np.linalg.solve(levels[np.ix_(seen, seen)] + around, levels[seen]).T
+    level = 45.0 + gain @ (values[seen, 0] - 45.0)
+    spread = np.diag(levels - gain @ levels[seen])
+    fluctuation = 2.0 * (level + 1.0)
+    share = np.zeros(times)
+    share[seen] = fluctuation[seen] / (fluctuation[seen] + variances[seen, 0])
+    np.testing.assert_allclose(
+        smoothed.means[:, 0], level + share * (values[:, 0] - level), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        smoothed.variances[:, 0],
+        (1.0 - share) ** 2 * spread + (1.0 - share) * fluctuation,
+        atol=1e-10,
+    )
