@@ -121,13 +121,13 @@ def test_the_user_level_is_less_where_series_cannot_happen():
 
 def test_independent_releases_add_up():
     """Theorem 4 of [1], and Table 2 for independent data: epsilon, w epsilon, T epsilon."""
-    epsilons = np.array([0.3, 0.5, 0.2])
-    law = np.array([0.2, 0.3, 0.5])
-    independent = np.tile(law, (3, 1))
-    outputs = [vertices(3, epsilon) for epsilon in epsilons]
-    for first in range(3):
-        for last in range(first, 3):
-            found = by_definition(outputs, law, [independent] * 2, first, last)
+    epsilons = np.array([0.3, 0.5, 0.2, 0.4])
+    law = np.array([0.3, 0.7])
+    independent = np.tile(law, (2, 1))
+    outputs = [vertices(2, epsilon) for epsilon in epsilons]
+    for first in range(4):
+        for last in range(first, 4):
+            found = by_definition(outputs, law, [independent] * 3, first, last)
             added = epsilons[first : last + 1].sum()
             assert found == pytest.approx(added, rel=1e-12)
             nobody = tpl.temporal_privacy_leakage(epsilons, None, None)
