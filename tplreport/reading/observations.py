@@ -947,6 +947,11 @@ def to_sequences(
         )
     _check_cuts(table, step, max_gap, same_time)
     has_users = bool(table.users.code_of)
+    rows = table.rows
+    of_users = with_progress(
+        ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
+    )
+    is_timed = step is not None or max_gap is not None or "until" in table.columns
     cutter = Cutter(
         step,
         max_gap,
@@ -955,12 +960,8 @@ def to_sequences(
         has_users,
         zone=table.zone,
         lacking=table.lacking,
+        last=_last_time(table, is_timed),
     )
-    rows = table.rows
-    of_users = with_progress(
-        ahead(rows.parts()), "sequences", "row", total=rows.n_rows, size=len, show=progress
-    )
-    is_timed = step is not None or max_gap is not None or "until" in table.columns
     if is_timed:
         of_users = _in_seconds(of_users, table, cutter.seconds)
     users = None
@@ -983,6 +984,17 @@ def to_sequences(
     clock, zone = _clock_of(table)
     timed = with_even_times(observed, joined.times, joined.step, zone)
     return replace(timed, reading=replace(reading, clock=clock))
+
+
+def _last_time(table: Table, is_timed: bool) -> Any:
+    """The last time of any user, in seconds where times are numbers of a known unit; None without
+    times."""
+    if not table.span:
+        return None
+    last = table.span[1]
+    if is_timed and isinstance(last, int | float | np.number):
+        return seconds_of(np.array([last]), table.unit)[0]
+    return last
 
 
 def _step_of_rows(table: Table, gaps: Gaps, max_gap: Duration) -> str | None:

@@ -138,12 +138,15 @@ def _at_steps(
     step: Any,
     max_gap: Duration,
     is_cut: np.ndarray | None = None,
+    *,
+    until: Any = None,
 ) -> tuple[Pieces, np.ndarray]:
     """The sequences at fixed time steps, and the states of the reports that lie between two steps.
 
     Reports (m,) are sorted by `group`, the codes of users, and `times`; a state holds for
-    `max_gap`, None: until the next step. Nothing is known between a report where `is_cut` (m,) is
-    true and the next one, and no step leads across.
+    `max_gap`, None: until the next step; the last one of a user no longer than the next step, or
+    the time `until`. Nothing is known between a report where `is_cut` (m,) is true and the next
+    one, and no step leads across.
     """
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
@@ -155,7 +158,11 @@ def _at_steps(
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = _steps_from(ticks, step)
     before_next = _steps_from(np.append(ticks[1:], 0), step) - 1
-    end = np.minimum(np.where(last, begin, before_next), (ticks + longest) // step)
+    end_of_last = begin
+    if until is not None:
+        last_tick, _ = _ticks(np.array([until]).astype(times.dtype))
+        end_of_last = np.maximum(begin, last_tick // step)
+    end = np.minimum(np.where(last, end_of_last, before_next), (ticks + longest) // step)
     lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
     source = np.repeat(np.arange(len(states)), lengths)
     stops = np.cumsum(lengths)
@@ -399,7 +406,8 @@ class Cutter:
     `step` and `max_gap` are durations, None for sequences as reported and of any gaps. Of rows of a
     user at one time, `same_time` says which count ("first", "last", "rows" for all; None: an
     error). `place` tells where a row stands; `zone` is that whose clock shows the times; `lacking`
-    are rows that lack something.
+    are rows that lack something. `last` is the last time of any user, until which states hold where
+    rows stand at changes only: else the stays that last longest would be left out.
     """
 
     def __init__(
@@ -412,6 +420,7 @@ class Cutter:
         *,
         zone: str | None = None,
         lacking: Lacking | None = None,
+        last: Any = None,
     ):
         self.lacking = lacking
         self.step = step
@@ -420,6 +429,7 @@ class Cutter:
         self.place = place
         self.has_users = has_users
         self.zone = zone
+        self.last = last
         self.seconds: float = 0  # of a step
         if step is not None:
             self.seconds = _duration(step, "step", 1000) / 1000
@@ -456,9 +466,11 @@ class Cutter:
             reported = _as_reported(times, group, states, max_gap, is_cut)
             self.gaps.add(times, reports["row"].to_numpy(), reported)
             return self._on_local_clock(reported, reports)
+        until = None
         if max_gap is None and self._are_changes(reports):
-            max_gap = (reports["time"].max() - reports["time"].min()) or self.step
-        found, unused = _at_steps(times, group, states, self.step, max_gap, is_cut)
+            until = max(reports["time"].max(), self.last)
+            max_gap = (until - reports["time"].min()) or self.step
+        found, unused = _at_steps(times, group, states, self.step, max_gap, is_cut, until=until)
         self._drop(BETWEEN, len(unused))
         self.unused.update(np.unique(unused).tolist())
         if self.max_gap is not None or self.holds_changes:
@@ -550,8 +562,9 @@ class Cutter:
         if self.held and self.holds_changes:
             warn_caller(
                 f"no state of {source} follows itself, so rows seem to stand at changes only: each "
-                f"state holds until the next row ({self.held / n_values:.1%} of all states are "
-                "held); give max_gap= to hold it for less"
+                f"state holds until the next row, the last one of a user until the last of all "
+                f"({self.held / n_values:.1%} of all states are held); give max_gap= to hold it "
+                "for less"
             )
         elif self.held:
             warn_caller(

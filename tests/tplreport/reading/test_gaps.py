@@ -97,6 +97,31 @@ def test_pauses_may_end_sequences_of_regular_rows():
         read_sequences(rows, max_gap="20h")
 
 
+@pytest.mark.parametrize("unit", [None, "s", "min"])
+def test_who_changes_no_more_stays_until_the_last_row_of_all(unit):
+    """Without that, long stays would be left out, and plans would leak more than they say."""
+    rng = np.random.default_rng(6)
+    hours = np.arange(300)
+    frames = []
+    for user in range(60):
+        states = (rng.random(300) < 0.02).cumsum() % 2
+        is_change = np.append(True, np.diff(states) != 0)
+        rows = {"user": user, "time": hours[is_change], "state": states[is_change]}
+        frames.append(pd.DataFrame(rows))
+    changes = pd.concat(frames)
+    options = {"step": "1h"}
+    if unit is None:
+        changes["time"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(changes["time"], unit="h")
+    else:
+        changes["time"] *= {"s": 3600, "min": 60}[unit]
+        options["time_unit"] = unit
+    with pytest.warns(UserWarning, match="the last one of a user until the last of all"):
+        read = read_sequences(changes, **options)
+    before, after = read.transitions()
+    assert read.n_users == 60
+    assert (before == after).mean() == pytest.approx(0.98, abs=0.003)
+
+
 def test_rows_at_changes_hold_until_the_next_one():
     """A walk of hours, of which only those are kept in which the state is another one."""
     rng = np.random.default_rng(5)
@@ -114,6 +139,8 @@ def test_rows_at_changes_hold_until_the_next_one():
         held = read_sequences(changes, step="1h")
     for (_, own), (_, expected) in zip(listed(held), listed(read_sequences(whole)), strict=True):
         assert own == expected[: len(own)]
-        assert len(own) > 150
+    lengths = [len(own) for _, own in listed(held)]
+    assert max(lengths) == 200  # the last row of all
+    assert len(set(lengths)) == 1
     with pytest.warns(UserWarning, match="are held from an earlier step, for up to max_gap='2h'"):
         assert len(read_sequences(changes, step="1h", max_gap="2h")) > 8
