@@ -115,9 +115,10 @@ def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
             others.append(claim)
         elif isinstance(movement, str):
             near_zero.append(claim)
+            moved += _percent_in(movement)
         elif movement:
             moved.append(movement)
-    same = len(movements) - len(moved) - len(near_zero) - len(others)
+    same = sum(movement == 0.0 for movement in movements.values())
     sentence = f"With {name}, {same} of {len(movements)} claims showed the same digits"
     if moved:
         extremes = f"{min(moved):g} to {max(moved):g} %"
@@ -127,3 +128,11 @@ def summarise_run(name: str, movements: Mapping[str, Movement]) -> str:
     if others:
         sentence += f"; {OTHER}: {', '.join(sorted(others))}"
     return f"{sentence}."
+
+
+def _percent_in(movement: str) -> list[float]:
+    """The per cent that the words of a movement near 0 name beside; empty if they name none."""
+    match = re.match(r"up to (\S+) %", movement)
+    if match is None:
+        return []
+    return [float(match[1])]

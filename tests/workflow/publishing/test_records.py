@@ -186,10 +186,11 @@ def test_differences_are_rounded_up_and_absolute_near_0_and_a_run_is_summed_up_i
         "a#near": 1.5,
         "b#far": 20.0,
         "b#zero": "near 0 by up to 1",
+        "b#both": "up to 57.1 %, near 0 by up to 0.06",
         "b#other": OTHER,
     }
     assert summarise_runs({"another seed": found}) == (
-        "With another seed, 1 of 5 claims showed the same digits, "
-        "the numbers of 2 moved by 1.5 to 20 %; "
-        "of 1 some near 0 moved; another result: b#other."
+        "With another seed, 1 of 6 claims showed the same digits, "
+        "the numbers of 3 moved by 1.5 to 57.1 %; "
+        "of 2 some near 0 moved; another result: b#other."
     )
