@@ -189,6 +189,7 @@ PART_OF_PUBLISHING = PART_OF | {
     **dict.fromkeys(("data_step", "against", "anyway"), "data"),
     **dict.fromkeys(("epsilon", "time_column", "numbered", "csv"), "counts"),
     "skip_until": "skip",
+    "change": "matrix",
 }
 PART_OF_PUBLISHING.pop("step")
 PART_OF_SMOOTHING = {"first": "matrix", "total": "matrix", "column": "plot"}
@@ -288,6 +289,11 @@ OPTIONS |= {
     ),
     "skip": Option(str, "let this time pass without a release, before anything is published"),
     "skip_until": Option(str, "the last of several times to skip"),
+    "change": Option(
+        str,
+        "follow the chain of --matrix from this time on, the next one: with --start any, habit or "
+        "CSV of a law (by default that of the earlier chain), and --floor",
+    ),
     "resume": Option(
         str, "publish from a copy: the last time that may have been published elsewhere, or none"
     ),
@@ -431,7 +437,8 @@ def _add_publish_parser(commands: Any) -> None:
     _add_options(parser, CHAIN, help_of=TO_PUBLISH)
     _add_options(parser, ("data_step", "against", "anyway"), help_of=TO_PUBLISH)
     _add_options(parser, NEW_FILE)
-    _add_options(parser, ("epsilon", "time_column", "numbered", "skip", "skip_until", "resume"))
+    _add_options(parser, ("epsilon", "time_column", "numbered", "skip", "skip_until"))
+    _add_options(parser, ("change", "resume"))
     _add_options(parser, ("csv", "json", "warn_below"))
 
 
@@ -701,6 +708,10 @@ def _publish(options: dict) -> int:
     """Publish; a new file is gone again if the command is refused before anything is spent."""
     path = Path(options["file"])
     has_file = path.is_file() and path.stat().st_size > 0
+    if options["change"] is not None and not has_file:
+        raise ValueError(
+            f"change= is for a file that has published, found none at {path}; leave it out"
+        )
     publisher = _open_publisher(options) if has_file else _make_publisher(options)
     try:
         return _use_publisher(publisher, options)
@@ -817,7 +828,10 @@ def _open_publisher(options: dict) -> tr.Publisher:
     """The publisher of a file that exists; ValueError if it was made with other settings than
     those that are given."""
     publisher = tr.Publisher(options["file"], witness=options["witness"])
-    different = _different_settings(publisher, options)
+    as_made = options
+    if options["change"] is not None:
+        as_made = options | dict.fromkeys(("matrix", "backward", "start", "floor"))
+    different = _different_settings(publisher, as_made)
     if options["resume"] is None:
         publisher._check_witness()
     if different:
@@ -874,11 +888,21 @@ def _use_publisher(publisher: tr.Publisher, options: dict) -> int:
         publisher.resume(_parse_time(options["resume"]))
     if options["skip"]:
         publisher.skip(_parse_time(options["skip"]), _parse_time(options["skip_until"]))
+    if options["change"] is not None:
+        _change_chain(publisher, options)
     if counts is None:
         print(_remaining(publisher) if options["json"] else publisher)
     else:
         _publish_counts(publisher, counts, options)
     return _status_of_remaining(publisher, options)
+
+
+def _change_chain(publisher: tr.Publisher, options: dict) -> None:
+    """Follow another chain from a time on."""
+    chain = _matrices(options, _duration(publisher.settings["step"]))
+    if options["start"] is None:
+        chain["start"] = None
+    publisher.change_chain(_parse_time(options["change"]), **chain, floor=_floor(options))
 
 
 def _check_level(publisher: tr.Publisher, options: dict) -> None:

@@ -990,3 +990,26 @@ def test_the_ledger_is_written_as_a_page(run, tmp_path):
     for target in ("own.sqlite", "own.sqlite.mark"):
         status, _, errors = run("ledger", "own.sqlite", "--html", target)
         assert (status, "must spare" in errors) == (2, True), errors
+
+
+def test_another_chain_is_followed_from_a_time_on(run, tmp_path):
+    (tmp_path / "new.csv").write_text("home,work\n0.6,0.4\n0.3,0.7\n")
+    change = ("--change=2024-05-01 10:00", "--matrix=new.csv", "--floor=largest")
+    status, _, errors = run("publish", "own.sqlite", *change)
+    assert (status, "--change is for a file that has published, found none" in errors) == (2, True)
+    assert run("publish", "own.sqlite", "counts.csv", *NEW)[0] == 0
+    status, _, errors = run("publish", "own.sqlite", "--change=2024-05-01 10:00")
+    assert (status, "--change belongs to matrix, found none; give --matrix" in errors) == (2, True)
+    status, _, errors = run("publish", "own.sqlite", *change[:2], "--floor=0.9")
+    assert (status, "floor must keep the TPL within alpha" in errors) == (2, True)
+    (tmp_path / "later.csv").write_text("time,hour,home,work\n2024-05-01 10:00,10,3,4\n")
+    assert run("publish", "own.sqlite", "later.csv", *change)[0] == 0
+    publisher = tr.Publisher("own.sqlite")
+    assert publisher.changes["start"].tolist() == ["carried over"]
+    assert publisher.ledger["epsilon"].tolist() == [0.1, 0.1, publisher.changes["floor"][0]]
+    status, _, errors = run("publish", "own.sqlite", *change[:2], "--start=any")
+    assert (status, "at a time that is next, and once, found 2024-05-01 10:00" in errors) == (
+        2,
+        True,
+    )
+    assert run("publish", "own.sqlite", *NEW)[0] == 0  # as it was made

@@ -50,9 +50,21 @@ class Chain:
     due: list[tuple[int, ...]]
 
     @classmethod
-    def of_settings(cls, settings: Mapping) -> Chain:
+    def of_settings(cls, settings: Mapping, begins: int | None = None) -> Chain:
         """The chain that the settings of a publisher's file hold; files of earlier versions have no
-        cycle."""
+        cycle.
+
+        Parameters
+        ----------
+        settings : mapping
+        begins : int, optional
+            When its phase 0 begins, as `schedule_of` takes it, of a chain that comes after another
+            one. None: what the cycle says, or the first time.
+
+        Returns
+        -------
+        Chain
+        """
         known = settings.get("cycle") or {"phases": [0], "step": None, "begins": 0, "period": None}
         p = len(known["phases"])
         losses = LossCycles(
@@ -63,7 +75,9 @@ class Chain:
             timedelta(microseconds=known["begins"]),
         )
         statistics = statistics_of(settings)
-        schedule = schedule_of(statistics, p, settings.get("step", 1), 1000 * known["begins"])
+        if begins is None:
+            begins = 1000 * known["begins"]
+        schedule = schedule_of(statistics, p, settings.get("step", 1), begins)
         period = known["period"]
         if len(schedule) > p:
             period = schedule.period

@@ -159,6 +159,14 @@ class Clock:
             numbers.append(position)
         return numbers
 
+    def local_time(self, position: int) -> int:
+        """What a clock on the wall shows at a time, in nanoseconds since 1970."""
+        return self._local([self.start])[0] + position * self.step
+
+    def check_keeps_hours(self) -> None:
+        """ValueError if the hour of each time is not known for ever."""
+        self._check_is_not_changed(self.label(0))
+
     def check_follow(self, positions: Sequence[int], following: int) -> None:
         """ValueError unless positions follow each other, the first of them at most `following`."""
         if any(later - earlier != 1 for earlier, later in pairwise(positions)):

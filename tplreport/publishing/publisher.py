@@ -36,6 +36,15 @@ from tplreport.publishing.chain import (
     condition_of_promise,
     without_matrices_of_hulls,
 )
+from tplreport.publishing.changes import (
+    Change,
+    Segment,
+    SoFar,
+    chain_of_change,
+    checked_change,
+    joined,
+    whole_series,
+)
 from tplreport.publishing.clock import Clock
 from tplreport.publishing.counts import checked_counts, noise_width, release_counts
 from tplreport.publishing.mark import (
@@ -58,7 +67,7 @@ from tplreport.publishing.values import (
     in_one_table,
 )
 from tplrepro.display import frame_as_html
-from tplrepro.leakage.filter import FilterState, TemporalFilter
+from tplrepro.leakage.filter import FilterState, Settled, TemporalFilter
 from tplrepro.leakage.temporal import REQUIRED, Correlation
 from tplrepro.markov.cycle import Start
 from tplrepro.progress import Bar
@@ -302,6 +311,7 @@ class Publisher:
             self.settings = without_matrices_of_hulls(store.read("settings"))
             self._file.identity = store.state.identity
             clock = self._clock(store)
+            changes = store.changes_of_chain()
         self.settings.setdefault("start", OF_BACKWARD)  # of a file of before
         if isinstance(floor, str):
             settings.pop("floor", None)  # which another computer may round in another way
@@ -311,21 +321,32 @@ class Publisher:
         #: That of a first time of phase 0; `_chain` is that of the first time of the file.
         self._unturned = Chain.of_settings(self.settings)
         self._statistics = self._unturned.statistics
-        self._turn_to(clock.phase)
+        self._changes: list[dict] = []
+        self._turn_to(clock.phase, changes)
 
-    def _turn_to(self, phase: int | None) -> None:
-        """Let the chain, and the filter, begin at a phase."""
+    def _turn_to(self, phase: int | None, changes: list[dict]) -> None:
+        """Let the first chain begin at a phase, other ones follow, and the filter know them."""
         phase = phase or 0
-        if phase == self._phase:
+        if phase == self._phase and len(changes) == len(self._changes):
             return
-        self._chain = self._unturned.turned(phase)
+        self._segments = [Segment(0, self._unturned.turned(phase))]
+        self._segments += [chain_of_change(self.settings, change) for change in changes]
+        current = self._segments[0]
+        after = None
+        if changes:
+            current = joined(*self._segments[-2:])
+            after = Settled(*changes[-1]["settled"])
+        #: The chain now, and the time at which its phase 0 is.
+        self._chain = current.chain
+        self._origin = current.position
         if self.settings["plan"] is None:
-            self._filter = self._new_filter(self._chain)
+            self._filter = self._new_filter(self._chain, after)
         self._phase = phase
+        self._changes = changes
 
-    def _new_filter(self, chain: Chain) -> TemporalFilter:
+    def _new_filter(self, chain: Chain, after: Settled | None = None) -> TemporalFilter:
         alpha = self.settings["alpha"]
-        return TemporalFilter(alpha, chain.backward, chain.forward, floor=chain.floor)
+        return TemporalFilter(alpha, chain.backward, chain.forward, floor=chain.floor, after=after)
 
     def _check_settings(self, settings: dict) -> None:
         """ValueError if the file was made with other settings than those that are given."""
@@ -669,7 +690,8 @@ class Publisher:
     def _runs_of_levels(self, first: int, count: int) -> Iterator[tuple[int, int]]:
         """Times with one level, of a plan or of the floors, each as the first and their number."""
         if self._filter is not None:
-            yield from self._chain.runs(first, count)
+            for start, length in self._chain.runs(first - self._origin, count):
+                yield start + self._origin, length
             return
         for time in range(first, first + count):
             yield time, 1
@@ -692,7 +714,7 @@ class Publisher:
             gaussian = self.settings["delta"] is not None
             parts = divided(total, shares, gaussian)
             return self._spent_on(dict(zip(places, parts, strict=True)), total)
-        phase = time % len(self._chain)
+        phase = self._phase_at(time)
         if not self._chain.full_floors[phase]:
             raise ValueError(
                 "publish needs a budget, found no plan, and no floor at this time; give "
@@ -700,6 +722,10 @@ class Publisher:
             )
         floors = dict(zip(self._chain.due[phase], self._chain.budgets_at(phase), strict=True))
         return self._spent_on({place: floors[place] for place in places})
+
+    def _phase_at(self, time: int) -> int:
+        """The phase of a time of the chain now."""
+        return (time - self._origin) % len(self._chain)
 
     def _by_place_of_epsilon(self, epsilon: Mapping, places: tuple[int, ...]) -> dict[int, float]:
         """A budget for each statistic that is given; ValueError for others."""
@@ -723,7 +749,7 @@ class Publisher:
 
     def _check_due(self, request: Request, time: int, places: tuple[int, ...]) -> None:
         """ValueError unless just those statistics are given that are due."""
-        due = set(self._chain.due[time % len(self._chain)])
+        due = set(self._chain.due[self._phase_at(time)])
         extra = set(places) - due
         lacking = due - set(places) - request.missing
         if extra:
@@ -791,6 +817,111 @@ class Publisher:
             self._keep_clock(store, clock)
             self._pass(store, last - first + 1, float(epsilon))
         return self
+
+    def change_chain(
+        self,
+        time: Any,
+        *,
+        backward: Correlation = REQUIRED,
+        forward: Correlation = REQUIRED,
+        start: Start | None = None,
+        floor: ArrayLike | Mapping | str | None = None,
+    ) -> Self:
+        """Follow another chain from a time on; what was spent before is carried over.
+
+        The step that leads to the time is still that of the earlier chain. No TPL exceeds alpha, of
+        times before and after, for users whose habits change so. The floor of before was kept for
+        the earlier chain, and another one may be needed.
+
+        Parameters
+        ----------
+        time : int, date, text of a date in full or time stamp
+            The next time.
+        backward, forward : as in `Publisher`, with the same states; `backward` may be left out
+            Of the new chain; a cycle of a day or week goes by what the clock on the wall shows.
+        start : "any", "habit" or array-like (n,), optional
+            The law of the state at that time. None: that of the earlier chain, if it began in the
+            habit or in a law. "any": all laws. "habit": the law that repeats with the new chain.
+        floor : as in `Publisher`, optional
+            By default that of before. "largest": the largest one that is possible after what was
+            spent.
+
+        Returns
+        -------
+        Publisher
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For a time that is not the next, a plan, a chain that does not fit, a law that is not
+            known, or a floor that cannot be kept.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> moves, holidays = [[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]
+        >>> publisher = Publisher(
+        ...     tempfile.mkdtemp() + "/counts.sqlite",
+        ...     forward=moves,
+        ...     start="habit",
+        ...     alpha=1.0,
+        ...     sensitivity=1,
+        ...     floor="largest",
+        ... )
+        >>> noisy = publisher.publish_table(pd.Series(range(50)))
+        >>> changed = publisher.change_chain(50, forward=holidays, floor="largest")
+        >>> round(publisher.settings["floor"], 3), round(float(publisher.changes["floor"][0]), 3)
+        (0.169, 0.409)
+        """
+        if self._filter is None:
+            raise ValueError(
+                "a plan is fixed in advance for one chain, found a new one; take a new file, whose "
+                "releases add to those of this one"
+            )
+        with self._writing() as store:
+            following = store.state.following
+            if not following:
+                raise ValueError(
+                    "a chain follows another one after its first time, found none that passed; "
+                    "take a new file with the new chain"
+                )
+            clock = self._clock(store)
+            (position,) = clock.positions([time])
+            clock.check_follow([position], following)
+            if position < following or position == self._segments[-1].position:
+                raise ValueError(
+                    f"the chain must be changed at a time that is next, and once, found "
+                    f"{clock.label(position)}, with {clock.label(following)} next; give another"
+                )
+            present: dict = dict(self.settings)
+            if self._changes:
+                present |= self._changes[-1]["chain"]
+            settled = self._filter.settled()
+            so_far = SoFar(present, self._segments[-1], clock, settled)
+            change = checked_change(Change(backward, forward, start, floor), so_far, position)
+            if change["chain"]["cycle"] and clock.dates and clock.phase is None:
+                # from now on, offsets from UTC are not to change
+                store.write("clock", vars(replace(clock, phase=0)))
+            changes = [*self._changes, change]
+            store.write_changes_of_chain(changes)
+            self._turn_to(self._phase, changes)
+        return self
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """The chains that followed the first one: the time from which each holds, its start, and
+        its floor, that of all phases where they differ as a list."""
+        with self._reading() as store:
+            clock = self._clock(store)
+            changes = list(self._changes)
+        times = clock.index([change["position"] for change in changes])
+        starts = [
+            "carried over" if change["is_carried"] else change["chain"]["start"]
+            for change in changes
+        ]
+        floors = [change["chain"]["floor"] for change in changes]
+        return pd.DataFrame({"time": times, "start": starts, "floor": floors})
 
     def resume(self, until: Any = None) -> Self:
         """Publish from a file that is a copy, was renamed or was put back, when the other one is
@@ -923,7 +1054,11 @@ class Publisher:
                     )
                 rows.append((row.budget, row.times))
             times = self._clock(store).index(range(store.state.following))
-        leakages = leakages_of(rows, self.settings["delta"], self._chain)
+        chain = self._chain
+        if self._changes:
+            backward, forward = whole_series(self._segments)
+            chain = replace(chain, backward=backward, forward=forward)
+        leakages = leakages_of(rows, self.settings["delta"], chain)
         if self.settings["delta"] is None:
             leakages = replace(leakages, index=times)
         return leakages
@@ -1128,7 +1263,7 @@ class Publisher:
     def _keep_clock(self, store: Store, clock: Clock) -> None:
         if store.read("clock") is None:
             store.write("clock", vars(clock))
-            self._turn_to(clock.phase)
+            self._turn_to(clock.phase, self._changes)
 
     def _check_witness(self) -> None:
         """ValueError for another witness than that of the file: a command that changes nothing
@@ -1160,8 +1295,13 @@ class Publisher:
         """Let the filter know what the file knows; else it remembers what it computed."""
         if self._phase is None:
             return
+        phase: int | None = self._phase
         if self._unturned.clock is not None:
-            self._turn_to((store.read("clock") or {}).get("phase"))
+            phase = (store.read("clock") or {}).get("phase")
+        if len(self._changes) != store.state.changes_of_chain:
+            self._turn_to(phase, store.changes_of_chain())
+        else:
+            self._turn_to(phase, self._changes)
         found = FilterState(*store.state.filter)
         if self._filter and self._filter.state != found:
             self._filter.state = found

@@ -205,9 +205,7 @@ class Schedule:
         return len(self.phases)
 
 
-def schedule_of(
-    statistics: Sequence[Statistic], p: int, step: int | str, begins: int | None
-) -> Schedule:
+def schedule_of(statistics: Sequence[Statistic], p: int, step: int | str, begins: int) -> Schedule:
     """When statistics are due, at a multiple of p phases.
 
     Parameters
@@ -215,7 +213,8 @@ def schedule_of(
     statistics : sequence of Statistic
     p : int, the phases of the chain
     step : int or str, the distance of two times
-    begins : int or None, nanoseconds after midnight at which phase 0 of a day or week begins
+    begins : int, when phase 0 begins: of dates nanoseconds after midnight before a Monday, else
+        steps after the first time
 
     Returns
     -------
@@ -232,9 +231,9 @@ def schedule_of(
     if isinstance(step, int):
         size = lcm(p, longest)
         _check_number_of_phases(size)
-        offsets = [statistic.at for statistic in statistics]
+        offsets = [statistic.at - begins for statistic in statistics]
         return Schedule(_due(statistics, offsets, size))
-    return _schedule_by_clock(statistics, p, pd.Timedelta(step).value, begins or 0)
+    return _schedule_by_clock(statistics, p, pd.Timedelta(step).value, begins)
 
 
 def _check_number_of_phases(size: int) -> None:

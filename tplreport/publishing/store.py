@@ -80,7 +80,7 @@ class State:
     """What changes with each commit.
 
     `commit` is its random name, `following` the position of the next time, `filter` the state of a
-    `TemporalFilter`, `witness` the path of a second mark.
+    `TemporalFilter`, `witness` the path of a second mark, and `changes_of_chain` their number.
     """
 
     identity: str
@@ -89,6 +89,7 @@ class State:
     following: int = 0
     filter: tuple = (0, None, inf)
     witness: str | None = None
+    changes_of_chain: int = 0
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,20 @@ class Store:
             self.write("columns", {"statistics": as_fields})
         else:
             self.write("columns", as_fields[0])
+
+    def changes_of_chain(self) -> list[dict]:
+        """The chains that followed the first one, as `changes` describes them."""
+        if self.state.changes_of_chain == 0:
+            return []
+        found = self.read("chains")
+        if len(found) != self.state.changes_of_chain:
+            raise Damage("its chains are not as they were written")
+        return found
+
+    def write_changes_of_chain(self, changes: list[dict]) -> None:
+        """Set the chains that followed the first one."""
+        self.write("chains", changes)
+        self.state.changes_of_chain = len(changes)
 
     def insert(self, rows: Iterable[Row]) -> None:
         """Add rows after the last one."""

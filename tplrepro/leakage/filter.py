@@ -85,6 +85,15 @@ class FilterState(NamedTuple):
         return self.last + 1 + self.skipped
 
 
+class Settled(NamedTuple):
+    """What releases leave at a time point: its BPL, rounded up (None if there was no release at
+    all), and the largest L_F(FPL of the next time) that it and all before it tolerate, rounded
+    down; nats."""
+
+    bpl: float | None
+    bound: float
+
+
 class Limits(NamedTuple):
     """What limits the next release, in nats.
 
@@ -137,6 +146,11 @@ class TemporalFilter:
     floor : float or array-like (p,), >= 0, what stays available at every later time; nats
         One budget, or one for each phase. At most `allocate_by_upper_bound(alpha, backward,
         forward)`. Without a floor one release can use up all that there will ever be.
+    after : Settled, optional
+        What releases under another chain have left, `settled()` of their filter, which this one
+        goes on from: its time 0 is the last time point that has passed there, and its first step
+        leads on from that. No TPL exceeds alpha, neither before nor after (Theorem 8 of
+        docs/theory/cycles.md).
 
     Raises
     ------
@@ -163,6 +177,7 @@ class TemporalFilter:
         forward: Correlation = REQUIRED,
         *,
         floor: ArrayLike = 0.0,
+        after: Settled | None = None,
     ):
         self.alpha = check_level(alpha)
         losses = loss_cycles(backward, forward)
@@ -172,11 +187,13 @@ class TemporalFilter:
         self._backward_over = LossOverSteps(losses.backward, "backward")
         self._forward_over = LossOverSteps(losses.forward, "forward")
         #: Of the first time points, and of each phase.
-        suprema = FloorSuprema(self.alpha, losses, floors)
+        suprema = FloorSuprema(self.alpha, losses, floors, after)
         self._first_limits = suprema.limits_of_first_times()
         self._phase_limits = suprema.limits_of_phases()
         #: Replaced as one, for threads.
         self.state = FilterState(0, None, inf)
+        if after is not None:
+            self.state = _state_at_time_0(after)
         #: The last state whose limits were asked for, and these.
         self._kept: tuple[FilterState, Limits] | None = None
 
@@ -282,6 +299,21 @@ class TemporalFilter:
         self.state = self.state._replace(skipped=self.state.skipped + count)
         return self
 
+    def settled(self) -> Settled:
+        """What all releases so far leave at the last time point that has passed."""
+        state = self.state
+        if state.bpl is None:
+            return Settled(None, inf)
+        if state.skipped == 0:
+            return Settled(state.bpl, state.bound)
+        # It has no release, and so the BPL that is left, and tolerates as much FPL as all before.
+        time = state.following - 1
+        at_time = self._limits_at(time)
+        bpl = min(self._leaked_over(state.last, state.skipped, state.bpl), at_time.most_leaked)
+        tolerated = max(self._tolerated_over(state, time), at_time.least_tolerated)
+        bound = min(self.alpha - bpl, tolerated) * DOWN
+        return Settled(bpl, max(bound, 0.0))
+
     def exhausted(self, count: SupportsIndex = 1) -> FilterState:
         """The tightest `state` to which releases can lead, for `count` further time points of which
         nothing is known: BPL and FPL at the level."""
@@ -354,6 +386,12 @@ class TemporalFilter:
         return loss.inverse_within(level, self.alpha)
 
 
+def _state_at_time_0(after: Settled) -> FilterState:
+    if after.bpl is None:  # time 0 has no release either
+        return FilterState(1, None, inf)
+    return FilterState(0, after.bpl, after.bound)
+
+
 def checked_floors(floor: ArrayLike, p: int) -> list[float]:
     """The floor of each of p phases."""
     must = f"floor must be finite and at least 0, at most {MOST_SMOOTHING:g}"
@@ -391,33 +429,57 @@ class FloorSuprema:
     alpha : float > 0, nats
     losses : LossCycles
     floors : list (p,) of the budgets that each phase keeps, nats
+    after : Settled, optional
+        What earlier releases have left at time 0, which has no floor then.
 
     Raises
     ------
     ValueError
-        If the floors themselves raise a TPL above alpha.
+        If the floors themselves raise a TPL above alpha, or that of a time before.
     """
 
-    def __init__(self, alpha: float, losses: LossCycles, floors: list[float]):
+    def __init__(
+        self, alpha: float, losses: LossCycles, floors: list[float], after: Settled | None = None
+    ):
         from tplrepro.leakage.suprema import backward_suprema, forward_suprema
 
         self.alpha = alpha
         self.losses = losses
         self.floors = floors
+        self.after = after
         self._bpl: Suprema | None = None
         self._fpl: Suprema | None = None
         if any(floors):
-            self._bpl = backward_suprema(losses.backward, np.array(floors), losses.n_first)
-            self._fpl = forward_suprema(losses.forward, np.array(floors), losses.n_first)
+            n_first = losses.n_first
+            budgets = np.array(floors)
+            left = None
+            if after is not None:
+                left = after.bpl or 0.0
+            self._bpl = backward_suprema(losses.backward, budgets, n_first, left)
+            self._fpl = forward_suprema(losses.forward, budgets, n_first, after is not None)
             self._check_floors_fit()
+            self._check_is_tolerated()
+
+    def _check_is_tolerated(self) -> None:
+        """ValueError if the floors leak more about earlier times than these tolerate."""
+        if self.after is None or self.after.bound * DOWN >= self.reserve_at(0):
+            return
+        raise ValueError(
+            f"floor must leave all earlier times within alpha = {self.alpha:g}, "
+            f"found {_shown_floor(_floor_of(self.floors))}, for which one exceeds it; give a "
+            "smaller one"
+        )
 
     def _check_floors_fit(self) -> None:
         highest = max(self.tpl_at(time) for time in range(self._until_repeated))
         if highest > self.alpha:
+            remedy = "give at most allocate_by_upper_bound(alpha, ...)"
+            if self.after is not None:
+                remedy = "give less, after what was spent"
             raise ValueError(
                 f"floor must keep the TPL within alpha = {self.alpha:g} for ever, "
                 f"found {_shown_floor(_floor_of(self.floors))}, for which it reaches {highest:g}; "
-                "give at most allocate_by_upper_bound(alpha, ...)"
+                f"{remedy}"
             )
 
     @property
@@ -427,6 +489,8 @@ class FloorSuprema:
 
     def floor_at(self, time: int) -> float:
         """The budget that stays available at a time point."""
+        if time == 0 and self.after is not None:
+            return 0.0
         return self.floors[time % len(self.floors)]
 
     def bpl_at(self, time: int) -> float:

@@ -199,7 +199,9 @@ def check_budgets_of_phases(epsilons: ArrayLike, p: int, name: str = "epsilons")
     return budgets
 
 
-def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Suprema:
+def backward_suprema(
+    losses: LossCycle, budgets: np.ndarray, n_first: int, left: float | None = None
+) -> Suprema:
     """The suprema of BPL.
 
     Parameters
@@ -207,6 +209,9 @@ def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Su
     losses : LossCycle of the backward side
     budgets : array (p,), of each phase, >= 0 and not all 0, nats
     n_first : int >= len(losses.first); how many first time points get a supremum of their own
+    left : float, optional
+        The BPL that releases before have left at time 0, in place of its budget; nats. `n_first` is
+        then at least 1.
 
     Returns
     -------
@@ -217,7 +222,9 @@ def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Su
     limits = _Round(losses.steps, spent).limits(is_alone=n_first == 0)
     if n_first == 0:
         return Suprema(np.empty(0), np.array(limits))
-    leakages = [spent[0]]
+    if left is None:
+        left = spent[0]
+    leakages = [left]
     for time in range(n_first + p - 1):
         epsilon = spent[(time + 1) % p]
         leakages.append(leakage_rounded_up(losses.at(time), leakages[-1], epsilon))
@@ -228,7 +235,9 @@ def backward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Su
     return Suprema(np.array(leakages[:n_first]), phases)
 
 
-def forward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Suprema:
+def forward_suprema(
+    losses: LossCycle, budgets: np.ndarray, n_first: int, has_passed: bool = False
+) -> Suprema:
     """The suprema of FPL, over all numbers of releases.
 
     Parameters
@@ -236,6 +245,8 @@ def forward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Sup
     losses : LossCycle of the forward side
     budgets : array (p,), of each phase, >= 0 and not all 0, nats
     n_first : int >= len(losses.first); how many first time points get a supremum of their own
+    has_passed : bool
+        Whether time 0 has passed, and spends nothing more; `n_first` is then at least 1.
 
     Returns
     -------
@@ -250,7 +261,10 @@ def forward_suprema(losses: LossCycle, budgets: np.ndarray, n_first: int) -> Sup
     leakage = phases[n_first % p]
     first = []
     for time in reversed(range(n_first)):
-        leakage = leakage_rounded_up(losses.at(time), leakage, spent[time % p])
+        epsilon = spent[time % p]
+        if time == 0 and has_passed:
+            epsilon = 0.0
+        leakage = leakage_rounded_up(losses.at(time), leakage, epsilon)
         first.append(leakage)
     return Suprema(np.array(first[::-1]), np.array(phases))
 

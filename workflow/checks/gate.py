@@ -307,6 +307,7 @@ def write_examples(folder: Path = LOGS) -> None:
     series = [f"{day},{100 + day},{50 - day}" for day in range(30)]
     write_lines(folder / "series.csv", ["day,home,work", *series])
     write_lines(folder / "moves.csv", ["home,work", "0.8,0.2", "0.1,0.9"])
+    write_lines(folder / "holidays.csv", ["home,work", "0.9,0.1", "0.2,0.8"])
     hours = [f"2024-05-01 {hour:02}:00,{300 - hour},{100 + hour}" for hour in range(24)]
     write_lines(folder / "counts.csv", ["time,home,work", *hours])
     write_lines(

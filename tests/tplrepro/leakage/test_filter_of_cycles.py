@@ -344,3 +344,54 @@ def test_a_side_may_be_known_at_some_phases_only():
     account.spend(0.1)
     loss = exact_loss(P.toarray())
     assert account.bpl == pytest.approx(0.1 + float(loss(0.3)), rel=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.7, 0.99]))
+@settings(max_examples=40, deadline=None)
+def test_a_filter_that_goes_on_with_the_same_chain_is_the_same_filter(seed, share):
+    """Time 0 of the second one is the last time of the first, whatever its phase."""
+    rng = np.random.default_rng(seed)
+    cycle = random_cycle(rng)
+    p = len(cycle)
+    backward = cycle.reverse()
+    floors = share * largest_floors(ALPHA, backward, cycle, rng.random(p) + 0.1)
+    whole = tpl.TemporalFilter(ALPHA, backward, cycle, floor=floors)
+    count = int(rng.integers(2, 12))
+    adversarial_path(rng, whole, floors, count - 1)
+    last = max(floors[(count - 1) % p], whole.remaining * rng.random())
+    if last == 0.0:
+        return
+    whole.spend(last)
+    turned = [(count - 1 + time) % p for time in range(p)]
+    sides = []
+    for side in (backward, cycle):
+        sides.append(tpl.Cycle([side[phase] for phase in turned], first=[side[turned[0]]]))
+    # Where all was spent, what is tolerated is the floor to the last bit.
+    kept = floors[turned] * (1.0 - 1e-9)
+    rest = tpl.TemporalFilter(ALPHA, *sides, floor=kept, after=whole.settled())
+    for time in range(count, count + 8):
+        # The recursion of what is tolerated increases differences.
+        assert rest.remaining == pytest.approx(whole.remaining, rel=1e-5, abs=1e-8)
+        budget = max(floors[time % p] * (1.0 - 1e-9), 0.99 * whole.remaining * rng.random())
+        if budget == 0.0 or rng.random() < 0.2:
+            pause = int(rng.integers(1, 4))
+            whole.skip(pause)
+            rest.skip(pause)
+            break
+        whole.spend(budget)
+        rest.spend(budget)
+
+
+def test_a_filter_that_goes_on_refuses_floors_that_earlier_times_do_not_tolerate():
+    P, slow = [[0.6, 0.4], [0.3, 0.7]], [[0.95, 0.05], [0.05, 0.95]]
+    whole = tpl.TemporalFilter(ALPHA, None, slow)
+    whole.spend(0.8).spend(0.1)
+    settled = whole.settled()
+    joined = tpl.Cycle([P], first=[slow])
+    after = tpl.TemporalFilter(ALPHA, None, joined, floor=0.05, after=settled)
+    assert after.remaining >= 0.05
+    with pytest.raises(ValueError, match="floor must leave all earlier times within alpha = 1, fo"):
+        tpl.TemporalFilter(ALPHA, None, joined, floor=0.2, after=settled)
+    settled = tpl.TemporalFilter(ALPHA, slow, slow).spend(0.95).settled()
+    with pytest.raises(ValueError, match="it reaches .*; give less, after what was spent"):
+        tpl.TemporalFilter(ALPHA, joined, joined, floor=0.2, after=settled)

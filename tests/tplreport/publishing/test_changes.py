@@ -1,0 +1,385 @@
+"""A new chain from a date on: leakages by enumeration and by plain recursions, the floor that
+remains, and what is refused."""
+
+import sqlite3
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tplfrontier as tf
+import tplreport as tr
+import tplrepro as tpl
+from tests.tplreport.publishing.test_publisher import killed_at_line
+from tests.tplreport.publishing.test_publisher_cycles import plain_leakages
+from tplrepro.leakage.filter import FloorSuprema
+
+OLD, NEW = [[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4], [0.3, 0.7]]
+STILL = [[0.98, 0.02], [0.03, 0.97]]
+SETTINGS = {"alpha": 1.0, "sensitivity": 1}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "counts.sqlite"
+
+
+def random_matrix(rng, n):
+    rows = rng.dirichlet(np.ones(n), n)
+    share = rng.choice([0.1, 0.5, 1.0])
+    mixed = share * rows + (1.0 - share) * np.eye(n) + 1e-3
+    return mixed / mixed.sum(axis=1, keepdims=True)
+
+
+def random_chain(rng, n):
+    if rng.random() < 0.5:
+        return tpl.Cycle([random_matrix(rng, n)])
+    return tpl.Cycle([random_matrix(rng, n) for _ in range(rng.integers(2, 5))])
+
+
+def series_of(publisher):
+    ledger = publisher.ledger
+    return np.repeat(ledger["epsilon"], ledger["count"]).to_numpy()
+
+
+def steps_of_both(before, after, law, at, count):
+    """Forward and true backward matrices of a chain that changes at a time."""
+    forward = [before[t % len(before)].toarray() for t in range(at)]
+    forward += [after[t % len(after)].toarray() for t in range(count - at)]
+    backward = []
+    for matrix in forward:
+        joint = (law[:, None] * matrix).T
+        law = joint.sum(axis=1)
+        backward.append(joint / law[:, None])
+    return backward, forward
+
+
+def spend(rng, publisher, until, habit):
+    """Budgets that spend all, the floor, or anything between."""
+    while len(publisher) < until:
+        now = len(publisher)
+        floor = publisher._chain.floors[publisher._phase_at(now)]
+        rest = publisher.remaining
+        assert rest >= floor
+        budget = floor
+        if habit == "all" or (habit == "random" and rng.random() < 0.3):
+            budget = max(rest * rng.uniform(0.5, 1.0), floor)
+        if habit == "all":
+            budget = rest
+        if budget <= 0.0 or (habit != "floor" and rng.random() < 0.2):
+            publisher.skip(now)
+        else:
+            publisher.skip(now, epsilon=budget)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_time_before_or_after_leaks_more_than_alpha_and_the_floor_remains(path, seed):
+    """By a plain recursion with the matrices of each step, in which the floor is what remains."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 4))
+    before, after = random_chain(rng, n), random_chain(rng, n)
+    made = tr.Publisher(path, forward=before, start="habit", floor="largest", **SETTINGS)
+    at = int(rng.integers(1, 9))
+    spend(rng, made, at, rng.choice(["all", "floor", "random"]))
+    start = None
+    if seed % 3 == 0:
+        start = "any"
+    made.change_chain(at, forward=after, start=start, floor="largest")
+    assert made.changes["floor"][0] > 0.0
+    spend(rng, made, at + 6, rng.choice(["all", "floor", "random"]))
+    spend(rng, made, at + 40, "floor")
+    budgets = series_of(made)
+    law = before.laws()[0]
+    backward, forward = steps_of_both(before, after, law, at, len(budgets) - 1)
+    leaked = plain_leakages(budgets, backward, forward)
+    assert leaked.max() <= 1.0 + 1e-12
+    assert (made.leakage.tpl >= leaked - 1e-12).all()
+    again = tr.Publisher(path)
+    assert again.remaining == made.remaining
+    assert again.leakage.tpl.tolist() == made.leakage.tpl.tolist()
+
+
+def exact_leakage(budgets, law, forward, rng):
+    """The largest log ratio of the probabilities of outputs given the states of a time, over all
+    outputs of randomised answers: two for each time, with any pair of states the worst."""
+    horizon = len(budgets)
+    n = len(law)
+    answers = []
+    for budget in budgets:
+        sign = rng.choice([0, 1], n)
+        sign[rng.integers(n)] = 1 - sign[0] if len(set(sign)) == 1 else sign[0]
+        likely = np.exp(budget) / (1.0 + np.exp(budget))
+        answers.append(np.where(sign[None] == np.arange(2)[:, None], likely, 1.0 - likely))
+    worst = -np.inf
+    for outputs in product((0, 1), repeat=horizon):
+        alphas = [law * answers[0][outputs[0]]]
+        for t in range(1, horizon):
+            alphas.append((alphas[-1] @ forward[t - 1]) * answers[t][outputs[t]])
+        beta = np.ones(n)
+        laws = [law]
+        for t in range(1, horizon):
+            laws.append(laws[-1] @ forward[t - 1])
+        for t in reversed(range(horizon)):
+            given = alphas[t] * beta / laws[t]
+            worst = max(worst, np.log(given.max() / given.min()))
+            if t:
+                beta = forward[t - 1] @ (answers[t][outputs[t]] * beta)
+    return worst
+
+
+@pytest.mark.parametrize("paths", [40, pytest.param(2000, marks=pytest.mark.slow)])
+def test_no_output_of_small_chains_tells_more_than_alpha(tmp_path, paths):
+    """All outputs of randomised answers, whose budgets the publisher allowed; skips are times
+    without an answer."""
+    rng = np.random.default_rng(paths)
+    largest = 0.0
+    for number in range(paths):
+        n = int(rng.integers(2, 4))
+        before, after = random_chain(rng, n), random_chain(rng, n)
+        path = tmp_path / f"{number}"
+        made = tr.Publisher(path, forward=before, start="habit", floor="largest", **SETTINGS)
+        at = int(rng.integers(1, 6))
+        spend(rng, made, at, "all")
+        start = rng.choice(["any", "carried"])
+        made.change_chain(
+            at, forward=after, start=None if start == "carried" else start, floor="largest"
+        )
+        spend(rng, made, 7, "all")
+        law = before.laws()[0]
+        _, forward = steps_of_both(before, after, law, at, 6)
+        largest = max(largest, exact_leakage(series_of(made), law, forward, rng))
+    assert 0.8 < largest <= 1.0 + 1e-12
+
+
+def test_without_the_condition_of_theorem_8_a_floor_would_break_the_promise(path, monkeypatch):
+    """The largest floor of the new chain alone is too much after the old one was spent."""
+    made = tr.Publisher(path, forward=OLD, start="habit", floor="largest", **SETTINGS)
+    for now in range(20):
+        made.publish(now, 5, made.remaining if now in (0, 19) else None)
+    alone = tpl.allocate_by_upper_bound(1.0, tpl.TransitionMatrix(NEW).reverse(), NEW)
+    with pytest.raises(ValueError, match="floor must (leave all earlier|keep the TPL) .* found"):
+        made.change_chain(20, forward=NEW, floor=0.99 * alone)
+    monkeypatch.setattr(FloorSuprema, "_check_floors_fit", lambda self: None)
+    monkeypatch.setattr(FloorSuprema, "_check_is_tolerated", lambda self: None)
+    made.change_chain(20, forward=NEW, floor=0.99 * alone)
+    for now in range(20, 60):
+        made.publish(now, 5)
+    law = tpl.Cycle(OLD).laws()[0]
+    steps = steps_of_both(tpl.Cycle(OLD), tpl.Cycle(NEW), law, 20, 59)
+    assert plain_leakages(series_of(made), *steps).max() > 1.01
+
+
+def test_a_floor_is_kept_exactly_if_spending_it_for_ever_is(path):
+    """The condition of Theorem 8 refuses no floor whose leakages are within alpha."""
+    made = tr.Publisher(path, forward=OLD, start="habit", floor="largest", **SETTINGS)
+    spend(np.random.default_rng(5), made, 12, "random")
+    made.change_chain(12, forward=NEW, floor="largest")
+    floor = made.changes["floor"][0]
+    spend(np.random.default_rng(6), made, 80, "floor")
+    law = tpl.Cycle(OLD).laws()[0]
+    steps = steps_of_both(tpl.Cycle(OLD), tpl.Cycle(NEW), law, 12, 79)
+    budgets = series_of(made).copy()
+    assert plain_leakages(budgets, *steps).max() <= 1.0
+    budgets[12:] = 1.005 * floor
+    assert plain_leakages(budgets, *steps).max() > 1.0
+
+
+def test_the_law_at_the_change_is_carried_over(path):
+    """Users who start in the habit do not have the law of the new one, and backward matrices of it
+    would be wrong."""
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.05, **SETTINGS)
+    for now in range(5):
+        made.publish(now, 10)
+    made.change_chain(5, forward=NEW)
+    law = tpl.TransitionMatrix(OLD).stationary()
+    stored = made._changes[0]["chain"]["start"]
+    assert stored == pytest.approx(law.tolist(), abs=1e-15)
+    known = tpl.Cycle(NEW).reverse(start=law)
+    first = made._segments[1].chain.backward.first[0]
+    assert first.matrix.probabilities.tolist() == known.first[0].probabilities.tolist()
+    assert made.changes["start"].tolist() == ["carried over"]
+    for now in range(5, 9):
+        made.publish(now, 10)
+    made.change_chain(9, forward=STILL, floor="largest")
+    after = law @ np.linalg.matrix_power(np.array(NEW), 4)
+    assert made._changes[1]["chain"]["start"] == pytest.approx(after.tolist(), abs=1e-14)
+    for now in range(9, 30):
+        made.publish(now, 10)
+    forward = [np.array(OLD)] * 5 + [np.array(NEW)] * 4 + [np.array(STILL)] * 20
+    backward = []
+    for matrix in forward:
+        joint = (law[:, None] * matrix).T
+        law = joint.sum(axis=1)
+        backward.append(joint / law[:, None])
+    leaked = plain_leakages(series_of(made), backward, forward)
+    assert made.leakage.tpl == pytest.approx(leaked, rel=2e-3)
+    assert (made.leakage.tpl >= leaked - 1e-12).all()
+    assert len(tr.Publisher(path).changes) == 2
+
+
+def test_a_pause_over_the_change_and_nothing_before_it(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    made.skip(0, 3)
+    made.change_chain(4, forward=NEW, floor="largest")
+    alone = tpl.allocate_by_upper_bound(1.0, tpl.TransitionMatrix(NEW).reverse(), NEW)
+    assert made.changes["floor"][0] == pytest.approx(alone, rel=5e-3)
+    made.publish(4, 5, 0.3)
+    made.skip(5, 8)
+    made.change_chain(9, forward=OLD, floor="largest")
+    made.skip(9, 10)
+    made.publish(11, 5, made.remaining)
+    for now in range(12, 40):
+        made.publish(now, 5)
+    law = tpl.TransitionMatrix(OLD).stationary()
+    forward = [np.array(OLD)] * 4 + [np.array(NEW)] * 5 + [np.array(OLD)] * 30
+    backward = []
+    for matrix in forward:
+        joint = (law[:, None] * matrix).T
+        law = joint.sum(axis=1)
+        backward.append(joint / law[:, None])
+    assert plain_leakages(series_of(made), backward, forward).max() <= 1.0
+
+
+@pytest.mark.parametrize("hour", [0, 7, 13])
+def test_a_cycle_follows_a_matrix_by_the_clock_with_statistics_of_their_own_periods(path, hour):
+    statistics = {
+        "people": {"sensitivity": 2, "share": 0.7},
+        "spent": {"sensitivity": 5, "share": 0.3, "every": "1D", "at": "06:00"},
+    }
+    settings = {"alpha": 1.0, "statistics": statistics, "step": "1h"}
+    made = tr.Publisher(path, forward=OLD, start="habit", floor="largest", **settings)
+    times = pd.date_range("2024-05-01 22:00", periods=80, freq="1h")
+
+    def publish(now):
+        counts = {"people": 10}
+        if now.hour == 6:
+            counts["spent"] = 7.5
+        made.publish(now, counts)
+
+    change = next(number for number, now in enumerate(times) if number > 9 and now.hour == hour)
+    for now in times[:change]:
+        publish(now)
+    habits = tpl.Cycle([STILL] * 6 + [NEW] * 18, step="1h")
+    made.change_chain(times[change], forward=habits, floor="largest")
+    for now in times[change:]:
+        publish(now)
+    law = tpl.TransitionMatrix(OLD).stationary()
+    after = habits.starting_at(f"{hour:02d}:00")
+    backward, forward = steps_of_both(tpl.Cycle(OLD), after, law, change, len(times) - 1)
+    leaked = plain_leakages(series_of(made), backward, forward)
+    assert leaked.max() <= 1.0
+    assert (made.leakage.tpl >= leaked - 1e-12).all()
+    with pytest.raises(ValueError, match="times of a cycle must keep the offset|dates without a z"):
+        made.publish(f"{times[-1] + pd.Timedelta('1h')}+02:00", {"people": 1})
+    assert tr.Publisher(path).remaining == made.remaining
+
+
+def test_another_process_follows_the_change(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.05, **SETTINGS)
+    other = tr.Publisher(path)
+    made.publish(0, 5)
+    made.change_chain(1, forward=NEW, start="any")
+    other.publish(1, 5)
+    assert other.remaining == made.remaining
+    assert other.changes["start"].tolist() == ["any"]
+    assert len(tr.Publisher(path, forward=OLD, start="habit", floor=0.05, **SETTINGS)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"time": 4, "forward": NEW}, "at a time that is next, and once, found 4, with 5 next"),
+        ({"time": 6, "forward": NEW}, "5 is next, not 6: 1 missing; publish them, or skip"),
+        ({"time": 5}, "a change needs the new chain, found no forward="),
+        ({"time": 5, "forward": NEW, "backward": NEW, "start": "any"}, "leave out one of them"),
+        (
+            {"time": 5, "forward": np.full((3, 3), 1 / 3), "start": "any"},
+            "must have the states of the earlier",
+        ),
+        ({"time": 5, "forward": NEW, "floor": 0.9}, "floor must keep the TPL within alpha"),
+        ({"time": 5, "forward": NEW, "floor": [0.1, 0.1]}, "of the 1 phases of the new chain, fou"),
+        (
+            {"time": 5, "forward": tpl.Cycle([NEW] * 24, step="1h")},
+            "the phases of a day need times that are dates, found whole numbers",
+        ),
+    ],
+)
+def test_a_change_that_does_not_fit_is_refused_and_nothing_changes(path, words, message):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    for now in range(5):
+        made.publish(now, 10)
+    rest = made.remaining
+    with pytest.raises(ValueError, match=message):
+        made.change_chain(**words)
+    assert (made.remaining, len(made.changes)) == (rest, 0)
+    made.publish(5, 10)
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        {"backward": OLD, "forward": OLD},
+        {"forward": OLD, "start": "any"},
+        {"backward": None, "forward": tf.loss_from_counts([[800, 200], [100, 900]])},
+    ],
+)
+def test_a_law_that_is_not_known_must_be_given(path, chain):
+    made = tr.Publisher(path, **chain, floor=0.05, **SETTINGS)
+    made.publish(0, 10)
+    with pytest.raises(ValueError, match="the law of the state at the change must be known, found"):
+        made.change_chain(1, forward=NEW)
+    made.change_chain(1, forward=NEW, start=[0.5, 0.5])
+    made.publish(1, 10)
+    with pytest.raises(ValueError, match="at a time that is next, and once"):
+        made.change_chain(1, forward=OLD)
+
+
+def test_a_plan_and_a_file_without_times_keep_their_chain(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    with pytest.raises(ValueError, match="after its first time, found none that passed"):
+        made.change_chain(0, forward=NEW)
+    planned = tr.Publisher(path.with_name("b"), forward=OLD, start="habit", plan=[0.1], **SETTINGS)
+    with pytest.raises(ValueError, match="a plan is fixed in advance for one chain"):
+        planned.change_chain(0, forward=NEW)
+
+
+def test_a_copy_of_a_changed_file_is_resumed_within_alpha(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    made.publish_table(pd.Series(range(5)))
+    made.change_chain(5, forward=NEW, floor="largest")
+    made.publish(5, 10)
+    made.backup(path.with_name("copy"))
+    made.publish(6, 10, made.remaining)
+    copy = tr.Publisher(path.with_name("copy")).resume(6)
+    assert copy.remaining <= made.remaining * (1 + 1e-12)
+    assert copy.remaining >= made.changes["floor"][0]
+
+
+def test_a_lost_change_is_damage(path):
+    made = tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS)
+    made.publish(0, 10)
+    made.change_chain(1, forward=NEW, floor="largest")
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM settings WHERE name = 'chains'")
+    with pytest.raises(OSError, match="is damaged .its chains is missing"):
+        tr.Publisher(path)
+
+
+@pytest.mark.parametrize("stride", [997, pytest.param(29, marks=pytest.mark.slow)])
+def test_a_process_killed_at_any_line_of_a_change_has_changed_all_or_nothing(tmp_path, stride):
+    line = 1
+    is_killed = True
+    while is_killed:
+        path = tmp_path / f"killed at {line}"
+        tr.Publisher(path, forward=OLD, start="habit", floor=0.1, **SETTINGS).publish(0, 10)
+        is_killed = killed_at_line(
+            lambda path=path: tr.Publisher(path).change_chain(1, forward=NEW, floor=0.11), line
+        )
+        publisher = tr.Publisher(path)
+        publisher.publish(1, 5)
+        floors = publisher.changes["floor"].tolist()
+        assert floors in ([], [0.11])
+        assert publisher.ledger["epsilon"].tolist() == [0.1, *(floors or [0.1])]
+        line += stride
+    assert line > 1000
