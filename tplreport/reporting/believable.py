@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
 from typing import Any
@@ -16,10 +16,10 @@ from tplreport.reporting.checks import (
     USERS,
     Check,
     CheckedChain,
-    Steps,
     check_chain,
 )
 from tplreport.reporting.counted_steps import CountedSteps
+from tplreport.reporting.habits_of_users import MOST_USERS, UsersApart
 from tplreport.reporting.plans import (
     UPPER,
     WORST_USER,
@@ -28,12 +28,15 @@ from tplreport.reporting.plans import (
     largest_tpl,
     upper_pair,
 )
+from tplreport.reporting.steps_of_users import StepBlocks
 from tplreport.reporting.time_of_day import AUTO, TimeOfDay, judge_time_of_day
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
 #: Pseudo-steps a row of a report, unless it is given others.
 SMOOTHING = 1.0
+#: A larger share of users who are odd is no exception, but a mixture.
+MOST_ODD = 0.25
 
 
 class DoubtfulModelError(ValueError):
@@ -48,6 +51,8 @@ class JudgedChain:
     time_of_day: TimeOfDay
     counted: CountedSteps
     smoothing: float
+    cycle: str | None
+    first: Any
 
     @classmethod
     def of(
@@ -66,23 +71,56 @@ class JudgedChain:
         time_of_day = judge_time_of_day(data, cycle)
         counted = CountedSteps.of(data, time_of_day.groups, first)
         steps_of_groups = [table.sum() for table in counted.tables()]
-        return cls(data, time_of_day.doubting_unseen(steps_of_groups), counted, smoothing)
+        time_of_day = time_of_day.doubting_unseen(steps_of_groups)
+        return cls(data, time_of_day, counted, smoothing, cycle, first)
 
     @cached_property
-    def steps(self) -> Steps:
+    def blocks(self) -> StepBlocks:
         """The steps that are checked."""
-        return Steps.of(self.data, self.time_of_day.groups)
+        return StepBlocks.of(self.data, self.time_of_day.groups)
 
     @cached_property
     def checked(self) -> CheckedChain:
         """What the checks of a report say."""
-        return check_chain(self.time_of_day.check, self.steps, self.counted.pooled, self.smoothing)
+        return check_chain(self.time_of_day.check, self.blocks, self.counted.pooled, self.smoothing)
+
+    @cached_property
+    def users(self) -> UsersApart:
+        """The users whose habits may be their own."""
+        return UsersApart.of(self.data, self.blocks, self.checked.answers)
+
+    @cached_property
+    def without_odd_users(self) -> JudgedChain | None:
+        """The same without the users who are odd; None unless they are few, and nothing is doubted
+        about all others."""
+        if USERS not in self.checked.answers.found:
+            return None
+        odd = self.checked.answers.users.odd
+        if not 0 < len(odd) <= min(MOST_USERS, MOST_ODD * self.blocks.n_users):
+            return None
+        is_odd = np.isin(self.data.users, self.blocks.names[odd])
+        try:
+            others = JudgedChain.of(
+                self.data.select(~is_odd), self.cycle, self.first, self.smoothing
+            )
+        except ValueError:  # they do not move
+            return None
+        if not is_believable(others.checked.checks) or is_refused(others.checked.checks):
+            return None
+        return others
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether all that is doubted is that few users are odd, for whom plans are made, too."""
+        return self.without_odd_users is not None
 
     def adversaries(self, confidence: float) -> dict[str, Pair]:
         """The loss functions of each adversary of a report."""
-        return adversaries_of(
-            self.data, self.counted, self.smoothing, confidence, self.checked.weight
-        )
+        shared = self.without_odd_users or self
+        users = self.users
+        if self.is_answered:
+            users = replace(users, shared_weight=None)
+        return adversaries_of(shared.counted, self.smoothing, confidence, users)
 
     @property
     def doubts(self) -> str:
@@ -193,7 +231,10 @@ def trusted_chain(
     pair = upper_pair(judged.counted, confidence)
     if plan is not None and fsum(plan) <= alpha:
         return pair
-    if not anyway:
+    if plan is not None and judged.is_answered:
+        against = WORST_USER
+        pair = upper_pair((judged.without_odd_users or judged).counted, confidence)
+    elif not anyway:
         _check_believable(judged.checked.checks, against)
     if against != UPPER:
         adversaries = judged.adversaries(confidence)

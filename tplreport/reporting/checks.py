@@ -1,40 +1,35 @@
 """Is a first-order chain that all users share believable? Each check ends in one sentence.
 
-Three checks ask the same question: do steps counted by a context (the place before and how long the
-user has stayed, the half of the time axis, the user) predict other steps better than steps counted
-without it? Where habits follow the clock (`time_of_day`), steps are counted by phase in both cases,
-so that a rhythm is not taken for something else. Each user's steps
-are cut into four quarters of time; alternating quarters make two halves, and each half predicts the
-other. With a context, a row is (c + w p) / (|c| + w) for its counts c, the row p without context,
-and a weight w. The gain in log-likelihood is averaged over both directions, and its exponential
-over `WEIGHTS`. If the context does not matter this average is at most 1 in expectation for a known
-p, so that it exceeds 1 / `FALSE_ALARM` with at most that probability (Markov's inequality). As p is
-estimated, a gain must also exceed `ERRORS` times its standard error over users, or over stretches
-of time where there are few users.
+Three checks ask whether a step depends on more than the place before, and the time of day where
+habits follow the clock (`time_of_day`): on the past, on the half of the time axis, on the user. The
+answer is an e-value (`evidence`): if everybody moves by one chain it exceeds `ALARM` times the
+number of questions for any of them in at most 1 / `ALARM` of all data sets. The question with the
+largest evidence is answered first, and the others again given its answer: what one difference
+explains is not taken for another.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from tplreport.people.rhythm import stays
-from tplrepro.display import count_noun, format_number
-from tplrepro.markov.phases import SATURDAY, PhaseGroups
-from tplrepro.markov.sequences import Sequences, steps_of_period
-from tplrepro.markov.transition import DAY, WEEK
+from tplreport.reporting.evidence import (
+    HALVES as BY_HALVES,
+    ORDER as BY_ORDER,
+    QUARTERS as BY_QUARTERS,
+    STAY as BY_STAY,
+    Found,
+    Given,
+    Tables,
+    UserEvidence,
+    log_mean_exp,
+    look,
+)
+from tplreport.reporting.steps_of_users import FOLDS, StepBlocks
+from tplrepro.display import count_noun
 
-#: Weights w of the row without context, in steps.
-WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: Probability with which a context that does not matter is taken for one that does.
-FALSE_ALARM = 0.05
-#: A gain must be so many times its standard error: 5 % of normal errors are larger.
-ERRORS = 1.645
-#: Parts of the day, of which each has fewer phases than a rhythm may have.
-PARTS_OF_DAY = 4
-#: Groups over which the error of a gain is taken.
-FEWEST_GROUPS = 20
+#: Evidence that is not taken for chance, for each question.
+ALARM = 20.0
 #: A state that is left fewer times is doubtful.
 FEW_STEPS = 10.0
 #: States left few times, or rows made up, are doubtful where users spend more of their time there.
@@ -43,11 +38,6 @@ MUCH_TIME = 0.01
 MANY_ROWS = 0.1
 #: So are more states than this share that are left few times.
 MANY_STATES = 0.5
-
-#: More steps are checked on a part of the users, drawn at random, which limits the memory.
-MOST_STEPS = 4_000_000
-#: Of one or two users who have more, stretches of so many steps are drawn at random.
-STRETCH = 1000
 
 FINE = "fine"
 DOUBTFUL = "doubtful"
@@ -72,292 +62,162 @@ class Check:
     value: float  # nats of evidence, or a share
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """All steps of all users, or of users drawn at random, in their order; arrays (m,)."""
+#: What may matter beside the place before, and the contexts by which it is asked.
+STAYS = "length of stay"
+QUESTIONS = {
+    USERS: (),
+    ORDER: (BY_ORDER,),
+    STAYS: (BY_STAY,),
+    HALVES: (BY_HALVES, BY_QUARTERS),
+}
+#: Evidence of so many nats is not taken for chance.
+LEAST_NATS = float(np.log(ALARM * len(QUESTIONS)))
 
-    before: np.ndarray  # codes of states
-    after: np.ndarray
-    earlier: np.ndarray  # the state before `before`, -1 at the start of a sequence
-    user: np.ndarray  # codes of users
-    quarter: np.ndarray  # of the user's own steps, 0 to 3
-    stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
-    phase: np.ndarray  # codes of groups of phases
-    part_of_day: np.ndarray  # 0 to `PARTS_OF_DAY` - 1, if there are several phases
-    part_of_week: np.ndarray  # 1 at the weekend, if that has phases of its own, else 0
-    n_states: int
-    n_phases: int = 1
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What matters beside the place before, and how much evidence there is of it."""
+
+    nats: dict[str, float]  # by question, given what matters more
+    found: tuple[str, ...]  # what matters, the largest evidence first
+    users: UserEvidence  # of the round in which users were found, or the last one
+    shared_weight: float  # of the habits of all in those of each user, which is the likeliest
 
     @classmethod
-    def of(cls, data: Sequences, groups: PhaseGroups | None = None) -> "Steps":
-        """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
-        if data.n_transitions > MOST_STEPS:
-            data = _draw_steps(data)
-        users, _ = pd.factorize(data.users, use_na_sentinel=False)
-        data = data.select(np.argsort(users, kind="stable"))
-        users = np.sort(users).astype(np.int32)
-        inside = np.ones(data.values.size, dtype=bool)
-        starts = data.offsets[:-1][data.lengths > 0]
-        inside[starts] = False
-        after = np.flatnonzero(inside)
-        earlier = np.where(inside[after - 1], data.values[after - 2], -1)
-        user = np.repeat(users, data.lengths)[after]
-        steps_of_user = np.bincount(user, minlength=1)
-        first_step = np.cumsum(steps_of_user) - steps_of_user
-        place = np.arange(user.size) - first_step[user]
-        quarter = (4 * place // np.maximum(steps_of_user[user], 1)).astype(np.int8)
-        stay = (stays(data)[after - 1] - 1).astype(np.int8)
-        phase = np.zeros(after.size, dtype=np.int32)
-        part_of_day = phase
-        part_of_week = phase
-        n_phases = 1
-        if groups is not None:
-            phase = groups.of_values(data)[after - 1].astype(np.int32)
-            part_of_day = _parts_of_day(data)[after - 1]
-            if groups.period == WEEK:
-                part_of_week = _parts_of_week(data)[after - 1]
-            n_phases = groups.n_groups
-        return cls(
-            before=data.values[after - 1],
-            after=data.values[after],
-            earlier=earlier,
-            user=user,
-            quarter=quarter,
-            stay=stay,
-            phase=phase,
-            part_of_day=part_of_day,
-            part_of_week=part_of_week,
-            n_states=data.n_states,
-            n_phases=n_phases,
-        )
-
-    @property
-    def row(self) -> np.ndarray:
-        """A number of each step's phase and state `before`, below n_phases * n_states."""
-        return self.phase * self.n_states + self.before
-
-    def at_several_grains(self) -> list["Steps"]:
-        """These steps; where there are several phases, also with the parts of a day, and with
-        weekdays and the weekend, for phases."""
-        if self.n_phases == 1:
-            return [self]
-        parts = self.part_of_week * PARTS_OF_DAY + self.part_of_day
-        of_parts = replace(self, phase=parts, n_phases=2 * PARTS_OF_DAY)
-        together = replace(self, phase=self.part_of_week, n_phases=2)
-        return [self, of_parts, together]
+    def of(cls, blocks: StepBlocks) -> "Answers":
+        """Ask all questions about the steps, the others again whenever one is answered."""
+        folds = min(FOLDS, blocks.n_users)
+        tables = Tables.merged([Tables.of(steps, folds) for steps in blocks])
+        given = Given()
+        found: list[str] = []
+        nats: dict[str, float] = {}
+        users = None
+        while True:
+            seen = look(blocks, tables, blocks.clock, given)
+            asked = _nats_of(seen, blocks.n_users)
+            if USERS not in found:
+                users = seen.users
+            nats |= {name: value for name, value in asked.items() if name not in found}
+            rest = {name: value for name, value in asked.items() if name not in found}
+            name = max(rest, key=rest.__getitem__, default="")
+            if not name or rest[name] <= LEAST_NATS:
+                break
+            found.append(name)
+            given = _with_answer(given, name, seen)
+        assert users is not None
+        return cls(nats, tuple(found), users, users.best_weight)
 
 
-def _parts_of_day(data: Sequences) -> np.ndarray:
-    """The part of the day of each value, (m,); 0 where days are no whole steps."""
-    if data.step is None or DAY % data.step:
-        return np.zeros(data.values.size, dtype=np.int32)
-    part = data.phases(DAY) * PARTS_OF_DAY // (DAY // data.step)
-    return part.astype(np.int32)
+def _nats_of(seen: Found, n_users: int) -> dict[str, float]:
+    """The evidence of one round, by question."""
+    nats = {}
+    for name, contexts in QUESTIONS.items():
+        if contexts:
+            nats[name] = float(log_mean_exp(np.array([seen.nats_of(one) for one in contexts])))
+        elif n_users > 1:
+            nats[name] = seen.users.nats
+    return nats
 
 
-def _parts_of_week(data: Sequences) -> np.ndarray:
-    """1 for values at the weekend, else 0, (m,)."""
-    day = data.phases(WEEK) * 7 // steps_of_period(data.step, WEEK)
-    return (day >= SATURDAY).astype(np.int32)
-
-
-def _draw_steps(data: Sequences) -> Sequences:
-    """About `MOST_STEPS` steps: all of few users, since few of all would hide their habits."""
-    users, names = pd.factorize(data.users, use_na_sentinel=False)
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(names))
-    steps_of_user = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
-    enough = max(2, int(np.searchsorted(np.cumsum(steps_of_user), MOST_STEPS)))
-    share = min(1.0, MOST_STEPS / steps_of_user[:enough].sum())
-    longest = data.lengths.max()
-    if share < 1.0:
-        longest = STRETCH
-    starts, stops, owner = data.stretches(longest)
-    drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
-    drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
-    return data.gather(starts[drawn], stops[drawn], owner[drawn])
-
-
-class Evidence(NamedTuple):
-    """How much better a context predicts: `nats` of log-likelihood on held-out steps, at the best
-    `weight`."""
-
-    nats: float
-    weight: float
-    error: float  # standard error of the nats
-
-    @property
-    def matters(self) -> bool:
-        return self.nats > max(-np.log(FALSE_ALARM), ERRORS * self.error)
-
-    @property
-    def in_words(self) -> str:
-        return f"{format_number(self.nats)} ± {format_number(self.error)} nats"
-
-
-def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
-    """Evidence that a context matters to a chain of `order` 0 or 1, given the phase: that it
-    predicts held-out steps better than the chain without it.
-
-    `context` (m,) has a number for each of the steps, -1 where it is not known; such steps do not
-    count.
-    """
-    n = steps.n_states
-    chosen: Any = slice(None)
-    if context.min(initial=0) < 0:
-        chosen = context >= 0
-    context = context[chosen]
-    if order == 0:
-        plain = steps.phase[chosen]
-    else:
-        plain = steps.row[chosen]
-    after = steps.after[chosen]
-    user = steps.user[chosen]
-    half = (steps.quarter[chosen] + (user % 2).astype(np.int8)) % 2
-    group = user
-    if user.max(initial=0) < FEWEST_GROUPS - 1:
-        group = np.arange(user.size) * FEWEST_GROUPS // user.size
-    rows = _numbered(context, n * steps.n_phases, plain)
-    cells = _numbered(rows, n, after)
-    step = np.empty(cells.max(initial=-1) + 1, dtype=np.int64)  # one of each cell
-    step[cells] = np.arange(cells.size)
-    row = rows[step]
-    plain_row = plain[step]
-    del rows
-    plain_cell = _numbered(plain, n, after)[step]
-    gains = np.zeros((len(WEIGHTS), group.max(initial=0) + 1))
-    for side in (0, 1):
-        test = half != side
-        count = np.bincount(cells[~test], minlength=step.size)
-        total = _sum_over(row, count)
-        plain_count = _sum_over(plain_cell, count)
-        plain_total = _sum_over(plain_row, count)
-        expected = (plain_count + 1.0 / n) / (plain_total + 1.0)
-        test_cells = cells[test]
-        test_groups = group[test]
-        for k, weight in enumerate(WEIGHTS):
-            ratio = np.log((count / expected + weight) / (total + weight))
-            gains[k] += 0.5 * np.bincount(test_groups, ratio[test_cells], minlength=gains.shape[1])
-    gain_of_weight = gains.sum(axis=1)
-    best = int(np.argmax(gain_of_weight))
-    error = float(np.std(gains[best]) * np.sqrt(gains.shape[1]))
-    nats = float(np.logaddexp.reduce(gain_of_weight) - np.log(len(WEIGHTS)))
-    return Evidence(nats, WEIGHTS[best], error)
-
-
-def _sum_over(groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """For each entry the sum of the counts of its group."""
-    return np.bincount(groups, counts)[groups]
-
-
-def _numbered(first: np.ndarray, n: int, second: np.ndarray) -> np.ndarray:
-    """A number (m,) for each pair of entries of `first` and `second` (m,), the same for equal
-    pairs, without gaps; entries of `second` are below n."""
-    pairs = np.multiply(first, n, dtype=np.int64)
-    pairs += second
-    return pd.factorize(pairs)[0].astype(np.int32)
+def _with_answer(given: Given, name: str, seen: Found) -> Given:
+    """What is known, with the answer to the question called `name`."""
+    contexts = QUESTIONS[name]
+    if not contexts:
+        return replace(given, users=seen.users)
+    best = max(contexts, key=seen.nats_of)
+    return replace(given, contexts=(*given.contexts, seen.best_of(best)))
 
 
 @dataclass(frozen=True)
 class CheckedChain:
-    """All checks, and the weight of the shared chain that predicts each user's other steps best."""
+    """All checks, and what they rest on."""
 
     checks: tuple[Check, ...]
-    weight: float
+    answers: Answers
 
 
-def check_chain(rhythm: Check, steps: Steps, counts: Any, smoothing: float) -> CheckedChain:
+def check_chain(rhythm: Check, blocks: StepBlocks, counts: Any, smoothing: float) -> CheckedChain:
     """All checks, after that of the rhythm.
 
     `counts` (n, n) are those of the steps at all hours together, to each row of which smoothing
     adds `smoothing` steps.
     """
-    users, weight = check_users(steps)
-    order = check_order(steps)
-    halves = check_stationarity(steps)
+    answers = Answers.of(blocks)
+    order = check_order(answers)
+    halves = check_stationarity(answers)
+    users = check_users(answers, blocks)
     checks = (rhythm, order, halves, users, *check_amount(counts, smoothing))
-    return CheckedChain(checks, weight)
+    return CheckedChain(checks, answers)
 
 
-def evidence_at_any_grain(context: np.ndarray, steps: Steps) -> Evidence:
-    """Evidence that the `context` (m,) matters, given the phase or fewer phases: differences that
-    last for hours show better where these are counted together.
-
-    As for weights, exponentials of gains are averaged. Of contexts that come with an hour, such as
-    the place before, fewer phases would tell nothing.
-    """
-    found = [evidence_for(context, grain) for grain in steps.at_several_grains()]
-    best = max(found, key=lambda evidence: evidence.nats)
-    nats = np.logaddexp.reduce([evidence.nats for evidence in found]) - np.log(len(found))
-    return best._replace(nats=float(nats))
+def evidence_in_words(nats: float) -> str:
+    """Such as "evidence e^12.3, where e^4.4 would be doubtful"."""
+    return f"evidence e^{nats:.1f}, where e^{LEAST_NATS:.1f} may be chance"
 
 
-def check_order(steps: Steps) -> Check:
-    """Order 0, 1 or 2, by held-out likelihood; or does it matter how long a user has stayed?"""
-    first = evidence_for(steps.before, steps, order=0)
-    second = evidence_for(steps.earlier, steps)
-    stay = evidence_for(steps.stay, steps)
-    if first.matters:
-        fine = (
-            f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 "
-            "no better"
-        )
-    else:
-        fine = (
-            f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans "
-            "withstand as much of it as the steps do not rule out"
-        )
-    if stay.matters and stay.nats > second.nats:
-        doubtful = (
+def check_order(answers: Answers) -> Check:
+    """Does the place before the last one, or how long a user has stayed, matter?"""
+    order = answers.nats[ORDER]
+    stay = answers.nats[STAYS]
+    if STAYS in answers.found and (ORDER not in answers.found or stay > order):
+        words = (
             "how long a user has been in a place predicts whether she stays (lengths of 1, 2 to 3 "
-            f"and more steps gain {stay.in_words} on held-out steps): use states that say how "
+            f"and more steps: {evidence_in_words(stay)}): use states that say how "
             "long, such as home for 4 hours or more"
         )
-        return Check(ORDER, DOUBTFUL, doubtful, stay.nats)
-    doubtful = (
-        "the place before the last one predicts the next as well (order 2 gains "
-        f"{second.in_words} on held-out steps): use longer steps of time, or states that hold two "
-        "places"
+        return Check(ORDER, DOUBTFUL, words, stay)
+    if ORDER in answers.found:
+        words = (
+            "the place before the last one predicts the next as well ("
+            f"{evidence_in_words(order)}): use longer steps of time, or states that hold two "
+            "places"
+        )
+        return Check(ORDER, DOUBTFUL, words, order)
+    words = (
+        "neither the place before the last one nor the length of a stay predicts the next place ("
+        f"{evidence_in_words(max(order, stay))})"
     )
-    return _judged(ORDER, second, fine, doubtful)
+    return Check(ORDER, FINE, words, max(order, stay))
 
 
-def check_stationarity(steps: Steps) -> Check:
+def check_stationarity(answers: Answers) -> Check:
     """One chain in both halves of each user's time."""
-    found = evidence_for(steps.quarter // 2, steps)
-    fine = f"one chain predicts both halves (two gain {found.in_words})"
-    doubtful = (
-        f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out "
-        "steps): report on the later half alone, and again when new data come"
-    )
-    return _judged(HALVES, found, fine, doubtful)
+    nats = answers.nats[HALVES]
+    if HALVES in answers.found:
+        words = (
+            f"the steps of the two halves differ ({evidence_in_words(nats)}): report on the later "
+            "half alone, and again when new data come"
+        )
+        return Check(HALVES, DOUBTFUL, words, nats)
+    words = f"one chain predicts both halves ({evidence_in_words(nats)})"
+    return Check(HALVES, FINE, words, nats)
 
 
-def check_users(steps: Steps) -> tuple[Check, float]:
-    """One chain for all users, and the weight of the pooled chain that predicts each user's other
-    steps best."""
-    if not steps.user.any():
+def check_users(answers: Answers, blocks: StepBlocks) -> Check:
+    """One chain for all users?"""
+    if blocks.n_users == 1:
         words = (
             "there is a single user: nothing is known about how others differ; name the column of "
             "users if there is one"
         )
-        return Check(USERS, UNCHECKED, words, 0.0), WEIGHTS[-1]
-    found = evidence_at_any_grain(steps.user, steps)
-    fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
-    doubtful = (
-        f"users have habits of their own (own chains at weight {found.weight:g} gain "
-        f"{found.in_words} on held-out steps): releases leak more to somebody who knows the habits "
+        return Check(USERS, UNCHECKED, words, 0.0)
+    nats = answers.nats[USERS]
+    if USERS not in answers.found:
+        words = f"the shared chain predicts each user ({evidence_in_words(nats)})"
+        return Check(USERS, FINE, words, nats)
+    odd = answers.users.odd
+    who = "users have habits of their own"
+    if 0 < len(odd) < blocks.n_users / 2:
+        named = ", ".join(str(name) for name in blocks.names[odd[:3]])
+        who = f"{count_noun(len(odd), 'user')} ({named}{', ...' if len(odd) > 3 else ''}) "
+        who += "have habits of their own"
+        if len(odd) == 1:
+            who = who.replace(" have ", " has ")
+    words = (
+        f"{who} ({evidence_in_words(nats)}): releases leak more to somebody who knows the habits "
         "of one user; use α/T, or a plan against the worst user's habits"
     )
-    return _judged(USERS, found, fine, doubtful), found.weight
-
-
-def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
-    """The check called `name`: doubtful, in the words of `doubtful`, where the context matters,
-    else fine."""
-    if evidence.matters:
-        return Check(name, DOUBTFUL, doubtful, evidence.nats)
-    return Check(name, FINE, fine, evidence.nats)
+    return Check(USERS, DOUBTFUL, words, nats)
 
 
 def check_amount(counts: Any, smoothing: float) -> list[Check]:

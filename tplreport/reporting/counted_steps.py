@@ -89,7 +89,14 @@ class CountedSteps:
         known = list(of_groups)
         if self.groups is None:
             return known[0]
-        cycle = Cycle([known[group] for group in self.groups.codes.tolist()], step=self.groups.step)
+        return self.at_steps([known[group] for group in self.groups.codes.tolist()])
+
+    def at_steps(self, known: list) -> Any:
+        """What is known of each step of a period, as one side of the chain: a `Cycle` from the
+        phase of the first release on, or the only one."""
+        if self.groups is None:
+            return known[0]
+        cycle = Cycle(known, step=self.groups.step)
         if self.first is None:
             return cycle
         return cycle.starting_at(_phase_of(self.first, cycle))

@@ -15,6 +15,7 @@ from tplfrontier.chains.confidence import loss_from_counts
 from tplreport.people.population import loss_of_all_users
 from tplreport.reporting.allocation_schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplreport.reporting.counted_steps import CountedSteps, EstimatedMatrices
+from tplreport.reporting.habits_of_users import Losses, UsersApart, worst_of_users
 from tplrepro.display import frame_as_html, plot_frame
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
@@ -125,24 +126,30 @@ def estimated_pair(counted: CountedSteps, smoothing: float) -> Pair:
 def upper_pair(counted: CountedSteps, confidence: float) -> Pair:
     """Backward and forward loss functions that bound those of every chain that the counts do not
     rule out, with this confidence in both sides and all phases together."""
-    states = counted.states
-    if len(states) > MOST_FOR_UPPER:
+    if len(counted.states) > MOST_FOR_UPPER:
         return any_chain()
+    upper = upper_losses(counted, confidence)
+    return counted.at_phases(upper.backward), counted.at_phases(upper.forward)
+
+
+def upper_losses(counted: CountedSteps, confidence: float) -> Losses:
+    """Those of `upper_pair`, for each group of phases."""
     each = 1.0 - (1.0 - confidence) / 2.0
-    backward = loss_from_counts(counted.backward_tables(), each, states)
-    forward = loss_from_counts(counted.tables(), each, states)
-    return counted.at_phases(backward), counted.at_phases(forward)
+    return Losses(
+        list(loss_from_counts(counted.backward_tables(), each, counted.states)),
+        list(loss_from_counts(counted.tables(), each, counted.states)),
+    )
 
 
 def adversaries_of(
-    data: Sequences, counted: CountedSteps, smoothing: float, confidence: float, weight: float
+    counted: CountedSteps, smoothing: float, confidence: float, users: UsersApart
 ) -> dict[str, Pair]:
     """Backward and forward loss functions against each adversary: one who knows the estimate, the
     worst possible chain, the habits of one user, or any evidence.
 
-    `counted` holds the steps of `data`, and smoothing adds `smoothing` of them to each row;
-    `confidence` is that of the set of possible chains; `weight` is that of the shared chain in the
-    users' chains. Adversaries for whom there are too many states are left out.
+    `counted` holds the steps that show the shared chain, and smoothing adds `smoothing` of them to
+    each row; `confidence` is that of the set of possible chains; `users` says whose own habits may
+    differ. Adversaries for whom there are too many states are left out.
     """
     n = len(counted.states)
     matrices = EstimatedMatrices.of(counted, smoothing)
@@ -153,22 +160,42 @@ def adversaries_of(
     if n <= MOST_FOR_PRIORS:
         of_any_prior = counted.at_phases(map(PriorFreeLoss, matrices.forward))
         adversaries[PRIOR_FREE] = (of_any_prior, of_any_prior)
+    data = users.data
     if data.n_users > 1 and data.n_users * n**2 <= MOST_FOR_USERS:
-        adversaries[WORST_USER] = _pair_of_users(data, counted, matrices, smoothing / n, weight)
+        adversaries[WORST_USER] = _pair_of_users(counted, matrices, smoothing, confidence, users)
     return adversaries
 
 
 def _pair_of_users(
-    data: Sequences, counted: CountedSteps, matrices: EstimatedMatrices, share: float, weight: float
+    counted: CountedSteps,
+    matrices: EstimatedMatrices,
+    smoothing: float,
+    confidence: float,
+    users: UsersApart,
 ) -> Pair:
-    """Backward and forward loss functions of the habits of all users.
+    """Backward and forward loss functions of the habits of all users, no smaller than those of the
+    shared chain at its upper end."""
+    if len(counted.states) > MOST_FOR_UPPER:
+        return any_chain()
+    losses = [upper_losses(counted, confidence)]
+    if users.shared_weight is not None:
+        share = smoothing / len(counted.states)
+        losses.append(_losses_of_all(users.data, counted, matrices, share, users.shared_weight))
+    return worst_of_users(counted, matrices, losses, users, confidence)
+
+
+def _losses_of_all(
+    data: Sequences, counted: CountedSteps, matrices: EstimatedMatrices, share: float, weight: float
+) -> Losses:
+    """The loss functions of the habits of all users, for each group of phases.
 
     The chains of each user at each phase are shrunk towards the shared ones, `matrices`, by
     `weight` pseudo-transitions. Where all hours are alike, smoothing adds `share` steps to each
     count of the shared one.
     """
     if counted.groups is None:
-        return loss_of_all_users(data, smoothing=share, prior_weight=weight)
+        both = loss_of_all_users(data, smoothing=share, prior_weight=weight)
+        return Losses([both[0]], [both[1]])
     backward = []
     forward = []
     for group, steps in enumerate(steps_by_group(data, counted.groups)):
@@ -178,7 +205,7 @@ def _pair_of_users(
             of_group = loss_of_all_users(steps, prior_weight=weight, pooled=shared)
         backward.append(of_group[0])
         forward.append(of_group[1])
-    return counted.at_phases(backward), counted.at_phases(forward)
+    return Losses(backward, forward)
 
 
 def steps_by_group(data: Sequences, groups: PhaseGroups) -> Iterator[Sequences]:
@@ -227,11 +254,17 @@ def recommended(
     """The plan of least error that keeps alpha both at the upper end and against the adversary
     called `against`.
 
-    It is α/T if the model is not believable, or if no other plan is clearly better.
+    It must keep alpha for the worst user's habits, too, as far as they are told. It is α/T if the
+    model is not believable, or if no other plan is clearly better.
     """
     composed = next(plan for plan in plans if plan.scheme == COMPOSED)
     possible = [plan for plan in plans if plan.budgets is not None]
-    safe = [plan for plan in possible if max(plan.tpl[UPPER], plan.tpl[against]) <= alpha]
+    kept = {UPPER, WORST_USER, against}
+    safe = [
+        plan
+        for plan in possible
+        if all(leaked <= alpha for name, leaked in plan.tpl.items() if name in kept)
+    ]
     best = min(safe, key=lambda plan: plan.error, default=composed)
     if not model_believable or best.error > (1.0 - WORTHWHILE) * composed.error:
         return composed

@@ -405,7 +405,7 @@ def report(
     size = _size_of(judged)
     check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
-    believable = is_believable(checks, against)
+    believable = is_believable(checks, against) or judged.is_answered
     plan = None
     if anyway or not is_refused(checks):
         plan = recommended(plans, alpha, believable or anyway, against)
@@ -447,7 +447,7 @@ def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:
         return None
     return PlannedPhases(
         name=judged.time_of_day.name,
-        n_chains=judged.steps.n_phases,
+        n_chains=judged.counted.groups.n_groups,
         period=cycle.period,
         zone=judged.data.zone,
         of_releases=[cycle.phases[time % len(cycle)] for time in range(horizon)],
@@ -496,19 +496,14 @@ def _check_draws(draws: int) -> None:
 
 
 def _size_of(judged: JudgedChain) -> dict[str, int]:
-    """How many users, sequences, states and steps there are; and how many steps are checked, if not
-    all."""
+    """How many users, sequences, states and steps there are."""
     data = judged.data
-    size = {
+    return {
         "users": data.n_users,
         "sequences": len(data),
         "states": len(judged.counted.states),
         "steps": data.n_transitions,
     }
-    checked = judged.steps.user.size
-    if checked < size["steps"]:
-        size["checked steps"] = checked
-    return size
 
 
 def _gaussian_errors(settings: dict[str, Any], adversary: Pair) -> dict[str, float]:

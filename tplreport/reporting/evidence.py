@@ -1,0 +1,739 @@
+"""E-values against one chain for everybody: evidence that cannot be drowned.
+
+Each step is predicted twice: by the habits of all, p, and by those of its context, (w p + k) / (w +
+K), where k of K earlier steps of this context went where this one goes. Both are probabilities of
+the same steps, so that the product of their ratios, and any mean of such products over contexts,
+weights w and users, is 1 in expectation if p is right (docs/theory/evidence.md). It then exceeds 20
+in at most 5 % of all data sets.
+
+p is not known: it is predicted as well, from the steps of other users and the user's own earlier
+ones. Rows of an hour are shrunk towards those of the hours around it, these towards those of the
+phase, these towards those of all hours, and these towards how often anybody stays or goes to a
+state. Users are dealt to folds. For one user after the other, p is from the folds before hers
+("earlier"), so that products over users are right, too; for one odd user among all, from all other
+folds ("others").
+
+Steps are judged in blocks of users. What is counted in a block, `Tables`, and what is found there,
+`BlockFindings`, can be added up in any order, to the last bit.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import fsum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tplreport.reporting.steps_of_users import Clock, Steps
+
+#: Weights of the habits of all in those of a context, in steps.
+WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Shares of users who may be odd.
+SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
+#: By how many hours a user's habits may be earlier or later.
+HOURS_SHIFTED = (-6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12)
+#: So many hours before and after an hour are those around it, by level.
+AROUND = {"wide": 4, "around": 1}
+#: Orders in which rows are shrunk, the last one towards the one before; the likeliest is taken.
+ORDERS = (("phase", "wide", "around", "hour"), ("wide", "around", "phase", "hour"))
+#: Users of this share of folds, the first ones, are not judged by earlier ones where hours matter.
+WARM_UP = 0.25
+#: Steps from states that fewer others left at their phase are not judged: habits there are hardly
+#: known.
+FEWEST = 10
+#: Logarithms are added up in whole multiples of this, so that no order of users matters.
+UNIT = 2.0**-30
+#: In place of an infinite weight.
+HEAVY = 1e12
+#: Weights of a level in the next one that are tried, in steps.
+LEVEL_WEIGHTS = (HEAVY, *(4.0**power for power in range(9, 0, -1)))
+
+EARLIER = "earlier"
+OTHERS = "others"
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often the users of each fold went from a row to an outcome."""
+
+    cells: np.ndarray  # (c,), distinct numbers row * n + outcome, ascending
+    of_cells: np.ndarray  # (folds, c)
+    n: int  # outcomes
+
+    @classmethod
+    def of(
+        cls, fold: np.ndarray, row: np.ndarray, outcome: np.ndarray, n: int, folds: int
+    ) -> Counts:
+        """Count steps; `fold`, `row` and `outcome` are arrays (m,). Rows below 0 do not count."""
+        known = row >= 0
+        codes, cells = pd.factorize(row[known] * n + outcome[known], sort=True)
+        places = fold[known] * len(cells) + codes
+        of_cells = np.bincount(places, minlength=folds * len(cells))
+        return cls(cells, of_cells.reshape(folds, len(cells)), n)
+
+    @classmethod
+    def merged(cls, parts: list[Counts]) -> Counts:
+        """The counts of all parts together."""
+        numbers = np.concatenate([part.cells for part in parts])
+        of_cells = np.concatenate([part.of_cells for part in parts], axis=1)
+        return cls(*_add_up(numbers, of_cells), parts[0].n)
+
+    def regrouped(self, row: np.ndarray, outcome: np.ndarray) -> Counts:
+        """The same steps by other rows and outcomes, (c,) of the cells; rows below 0 do not
+        count."""
+        known = row >= 0
+        numbers = row[known] * self.n + outcome[known]
+        return Counts(*_add_up(numbers, self.of_cells[:, known]), self.n)
+
+    @property
+    def row(self) -> np.ndarray:
+        return self.cells // self.n
+
+    @property
+    def outcome(self) -> np.ndarray:
+        return self.cells % self.n
+
+
+def _add_up(numbers: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct numbers (d,), ascending, and the sums (folds, d) of the columns of each."""
+    distinct, codes = np.unique(numbers, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    begins = np.searchsorted(codes[order], np.arange(len(distinct)))
+    if not len(distinct):
+        return distinct, columns
+    return distinct, np.add.reduceat(columns[:, order], begins, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Counts that the users of each fold are predicted from."""
+
+    counts: Counts
+    of_cells: np.ndarray  # (folds, c + 1), the last column for cells that are not there
+    rows: np.ndarray  # (r,), ascending
+    of_rows: np.ndarray  # (folds, r + 1)
+
+    @classmethod
+    def of(cls, counts: Counts, see: Callable[[np.ndarray], np.ndarray]) -> Seen:
+        of_cells = see(counts.of_cells)
+        rows, of_rows = _add_up(counts.row, of_cells)
+        return cls(counts, _with_none(of_cells), rows, _with_none(of_rows))
+
+    def places_of_cells(self, row: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+        return _find(row * self.counts.n + outcome, self.counts.cells)
+
+    def places_of_rows(self, row: np.ndarray) -> np.ndarray:
+        return _find(row, self.rows)
+
+
+def see_earlier(of_cells: np.ndarray) -> np.ndarray:
+    """The counts of the folds before each one."""
+    return np.cumsum(of_cells, axis=0) - of_cells
+
+
+def see_others(of_cells: np.ndarray) -> np.ndarray:
+    """The counts of all other folds."""
+    return of_cells.sum(axis=0) - of_cells
+
+
+def see_all(of_cells: np.ndarray) -> np.ndarray:
+    """All counts, seen by a single fold."""
+    return of_cells.sum(axis=0, keepdims=True)
+
+
+def _with_none(columns: np.ndarray) -> np.ndarray:
+    return np.column_stack([columns, np.zeros(len(columns), dtype=columns.dtype)])
+
+
+def _find(numbers: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    """The places of numbers among distinct, ascending ones; the number of these if not there."""
+    places = np.searchsorted(distinct, numbers)
+    is_found = np.append(distinct, -1)[places] == numbers
+    return np.where(is_found, places, len(distinct))
+
+
+def _count_earlier(groups: np.ndarray) -> np.ndarray:
+    """For each entry how many entries of its group come before it."""
+    codes = pd.Series(pd.factorize(groups)[0])
+    return codes.groupby(codes, sort=False).cumcount().to_numpy()
+
+
+#: Rows at a grain by which users, or other contexts, may differ.
+GRAINS: dict[str, Callable[[Steps], np.ndarray]] = {
+    "state": lambda steps: steps.before,
+    "part": lambda steps: steps.part * steps.n_states + steps.before,
+    "phase": lambda steps: steps.phase * steps.n_states + steps.before,
+    "hour": lambda steps: steps.hour * steps.n_states + steps.before,
+}
+ORDER = "order"
+STAY = "stay"
+HALVES = "halves"
+QUARTERS = "quarters"
+#: What a step may depend on beyond the habits of all; -1 where it is not known.
+CONTEXTS: dict[str, Callable[[Steps], np.ndarray]] = {
+    ORDER: lambda steps: steps.earlier,
+    STAY: lambda steps: steps.stay,
+    HALVES: lambda steps: steps.quarter // 2,
+    QUARTERS: lambda steps: steps.quarter,
+}
+
+
+def grains_of_users(clock: Clock, has_parts: bool) -> list[str]:
+    """The grains at which users are judged."""
+    grains = grains_of_contexts(clock)
+    if has_parts:
+        grains.append("part")
+    return grains
+
+
+def grains_of_contexts(clock: Clock) -> list[str]:
+    """The grains at which other contexts are judged."""
+    if clock.n_phases > 1:
+        return ["state", "phase"]
+    return ["state"]
+
+
+def row_in(context: str, grain: str, steps: Steps) -> np.ndarray:
+    """A number for each pair of a context and a row at a grain (m,); -1 where the context is not
+    known."""
+    row = GRAINS[grain](steps)
+    code = CONTEXTS[context](steps).astype(np.int64)
+    return np.where(code >= 0, code * (steps.n_phases * steps.n_states) + row, -1)
+
+
+def _in_context(context: str, grain: str) -> str:
+    return f"{context} by {grain}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """All counts by fold that steps are judged by; those of blocks of users can be added up."""
+
+    hour: Counts  # rows: hours, and states before
+    contexts: dict[str, Counts]  # by context and grain
+
+    @classmethod
+    def of(cls, steps: Steps, folds: int) -> Tables:
+        """Count the steps of a block of users; all users are dealt to so many `folds`."""
+        n = steps.n_states
+        fold = steps.fold
+        contexts = {}
+        for name in CONTEXTS:
+            for grain in grains_of_contexts(steps.clock):
+                row = row_in(name, grain, steps)
+                contexts[_in_context(name, grain)] = Counts.of(fold, row, steps.after, n, folds)
+        return cls(Counts.of(fold, GRAINS["hour"](steps), steps.after, n, folds), contexts)
+
+    @classmethod
+    def merged(cls, parts: list[Tables]) -> Tables:
+        """The counts of all blocks together."""
+        contexts = {
+            name: Counts.merged([part.contexts[name] for part in parts])
+            for name in parts[0].contexts
+        }
+        return cls(Counts.merged([part.hour for part in parts]), contexts)
+
+
+@dataclass(frozen=True)
+class LevelWeights:
+    """By how many steps the rows of each level are shrunk towards those of the level before."""
+
+    leaving: float = HEAVY  # whether a state is left
+    going: float = HEAVY  # where to, if so
+    phase: float = HEAVY
+    wide: float = HEAVY
+    around: float = HEAVY
+    hour: float = HEAVY
+
+
+@dataclass(frozen=True, eq=False)
+class Habits:
+    """What steps are predicted from: for each fold, counts of other users by level."""
+
+    seen: dict[str, Seen]
+    weights: LevelWeights
+    clock: Clock
+    order: tuple[str, ...] = ORDERS[0]
+
+    @classmethod
+    def of(
+        cls,
+        tables: Tables,
+        clock: Clock,
+        see: Callable[[np.ndarray], np.ndarray],
+        weights: LevelWeights,
+        order: tuple[str, ...],
+    ) -> Habits:
+        """`see` says which of the counts (folds, c) each fold is predicted from."""
+        counts = levels_of(tables.hour, clock) | tables.contexts
+        seen = {name: Seen.of(each, see) for name, each in counts.items()}
+        return cls(seen, weights, clock, order)
+
+    @classmethod
+    def likeliest(cls, tables: Tables, clock: Clock) -> Habits:
+        """All other folds, with the weights that predict each fold best, one level after the
+        other."""
+        tables = replace(tables, contexts={})
+        see = see_others
+        if len(tables.hour.of_cells) == 1:
+            see = see_all
+        orders: Iterable[tuple[str, ...]] = [()]
+        if clock.n_hours > 1:
+            orders = ORDERS
+        best = -np.inf
+        for order in orders:
+            habits = cls.of(tables, clock, see, LevelWeights(), order)
+            likelihood, habits = _with_likeliest_weights(habits, tables.hour)
+            if likelihood > best:
+                best = likelihood
+                found = habits
+        return found
+
+
+def _with_likeliest_weights(habits: Habits, hour: Counts) -> tuple[float, Habits]:
+    """The habits with weights by which each fold is likeliest, and the log-likelihood."""
+    fold, cell = np.nonzero(hour.of_cells)
+    counts = hour.of_cells[fold, cell]
+    before = hour.row % hour.n
+    predictor = Predictor(cell, fold, before, hour.outcome, {})
+    best = -np.inf
+    for level in ("leaving", "going", *habits.order):
+        tried = [
+            replace(habits, weights=replace(habits.weights, **{level: weight}))
+            for weight in LEVEL_WEIGHTS
+        ]
+        likelihoods = [
+            float(counts @ np.log(predictor.at_hours(one, hour.row // hour.n))) for one in tried
+        ]
+        place = int(np.argmax(likelihoods))
+        if likelihoods[place] > best:
+            best = likelihoods[place]
+            habits = tried[place]
+    return best, habits
+
+
+def levels_of(hour: Counts, clock: Clock) -> dict[str, Counts]:
+    """The counts of each level, of those of hours."""
+    n = hour.n
+    number = hour.row // n
+    before = hour.row % n
+    after = hour.outcome
+    is_move = (before != after).astype(np.int64)
+    only_row = np.zeros(before.size, dtype=np.int64)
+    phase = clock.phase_of_hour[number]
+    around = {}
+    for level, hours in AROUND.items():
+        parts = []
+        for distance in range(-hours, hours + 1):
+            other = (number + distance) % clock.n_hours
+            parts.append(hour.regrouped(other * n + before, after))
+        around[level] = Counts.merged(parts)
+    return {
+        "stays": hour.regrouped(only_row, is_move),
+        "moves": hour.regrouped(is_move - 1, after),
+        "leaving": hour.regrouped(before, is_move),
+        "going": hour.regrouped(np.where(is_move, before, -1), after),
+        "phase": hour.regrouped(phase * n + before, after),
+        **around,
+        "hour": hour,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSteps:
+    """How often a user went from the row of each step to its outcome before, and from the row."""
+
+    cells: Any = 0  # (m,)
+    rows: Any = 0
+
+    @classmethod
+    def of(cls, user: np.ndarray, row: np.ndarray, outcome: np.ndarray, n: int) -> OwnSteps:
+        rows = pd.factorize(row)[0] * (user.max(initial=0) + 1) + user
+        cells = pd.factorize(rows)[0] * n + outcome
+        return cls(_count_earlier(cells), _count_earlier(rows))
+
+
+NO_STEPS = OwnSteps()
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Probabilities of steps (m,) from what their folds see. The steps are of K kinds: pairs of
+    states, and hours."""
+
+    kind: np.ndarray  # (m,)
+    fold: np.ndarray  # (m,)
+    before: np.ndarray  # (K,)
+    after: np.ndarray  # (K,)
+    own: dict[str, OwnSteps]  # of the user, by level
+
+    def cells(self, seen: Seen, row: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+        """The counts (m,) of the cells of each kind; rows and outcomes are (K,)."""
+        return seen.of_cells[self.fold, seen.places_of_cells(row, outcome)[self.kind]]
+
+    def rows(self, seen: Seen, row: np.ndarray) -> np.ndarray:
+        """The counts (m,) of the rows (K,) of each kind."""
+        return seen.of_rows[self.fold, seen.places_of_rows(row)[self.kind]]
+
+    def overall(self, habits: Habits, is_move: np.ndarray) -> np.ndarray:
+        """The probability of a stay or move, whatever the state."""
+        only_row = np.zeros_like(self.before)
+        seen = habits.seen["stays"]
+        return (self.cells(seen, only_row, is_move) + 0.5) / (self.rows(seen, only_row) + 1.0)
+
+    def popularity(self, habits: Habits) -> np.ndarray:
+        """The probability that a move from the state before ends in that after it, by how popular
+        states are."""
+        seen = habits.seen["moves"]
+        only_row = np.zeros_like(self.before)
+        pseudo = 1.0 / seen.counts.n
+        to_after = self.cells(seen, only_row, self.after) + pseudo
+        to_before = self.cells(seen, only_row, self.before) + pseudo
+        return to_after / (self.rows(seen, only_row) + 1.0 - to_before)
+
+    def at_state(self, habits: Habits) -> np.ndarray:
+        """The probability of each step by the habits of all hours: whether a state is left, and
+        where to."""
+        is_move = (self.before != self.after).astype(np.int64)
+        own = self.own.get("leaving", NO_STEPS)
+        seen = habits.seen["leaving"]
+        weight = habits.weights.leaving
+        leaving = self.cells(seen, self.before, is_move) + own.cells
+        leaving = leaving + weight * self.overall(habits, is_move)
+        leaving = leaving / (self.rows(seen, self.before) + own.rows + weight)
+        own = self.own.get("going", NO_STEPS)
+        seen = habits.seen["going"]
+        weight = habits.weights.going
+        going = self.cells(seen, self.before, self.after) + own.cells
+        going = going + weight * self.popularity(habits)
+        going = going / (self.rows(seen, self.before) + own.rows + weight)
+        return np.where(is_move[self.kind], leaving * going, leaving)
+
+    def at_level(
+        self, level: str, habits: Habits, number: np.ndarray, base: np.ndarray
+    ) -> np.ndarray:
+        """The probability of each step by its row at a level, shrunk towards `base` (m,); `number`
+        (K,) is that of the phase or hour."""
+        own = self.own.get(level, NO_STEPS)
+        seen = habits.seen[level]
+        weight = getattr(habits.weights, level)
+        row = number * seen.counts.n + self.before
+        cells = self.cells(seen, row, self.after) + own.cells
+        return (cells + weight * base) / (self.rows(seen, row) + own.rows + weight)
+
+    def at_hours(self, habits: Habits, hour: np.ndarray) -> np.ndarray:
+        """The probability of each step by the habits of all at these hours (K,)."""
+        p = self.at_state(habits)
+        for level in habits.order:
+            if getattr(habits.weights, level) < HEAVY:
+                number = hour
+                if level == "phase":
+                    number = habits.clock.phase_of_hour[hour]
+                p = self.at_level(level, habits, number, p)
+        return p
+
+
+class JudgedBlock:
+    """The steps of a block of users, and what is asked about them."""
+
+    def __init__(self, steps: Steps):
+        self.steps = steps
+        self.fold = steps.fold
+        self._own: dict[str, OwnSteps] = {}
+        n = steps.n_states
+        kind, cells = pd.factorize(GRAINS["hour"](steps) * n + steps.after)
+        self.hour = cells // n**2
+        self.predictor = Predictor(kind, self.fold, cells // n % n, cells % n, self._of_levels())
+        # those of other hours have nothing to do with the user's own phases
+        self.shifted_predictor = replace(
+            self.predictor,
+            own={name: own for name, own in self.predictor.own.items() if name != "phase"},
+        )
+
+    def _of_levels(self) -> dict[str, OwnSteps]:
+        """The user's own steps that count beside those of others, by level."""
+        steps = self.steps
+        of_state = self.own("state", GRAINS["state"])
+        is_move = (steps.before != steps.after).astype(np.int64)
+        kinds = OwnSteps.of(steps.user, steps.before, is_move, steps.n_states)
+        return {
+            "leaving": kinds,
+            "going": OwnSteps(of_state.cells, kinds.cells),
+            "phase": self.own("phase", GRAINS["phase"]),
+            "hour": self.own("hour", GRAINS["hour"]),
+        }
+
+    def own(self, name: str, row_of: Callable[[Steps], np.ndarray]) -> OwnSteps:
+        """The user's own earlier steps, by the rows that `row_of` tells, which are called
+        `name`."""
+        if name not in self._own:
+            steps = self.steps
+            self._own[name] = OwnSteps.of(
+                steps.user, row_of(steps), steps.after, steps.n_states
+            )
+        return self._own[name]
+
+    def predicted(self, habits: Habits) -> np.ndarray:
+        """The probability of each step (m,) by the habits of all."""
+        return self.predictor.at_hours(habits, self.hour)
+
+    def shifted(self, habits: Habits) -> Iterator[np.ndarray]:
+        """The probability of each step (m,) by the habits of all so many hours later."""
+        for shift in HOURS_SHIFTED:
+            other = (self.hour + shift) % habits.clock.n_hours
+            yield self.shifted_predictor.at_hours(habits, other)
+
+    def is_judged(self, habits: Habits, more: Any = 0) -> np.ndarray:
+        """Whether the habits in the row of each step (m,) are known."""
+        row = habits.clock.phase_of_hour[self.hour] * self.steps.n_states + self.predictor.before
+        return self.predictor.rows(habits.seen["phase"], row) + more >= FEWEST
+
+    def is_warm(self, habits: Habits) -> np.ndarray:
+        """Whether enough users come before that of each step (m,)."""
+        if habits.clock.n_hours == 1:
+            return np.ones(self.fold.size, dtype=bool)
+        return self.fold >= WARM_UP * (len(habits.seen["hour"].of_cells) - 1)
+
+    def seen_in(self, context: str, grain: str, habits: Habits) -> OwnSteps:
+        """How often the context was seen before, in folds before and of the user."""
+        name = _in_context(context, grain)
+        own = self.own(name, lambda steps: row_in(context, grain, steps))
+        seen = habits.seen[name]
+        row = row_in(context, grain, self.steps)
+        cells = seen.of_cells[self.fold, seen.places_of_cells(row, self.steps.after)]
+        rows = seen.of_rows[self.fold, seen.places_of_rows(row)]
+        return OwnSteps(own.cells + cells, own.rows + rows)
+
+
+def gained(earlier: OwnSteps, p: np.ndarray, weight: float) -> np.ndarray:
+    """The log-ratio (m,) of (w p + k) / (w + K) to p."""
+    return np.log((weight + earlier.cells / p) / (weight + earlier.rows))
+
+
+def log_mean_exp(values: np.ndarray, axis: int | None = None) -> Any:
+    """log(mean(exp(values)))."""
+    size = values.size
+    if axis is not None:
+        size = values.shape[axis]
+    return np.logaddexp.reduce(values, axis=axis) - np.log(size)
+
+
+def in_units(values: np.ndarray) -> np.ndarray:
+    """Whole multiples of `UNIT`, whose sums are exact."""
+    return np.rint(values / UNIT).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class UserEvidence:
+    """How much better own habits predict each user of a block; logarithms, nats."""
+
+    users: np.ndarray  # (u,), numbers
+    own: np.ndarray  # (u,), log-mean over grains and weights, against all others
+    best: np.ndarray  # (u,), the place of the best among grains times weights
+    shift: np.ndarray  # (u,), log-mean over shifts; -inf without hours
+    best_shift: np.ndarray  # (u,), the place of the best
+    own_earlier: np.ndarray  # (u,), own, against those of folds before
+    shift_earlier: np.ndarray  # (u,), with no shift as one of them
+    sums: np.ndarray  # (grains * weights,), over users, against folds before, in units
+
+    @classmethod
+    def merged(cls, parts: list[UserEvidence]) -> UserEvidence:
+        """That of all users."""
+        names = ("users", "own", "best", "shift", "best_shift", "own_earlier", "shift_earlier")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        order = np.argsort(arrays["users"])
+        ordered = {name: array[order] for name, array in arrays.items()}
+        return cls(**ordered, sums=np.sum([part.sums for part in parts], axis=0))
+
+    @cached_property
+    def each(self) -> np.ndarray:
+        """The evidence for each user alone, (u,)."""
+        if np.isneginf(self.shift).all():
+            return self.own
+        return np.logaddexp(self.own, self.shift) - np.log(2.0)
+
+    @property
+    def odd(self) -> np.ndarray:
+        """The numbers of the users who are odd at even odds or better if one of all is, the oddest
+        first."""
+        is_odd = self.each >= np.log(self.each.size)
+        order = np.argsort(-self.each, kind="stable")
+        return order[is_odd[order]]
+
+    @property
+    def best_weight(self) -> float:
+        """The weight of the habits of all in those of each user that is likeliest for all."""
+        return WEIGHTS[int(np.argmax(self.sums)) % len(WEIGHTS)]
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The evidence of each construction."""
+        each_earlier = self.own_earlier
+        parts = {
+            "odd users": _sum_exp(self.each) - np.log(self.each.size),
+            "all users": float(log_mean_exp(self.sums * UNIT)),
+        }
+        if not np.isneginf(self.shift).all():
+            parts["hours"] = fsum(self.shift_earlier)
+            each_earlier = np.logaddexp(each_earlier, self.shift_earlier) - np.log(2.0)
+        of_shares = []
+        for share in SHARES:
+            if share == 1.0:
+                logs = each_earlier
+            else:
+                logs = np.logaddexp(np.log1p(-share), np.log(share) + each_earlier)
+            of_shares.append(fsum(logs))
+        parts["some users"] = float(log_mean_exp(np.array(of_shares)))
+        return parts
+
+    @property
+    def nats(self) -> float:
+        return float(log_mean_exp(np.array([*self.parts.values()])))
+
+
+def _sum_exp(logs: np.ndarray) -> float:
+    """log(sum(exp(logs))), in any order."""
+    most = float(logs.max())
+    return most + float(np.log(fsum(np.exp(logs - most))))
+
+
+def user_evidence(
+    block: JudgedBlock, earlier: Habits, others: Habits, given: Given
+) -> UserEvidence:
+    """Evidence of the users of a block."""
+    steps = block.steps
+    own = {}
+    shift = {}
+    for kind, habits in ((EARLIER, earlier), (OTHERS, others)):
+        judged = block.is_judged(habits)
+        if kind == EARLIER:
+            judged &= block.is_warm(habits)
+        p = given.predicted(block, habits)
+        own[kind] = np.array(
+            [
+                steps.sum_by_user(np.where(judged, gained(block.own(grain, GRAINS[grain]), p, weight), 0.0))
+                for grain in grains_of_users(steps.clock, steps.has_parts)
+                for weight in WEIGHTS
+            ]
+        )
+        none = np.full((1, len(steps.users)), -np.inf)
+        shift[kind] = none
+        if steps.clock.n_hours > 1:
+            shift[kind] = np.array(
+                [
+                    steps.sum_by_user(np.where(judged, np.log(q / p), 0.0))
+                    for q in block.shifted(habits)
+                ]
+            )
+    shift_earlier = np.zeros(len(steps.users))
+    if steps.clock.n_hours > 1:
+        unshifted = np.vstack([shift[EARLIER], np.zeros((1, len(steps.users)))])
+        shift_earlier = log_mean_exp(unshifted, axis=0)
+    return UserEvidence(
+        users=steps.users,
+        own=log_mean_exp(own[OTHERS], axis=0),
+        best=np.argmax(own[OTHERS], axis=0),
+        shift=log_mean_exp(shift[OTHERS], axis=0),
+        best_shift=np.argmax(shift[OTHERS], axis=0),
+        own_earlier=log_mean_exp(own[EARLIER], axis=0),
+        shift_earlier=shift_earlier,
+        sums=in_units(own[EARLIER]).sum(axis=1),
+    )
+
+
+def context_sums(block: JudgedBlock, habits: Habits, given: Given) -> dict[str, np.ndarray]:
+    """The log-ratios of each context, (grains * weights,), in units, summed over the block."""
+    steps = block.steps
+    p = given.predicted(block, habits)
+    more: Any = 0
+    if len(habits.seen["hour"].of_cells) == 1:  # of a single user nothing else is known
+        more = block.own("phase", GRAINS["phase"]).rows
+    judged = block.is_judged(habits, more)
+    judged &= block.is_warm(habits)
+    sums = {}
+    for name in CONTEXTS:
+        each = []
+        for grain in grains_of_contexts(steps.clock):
+            seen = block.seen_in(name, grain, habits)
+            known = judged & (CONTEXTS[name](steps) >= 0)
+            for weight in WEIGHTS:
+                gain = np.where(known, gained(seen, p, weight), 0.0)
+                each.append(in_units(steps.sum_by_user(gain)).sum())
+        sums[name] = np.array(each)
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What was found already, and is part of the habits by which steps are predicted."""
+
+    contexts: tuple[tuple[str, str, float], ...] = ()  # names, grains and weights
+    users: UserEvidence | None = None
+
+    def predicted(self, block: JudgedBlock, habits: Habits) -> np.ndarray:
+        p = block.predicted(habits)
+        if self.users is not None:
+            p = self._with_users(block, habits, p)
+        for name, grain, weight in self.contexts:
+            known = CONTEXTS[name](block.steps) >= 0
+            ratio = np.exp(gained(block.seen_in(name, grain, habits), p, weight))
+            p = np.where(known, p * ratio, p)
+        return p
+
+    def _with_users(self, block: JudgedBlock, habits: Habits, p: np.ndarray) -> np.ndarray:
+        """The probabilities by the best habits of each user for whom there is evidence."""
+        steps = block.steps
+        found = self.users
+        place = np.searchsorted(found.users, steps.users)
+        own = (found.own[place] > 0.0) & (found.own[place] >= found.shift[place])
+        moved = (found.shift[place] > 0.0) & ~own
+        best = np.where(own, found.best[place], -1)[steps.user]
+        result = p.copy()
+        number = 0
+        for grain in grains_of_users(steps.clock, steps.has_parts):
+            for weight in WEIGHTS:
+                chosen = best == number
+                if chosen.any():
+                    ratio = np.exp(gained(block.own(grain, GRAINS[grain]), p, weight))
+                    result[chosen] = (p * ratio)[chosen]
+                number += 1
+        if moved.any():
+            best = np.where(moved, found.best_shift[place], -1)[steps.user]
+            for number, q in enumerate(block.shifted(habits)):
+                chosen = best == number
+                result[chosen] = q[chosen]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The evidence of one round: against the habits of all, given what was found before."""
+
+    users: UserEvidence
+    contexts: dict[str, np.ndarray]  # sums in units
+    grains: list[str]
+
+    def nats_of(self, name: str) -> float:
+        return float(log_mean_exp(self.contexts[name] * UNIT))
+
+    def best_of(self, name: str) -> tuple[str, str, float]:
+        place = int(np.argmax(self.contexts[name]))
+        return name, self.grains[place // len(WEIGHTS)], WEIGHTS[place % len(WEIGHTS)]
+
+
+def look(blocks: Iterable[Steps], tables: Tables, clock: Clock, given: Given) -> Found:
+    """One round over all blocks."""
+    likeliest = Habits.likeliest(tables, clock)
+    earlier = Habits.of(tables, clock, see_earlier, likeliest.weights, likeliest.order)
+    others = Habits.of(tables, clock, see_others, likeliest.weights, likeliest.order)
+    users = []
+    contexts: dict[str, Any] = dict.fromkeys(CONTEXTS, 0)
+    for steps in blocks:
+        block = JudgedBlock(steps)
+        users.append(user_evidence(block, earlier, others, given))
+        for name, sums in context_sums(block, earlier, given).items():
+            contexts[name] = contexts[name] + sums
+    return Found(UserEvidence.merged(users), contexts, grains_of_contexts(clock))

@@ -1,0 +1,185 @@
+"""The steps of users, in the order of users and of time, with all that a check may condition on."""
+
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+
+from tplreport.people.rhythm import stays
+from tplrepro.markov.phases import SATURDAY, PhaseGroups
+from tplrepro.markov.sequences import Sequences, steps_of_period
+from tplrepro.markov.transition import DAY, WEEK
+
+#: Parts of the day, of which each has fewer phases than a rhythm may have.
+PARTS_OF_DAY = 4
+#: Users are dealt to so many folds, in the order of their names.
+FOLDS = 16
+#: Steps are judged in blocks of users with about so many.
+STEPS_AT_ONCE = 1_000_000
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """What the hours of a period are, and to which phase each of them belongs."""
+
+    phase_of_hour: np.ndarray  # (h,), for hours of a day or week, or longer steps
+    steps_per_hour: int
+    period: timedelta
+
+    @classmethod
+    def of(cls, groups: PhaseGroups) -> Clock:
+        """The hours of the period of `groups`; steps, where these are no parts of an hour."""
+        steps_per_hour = 1
+        if HOUR % groups.step == timedelta(0):
+            steps_per_hour = HOUR // groups.step
+        return cls(groups.codes[::steps_per_hour], steps_per_hour, groups.period)
+
+    @property
+    def n_hours(self) -> int:
+        return len(self.phase_of_hour)
+
+    @property
+    def n_phases(self) -> int:
+        return int(self.phase_of_hour.max()) + 1
+
+    def hours_of(self, data: Sequences) -> np.ndarray:
+        """The hour of each value, (m,)."""
+        return data.phases(self.period) // self.steps_per_hour
+
+
+#: One hour of one phase.
+NO_CLOCK = Clock(np.zeros(1, dtype=np.int64), 1, timedelta(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a block of users, all those of a user one after the other; arrays (m,)."""
+
+    before: np.ndarray  # codes of states
+    after: np.ndarray
+    earlier: np.ndarray  # the state before `before`, -1 at the start of a sequence
+    user: np.ndarray  # places in `users`
+    quarter: np.ndarray  # of the user's own steps, 0 to 3
+    stay: np.ndarray  # how long she has been in the state `before`, 0 to 2; -1 if not known
+    hour: np.ndarray  # of the clock
+    part: np.ndarray  # of the day, by weekdays and the weekend where they differ
+    users: np.ndarray  # (u,), numbers of the users of the block among all
+    folds: np.ndarray  # (u,), to which they are dealt
+    n_states: int
+    clock: Clock
+    has_parts: bool  # whether the part of the day is known
+
+    @property
+    def phase(self) -> np.ndarray:
+        """The phase of each step, (m,)."""
+        return self.clock.phase_of_hour[self.hour]
+
+    @property
+    def fold(self) -> np.ndarray:
+        """The fold of each step's user, (m,)."""
+        return self.folds[self.user]
+
+    @property
+    def n_phases(self) -> int:
+        return self.clock.n_phases
+
+    def sum_by_user(self, values: np.ndarray) -> np.ndarray:
+        """The sum of the values (m,) of each user's steps, (u,)."""
+        return np.bincount(self.user, values, minlength=len(self.users))
+
+
+@dataclass(frozen=True, eq=False)
+class StepBlocks:
+    """All steps of `data`, in blocks of users."""
+
+    data: Sequences  # in the order of the numbers of users
+    user_of_sequence: np.ndarray  # (k,), their numbers, by the names of users
+    names: np.ndarray  # (u,)
+    groups: PhaseGroups | None = None
+
+    @classmethod
+    def of(cls, data: Sequences, groups: PhaseGroups | None = None) -> StepBlocks:
+        """The steps of `data`, whose users are numbered in the order of their names, whatever the
+        order in which the data have them."""
+        codes, names = pd.factorize(data.users, use_na_sentinel=False)
+        order = np.argsort(np.array([str(name) for name in names]), kind="stable")
+        number = np.empty(len(names), dtype=np.int64)
+        number[order] = np.arange(len(names))
+        users = number[codes]
+        sequences = np.argsort(users, kind="stable")
+        return cls(data.select(sequences), users[sequences], np.asarray(names)[order], groups)
+
+    @property
+    def n_users(self) -> int:
+        return len(self.names)
+
+    @property
+    def clock(self) -> Clock:
+        if self.groups is None:
+            return NO_CLOCK
+        return Clock.of(self.groups)
+
+    def __iter__(self) -> Iterator[Steps]:
+        steps = np.maximum(self.data.lengths - 1, 0)
+        block = (np.cumsum(steps) - steps) // STEPS_AT_ONCE
+        first_of_user = np.searchsorted(self.user_of_sequence, self.user_of_sequence)
+        block = block[first_of_user]  # that of a user's first sequence
+        limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
+        for first, stop in zip(limits[:-1], limits[1:], strict=True):
+            chosen = np.arange(first, stop)
+            part = replace(self.data.select(chosen), users=self.user_of_sequence[chosen])
+            yield steps_of_block(part, self.n_users, self.clock)
+
+
+def steps_of_block(data: Sequences, n_users: int, clock: Clock = NO_CLOCK) -> Steps:
+    """The steps of some users of whom there are `n_users` in all, and whose names in `data` are
+    their numbers, in order."""
+    users, user_of_sequence = np.unique(data.users, return_inverse=True)
+    later = data.places_of_later_values()
+    is_first = np.ones(data.values.size, dtype=bool)
+    is_first[later] = False
+    user = np.repeat(user_of_sequence, data.lengths)[later]
+    steps_of_user = np.bincount(user, minlength=len(users))
+    first_step = np.cumsum(steps_of_user) - steps_of_user
+    place = np.arange(user.size) - first_step[user]
+    hour = np.zeros(data.values.size, dtype=np.int64)
+    if clock is not NO_CLOCK:
+        hour = clock.hours_of(data)
+    return Steps(
+        before=data.values[later - 1].astype(np.int64),
+        after=data.values[later].astype(np.int64),
+        earlier=np.where(is_first[later - 1], -1, data.values[later - 2]),
+        user=user,
+        quarter=4 * place // np.maximum(steps_of_user[user], 1),
+        stay=stays(data)[later - 1] - 1,
+        hour=hour[later - 1],
+        part=_parts(data, clock)[later - 1],
+        users=users,
+        folds=users * min(FOLDS, n_users) // n_users,
+        n_states=data.n_states,
+        clock=clock,
+        has_parts=has_parts_of_day(data),
+    )
+
+
+def has_parts_of_day(data: Sequences) -> bool:
+    """Whether the part of the day of each value is known."""
+    has_clock = data.starts is not None or data.times is not None
+    return has_clock and data.step is not None and DAY % data.step == timedelta(0)
+
+
+def _parts(data: Sequences, clock: Clock) -> np.ndarray:
+    """The part of the day of each value, (m,), apart for the weekend if the phases are of a week; 0
+    where no part of the day is known."""
+    if not has_parts_of_day(data):
+        return np.zeros(data.values.size, dtype=np.int64)
+    assert data.step is not None
+    part = data.phases(DAY) * PARTS_OF_DAY // (DAY // data.step)
+    if clock.period == WEEK:
+        day = data.phases(WEEK) * 7 // steps_of_period(data.step, WEEK)
+        part = part + PARTS_OF_DAY * (day >= SATURDAY)
+    return part
