@@ -13,18 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tplreport.reporting.evidence import (
-    HALVES as BY_HALVES,
-    ORDER as BY_ORDER,
-    QUARTERS as BY_QUARTERS,
-    STAY as BY_STAY,
-    Found,
-    Given,
-    Tables,
-    UserEvidence,
-    log_mean_exp,
-    look,
-)
+from tplreport.reporting.evidence import HALVES as BY_HALVES
+from tplreport.reporting.evidence import ORDER as BY_ORDER
+from tplreport.reporting.evidence import QUARTERS as BY_QUARTERS
+from tplreport.reporting.evidence import STAY as BY_STAY
+from tplreport.reporting.evidence import Found, Given, Tables, UserEvidence, log_mean_exp, look
 from tplreport.reporting.steps_of_users import FOLDS, StepBlocks
 from tplrepro.display import count_noun
 
@@ -64,12 +57,7 @@ class Check:
 
 #: What may matter beside the place before, and the contexts by which it is asked.
 STAYS = "length of stay"
-QUESTIONS = {
-    USERS: (),
-    ORDER: (BY_ORDER,),
-    STAYS: (BY_STAY,),
-    HALVES: (BY_HALVES, BY_QUARTERS),
-}
+QUESTIONS = {USERS: (), ORDER: (BY_ORDER,), STAYS: (BY_STAY,), HALVES: (BY_HALVES, BY_QUARTERS)}
 #: Evidence of so many nats is not taken for chance.
 LEAST_NATS = float(np.log(ALARM * len(QUESTIONS)))
 

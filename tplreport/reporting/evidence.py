@@ -18,7 +18,8 @@ Steps are judged in blocks of users. What is counted in a block, `Tables`, and w
 """
 
 from __future__ import annotations
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
@@ -471,9 +472,7 @@ class JudgedBlock:
         `name`."""
         if name not in self._own:
             steps = self.steps
-            self._own[name] = OwnSteps.of(
-                steps.user, row_of(steps), steps.after, steps.n_states
-            )
+            self._own[name] = OwnSteps.of(steps.user, row_of(steps), steps.after, steps.n_states)
         return self._own[name]
 
     def predicted(self, habits: Habits) -> np.ndarray:
@@ -614,7 +613,9 @@ def user_evidence(
         p = given.predicted(block, habits)
         own[kind] = np.array(
             [
-                steps.sum_by_user(np.where(judged, gained(block.own(grain, GRAINS[grain]), p, weight), 0.0))
+                steps.sum_by_user(
+                    np.where(judged, gained(block.own(grain, GRAINS[grain]), p, weight), 0.0)
+                )
                 for grain in grains_of_users(steps.clock, steps.has_parts)
                 for weight in WEIGHTS
             ]
@@ -676,36 +677,39 @@ class Given:
     def predicted(self, block: JudgedBlock, habits: Habits) -> np.ndarray:
         p = block.predicted(habits)
         if self.users is not None:
-            p = self._with_users(block, habits, p)
+            p = _with_own_habits(block, habits, p, self.users)
         for name, grain, weight in self.contexts:
             known = CONTEXTS[name](block.steps) >= 0
             ratio = np.exp(gained(block.seen_in(name, grain, habits), p, weight))
             p = np.where(known, p * ratio, p)
         return p
 
-    def _with_users(self, block: JudgedBlock, habits: Habits, p: np.ndarray) -> np.ndarray:
-        """The probabilities by the best habits of each user for whom there is evidence."""
-        steps = block.steps
-        found = self.users
-        place = np.searchsorted(found.users, steps.users)
-        own = (found.own[place] > 0.0) & (found.own[place] >= found.shift[place])
-        moved = (found.shift[place] > 0.0) & ~own
-        best = np.where(own, found.best[place], -1)[steps.user]
-        result = p.copy()
-        number = 0
-        for grain in grains_of_users(steps.clock, steps.has_parts):
-            for weight in WEIGHTS:
-                chosen = best == number
-                if chosen.any():
-                    ratio = np.exp(gained(block.own(grain, GRAINS[grain]), p, weight))
-                    result[chosen] = (p * ratio)[chosen]
-                number += 1
-        if moved.any():
-            best = np.where(moved, found.best_shift[place], -1)[steps.user]
-            for number, q in enumerate(block.shifted(habits)):
-                chosen = best == number
-                result[chosen] = q[chosen]
-        return result
+
+def _with_own_habits(
+    block: JudgedBlock, habits: Habits, p: np.ndarray, found: UserEvidence
+) -> np.ndarray:
+    """The probabilities (m,) by the best habits of each user for whom there is evidence, in place
+    of those by the habits of all, `p` (m,)."""
+    steps = block.steps
+    place = np.searchsorted(found.users, steps.users)
+    own = found.own[place]
+    shift = found.shift[place]
+    has_own = (own > 0.0) & (own >= shift)
+    is_shifted = (shift > 0.0) & ~has_own
+    result = p.copy()
+    best = np.where(has_own, found.best[place], -1)[steps.user]
+    grains = grains_of_users(steps.clock, steps.has_parts)
+    for number, (grain, weight) in enumerate(itertools.product(grains, WEIGHTS)):
+        chosen = best == number
+        if chosen.any():
+            gain = gained(block.own(grain, GRAINS[grain]), p, weight)
+            result[chosen] *= np.exp(gain[chosen])
+    if is_shifted.any():
+        best = np.where(is_shifted, found.best_shift[place], -1)[steps.user]
+        for number, shifted in enumerate(block.shifted(habits)):
+            chosen = best == number
+            result[chosen] = shifted[chosen]
+    return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -443,11 +443,12 @@ def report(
 def _planned_phases(judged: JudgedChain, horizon: int) -> PlannedPhases | None:
     """The phases of the releases; None where all hours are alike."""
     cycle = judged.counted.cycle
-    if cycle is None or cycle.period is None:
+    groups = judged.counted.groups
+    if groups is None or cycle is None or cycle.period is None:
         return None
     return PlannedPhases(
         name=judged.time_of_day.name,
-        n_chains=judged.counted.groups.n_groups,
+        n_chains=groups.n_groups,
         period=cycle.period,
         zone=judged.data.zone,
         of_releases=[cycle.phases[time % len(cycle)] for time in range(horizon)],

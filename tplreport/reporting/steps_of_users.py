@@ -1,6 +1,7 @@
 """The steps of users, in the order of users and of time, with all that a check may condition on."""
 
 from __future__ import annotations
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -129,7 +130,7 @@ class StepBlocks:
         first_of_user = np.searchsorted(self.user_of_sequence, self.user_of_sequence)
         block = block[first_of_user]  # that of a user's first sequence
         limits = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
-        for first, stop in zip(limits[:-1], limits[1:], strict=True):
+        for first, stop in itertools.pairwise(limits.tolist()):
             chosen = np.arange(first, stop)
             part = replace(self.data.select(chosen), users=self.user_of_sequence[chosen])
             yield steps_of_block(part, self.n_users, self.clock)

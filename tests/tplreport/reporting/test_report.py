@@ -18,6 +18,7 @@ import tplrepro as tpl
 from tplreport.command import main
 from tplreport.reporting import checks
 from tplreport.reporting.allocation_schemes import COMPOSED, equal_shares, rounded_down
+from tplreport.reporting.believable import JudgedChain
 from tplreport.reporting.html import figure_of
 from tplreport.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain
 from tplreport.reporting.sentences import rounded_up
@@ -137,38 +138,6 @@ class TestChecks:
         assert "The recommendation is withheld" in advice.to_html(figures=False)
         assert not tr.report(sequences, 1.0, 10, draws=0, anyway=True).withheld
 
-    def test_evidence_for_a_weight_is_the_mean_log_likelihood_in_both_directions(self):
-        """Against sums over single steps."""
-        rng = np.random.default_rng(5)
-        steps = checks.Steps.of(
-            markov.as_sequences({u: rng.integers(0, 3, 9).tolist() for u in "abc"})
-        )
-        found = checks.evidence_for(steps.user, steps)
-        half = (steps.quarter + steps.user) % 2
-        gains = []
-        for weight in checks.WEIGHTS:
-            each = np.zeros(half.size)
-            for side in (0, 1):
-                for m in np.flatnonzero(half != side):
-                    row = (half == side) & (steps.before == steps.before[m])
-                    cell = row & (steps.after == steps.after[m])
-                    p = (cell.sum() + 1 / 3) / (row.sum() + 1)
-                    own = steps.user == steps.user[m]
-                    each[m] = (
-                        np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p)
-                        / 2
-                    )
-            gains.append(each)
-        totals = np.sum(gains, axis=1)
-        assert found.nats == pytest.approx(np.log(np.mean(np.exp(totals))), abs=1e-12)
-        assert found.weight == checks.WEIGHTS[int(np.argmax(totals))]
-        best = gains[int(np.argmax(totals))]  # its error is that of the sum over 20 stretches
-        stretches = np.bincount(20 * np.arange(best.size) // best.size, best)
-        assert found.error == pytest.approx(
-            np.sqrt(20 * np.mean((stretches - stretches.mean()) ** 2)), abs=1e-12
-        )
-        assert [checks.Evidence(4.9, 1.0, error).matters for error in (1.0, 5.0)] == [True, False]
-
 
 def test_labels_with_html_are_escaped(advice):
     page = advice.to_html()
@@ -222,13 +191,14 @@ def test_a_plan_against_the_worst_user_answers_differences_between_users():
         walks(m, 15, 200, rng) for m in ([[0.7, 0.3], [0.3, 0.7]], [[0.4, 0.6], [0.6, 0.4]])
     )
     sequences = calm | {f"{name}, other": walk for name, walk in lively.items()}
-    assert tr.report(sequences, 1.0, 12, draws=0).recommendation.scheme == COMPOSED
+    doubted = tr.report(sequences, 1.0, 12, draws=0)
+    assert doubted.recommendation.scheme == COMPOSED
     plan = tr.report(sequences, 1.0, 12, draws=0, against=WORST_USER, anyway=True).recommendation
     assert plan.scheme != COMPOSED
-    weight = checks.check_users(checks.Steps.of(markov.as_sequences(sequences)))[1]
+    weight = JudgedChain.of(markov.as_sequences(sequences)).checked.answers.users.best_weight
     found = tr.population_leakage(sequences, plan.budgets, smoothing=0.5, prior_weight=weight)
     assert found.tpl.max() <= plan.tpl[WORST_USER] <= 1.0
-    assert found.tpl.max() >= 0.5 * plan.tpl[WORST_USER]
+    assert plan.error <= 0.6 * doubted.recommendation.error
     with pytest.raises(ValueError, match="against must be one of 'the estimate', .* found 'me'"):
         tr.report(sequences, 1.0, 12, draws=0, against="me")
 
@@ -375,18 +345,6 @@ def test_errors_name_wrong_settings_and_data_without_steps():
         ValueError, match="steps between at least two states, found 3 steps and 1 state;"
     ):
         tr.report([[0, 0, 0, 0]], 1.0, 5)
-
-
-def test_checks_of_many_steps_take_all_steps_of_users_drawn_at_random(monkeypatch):
-    walked = [*WALKS.values()]
-    sequences = replace(markov.as_sequences(walked), users=np.arange(30) % 15)  # two sequences each
-    everything = checks.Steps.of(sequences)
-    monkeypatch.setattr(checks, "MOST_STEPS", 600)
-    drawn = checks.Steps.of(sequences)
-    assert np.bincount(drawn.user).tolist() == [118] * 5
-    of_all = {tuple(everything.after[everything.user == user]) for user in range(15)}
-    assert {tuple(drawn.after[drawn.user == user]) for user in range(5)} <= of_all
-    assert tr.report(sequences, 1.0, 5, draws=0).size["checked steps"] == 590
 
 
 @pytest.mark.parametrize(
