@@ -435,7 +435,7 @@ def test_publishing_makes_the_same_checks_of_data_as_a_report(run, tmp_path):
     assert (status, "differences" in errors) == (0, False)
     status, _, errors = run("leakage", "--data", "visits.csv", "--epsilon", 0.1, "--horizon", 3)
     assert status == 0
-    assert "warning: do not rely on the chain of the data: order of the chain is doubtful" in errors
+    assert "warning: do not rely on the chain of the data: differences between users is" in errors
 
 
 @pytest.mark.filterwarnings("ignore:1,540 of 1,600 rows")
